@@ -24,7 +24,7 @@ GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 # lives is a rule that no test pins.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -46,9 +46,9 @@ test: ## Run the tests.
 race: ## Run the tests with the race detector, without those over the corpus, of pages and of every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) -race -short -timeout 30m ./...
 
-lint: ## Run the linters of .golangci.yml, and name what no program reaches.
+lint: ## Run the linters of .golangci.yml, name unreachable code, and check the wording of changed comments.
 	$(LINT) run ./...
-	$(GO) test ./internal/layers -run TestUnused
+	$(GO) test ./internal/layers -run 'TestUnused|TestWording'
 
 fmt: ## Format the sources.
 	$(LINT) fmt ./...
@@ -72,7 +72,7 @@ properties: ## Run every property test with a fresh seed, on CHECKS (2000) input
 # What strangers' bytes meet first, in packages that link fast. The seeds of all
 # targets run with the tests. By count and not by time, for on a busy machine a
 # deadline that comes too early looks like a finding.
-fuzz-little: FUZZED = ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./internal ./lockfile ./subscription ./workspace
+fuzz-little: FUZZED = ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./internal ./lockfile
 fuzz-little: FUZZTIME = 300x
 fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
 
@@ -91,11 +91,25 @@ bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORP
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
 corpus: ## Render every bundle of the corpus' archives in every install mode, draw overlays over every bundle, build the tree of all, and lead every cluster out of OLM and back (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
-	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost)$$' -timeout 60m -v -whole
+	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./resolve -run '^(TestBlock|TestRewriter|TestPartOfTheIndex)' -timeout 60m -v -whole
-	$(GO) test ./diff/state -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./internal/app/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
-	$(GO) test ./internal/project -run '^TestDumps$$' -timeout 60m -v -whole
+	$(GO) test ./olmexit/inspect -run '^TestDumps$$' -timeout 60m -v -whole
+
+# What leads out of OLM is a part that the program is whole without. A copy loses the
+# folder and what names it: its line in the table of parts, its rows in the table of
+# layers, its warning, schemas and page, and the lines of other pages that speak of its commands.
+OLMEXIT = olmexit
+without-olmexit: ## Delete what leads out of OLM from a copy of the sources, and build and test the rest (-short).
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
+	rm -r $(OLMEXIT) docs/adopt.md schema/adopt*.json schema/import.schema.json; \
+	sed -i '/olmexit/d' cmd/quayside/parts/parts.go; sed -i '/"olm-stopped"/d' internal/base/diag/*.go; \
+	sed -i -e '/^\t\t{*"$(OLMEXIT)[/"]/d' -e 's,\, "$(OLMEXIT)/[a-z/]*",,g' -e 's,"$(OLMEXIT)/[a-z/]*"\, ,,g' internal/layers/*_test.go; \
+	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; \
+	$(GO) build ./...; $(GO) vet ./...; \
+	$(GO) test ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
+	$(GO) test $(IN_MEMORY) -vet=off -ldflags='-s -w' -short ./cmd/quayside/... ./internal/layers ./internal/app/workspace ./internal/app/edit
 
 # The tests that compare with golden files, and no others: those that name the
 # flag, or the function that does. make verify leaves out what make test compares.
@@ -121,7 +135,7 @@ docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-ma
 	echo dist/site/index.html
 
 man: ## Write the manual pages into dist/man: man -M dist/man quayside-resolve.
-	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/man -o dist/man
+	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/release -man dist/man
 
 tidy: ## Bring go.mod and go.sum in step with the sources.
 	$(GO) mod tidy -e

@@ -4,30 +4,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 func clusterRules() []Rule {
 	return []Rule{
-		{"clusters.added", Info, "cluster added", "it is compared with what the others had before: what is its own is in the other findings"},
-		{"clusters.removed", High, "cluster goes", "nothing is rendered for it any more: what was applied there is pruned, or runs on without anybody's care"},
-		{"clusters.operator-dropped", High, "operator goes from a cluster", "others keep it, this cluster does not: its objects are pruned there, and custom resources stay without an operator"},
+		{"clusters.added", Info, "cluster added", "compared with the other clusters before the change; its differences are separate findings"},
+		{"clusters.removed", High, "cluster removed", "no longer rendered: its objects are pruned, or run on unmanaged"},
+		{"clusters.operator-dropped", High, "operator removed from a cluster", "other clusters keep it; on this one its objects are pruned, and custom resources stay without an operator"},
 	}
 }
 
-// Part is the comparison of what some clusters get, all of them the same.
+// Part is the comparison for a group of clusters with equal states.
 type Part struct {
 	Clusters []string // sorted
 	Report   *Report
 }
 
-// Fleet is what clusters there are, before and after. Names are sorted.
+// Fleet holds the names of the clusters before and after, sorted.
 type Fleet struct{ Before, After []string }
 
-// Join returns the parts as one report, in which findings, operators and
-// plans that do not hold for all clusters name those that they hold for. The
-// names of the states and the order of the parts are those of the first. With
-// one cluster on both sides none is named.
-func Join(parts []Part, fleet Fleet, opt Options) *Report {
+// Join joins the parts into one report. Findings, operators and plans that do not apply to
+// all clusters name their clusters. The names of the states and the order of the parts are
+// those of the first part. A single cluster is not named.
+func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	all := fleet.all()
 	if len(all) < 2 {
 		parts[0].Report.Clusters = all
@@ -38,7 +39,7 @@ func Join(parts []Part, fleet Fleet, opt Options) *Report {
 		rule, message := "clusters.added", "the cluster is new"
 		switch {
 		case !slices.Contains(fleet.After, name):
-			rule, message = "clusters.removed", "the cluster goes"
+			rule, message = "clusters.removed", "cluster removed"
 		case slices.Contains(fleet.Before, name) || len(fleet.Before) == 0:
 			continue
 		}
@@ -68,14 +69,14 @@ func (f Fleet) all() []string {
 	return slices.Compact(out)
 }
 
-// alike is what is the same in several parts, in the order of the first.
+// alike collects equal items of several parts, in order of first appearance.
 type alike[T any] struct {
 	items    []T
 	clusters [][]string
 	at       map[string]int
 }
 
-// add adds item for some clusters; items with one key are the same.
+// add adds an item for some clusters. Items with the same key are equal.
 func (a *alike[T]) add(item T, clusters []string, key ...any) {
 	if a.at == nil {
 		a.at = map[string]int{}
@@ -90,8 +91,7 @@ func (a *alike[T]) add(item T, clusters []string, key ...any) {
 	a.clusters[i] = append(a.clusters[i], clusters...)
 }
 
-// each calls f with every item and the clusters that it holds for, sorted: nil
-// for all of them.
+// each calls f with every item and its clusters, sorted; nil means all of them.
 func (a *alike[T]) each(all []string, f func(item T, clusters []string)) {
 	for i, item := range a.items {
 		in := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))
@@ -106,7 +106,7 @@ func (a *alike[T]) each(all []string, f func(item T, clusters []string)) {
 type joiner struct {
 	all      []string
 	findings alike[Finding]
-	objects  alike[Operator] // with one object each, or none
+	objects  alike[OperatorReport] // with one object each, or none
 	removals alike[Removal]
 }
 
@@ -115,7 +115,7 @@ func (j *joiner) take(p Part) {
 		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Also, f.Before, f.After, f.Message, f.parts())
 	}
 	for _, op := range p.Report.Operators {
-		one := Operator{Name: op.Name, From: op.From, To: op.To}
+		one := OperatorReport{Name: op.Name, From: op.From, To: op.To}
 		j.objects.add(one, p.Clusters, one)
 		for i, refs := range [][]Ref{op.Added, op.Changed, op.Removed} {
 			for _, ref := range refs {
@@ -130,12 +130,12 @@ func (j *joiner) take(p Part) {
 	}
 }
 
-// fill puts what was taken into a report.
+// fill adds the joined findings, operators and removals to a report.
 func (j *joiner) fill(r *Report) {
-	var ops alike[Operator]
-	j.objects.each(j.all, func(op Operator, in []string) {
+	var ops alike[OperatorReport]
+	j.objects.each(j.all, func(op OperatorReport, in []string) {
 		if op.Clusters = in; len(op.Added)+len(op.Changed)+len(op.Removed) > 0 {
-			ops.add(Operator{Name: op.Name, From: op.From, To: op.To, Clusters: in}, nil, op.Name, in)
+			ops.add(OperatorReport{Name: op.Name, From: op.From, To: op.To, Clusters: in}, nil, op.Name, in)
 			to := &ops.items[ops.at[fmt.Sprintf("%q", []any{op.Name, in})]]
 			to.Added, to.Changed, to.Removed = append(to.Added, op.Added...), append(to.Changed, op.Changed...), append(to.Removed, op.Removed...)
 		}
@@ -152,15 +152,15 @@ func (j *joiner) fill(r *Report) {
 	r.arrange(j.objects.items)
 }
 
-// arrange sorts the report, and sees to it that every finding has its operator
-// for the clusters that it holds for; known tells the versions.
-func (r *Report) arrange(known []Operator) {
+// arrange adds an operator for every finding that has none for the same clusters, with the
+// versions of known, and sorts the report.
+func (r *Report) arrange(known []OperatorReport) {
 	for _, f := range r.Findings {
-		about := Operator{Name: f.Operator, Clusters: f.Clusters}
-		if slices.ContainsFunc(r.Operators, func(op Operator) bool { return op.Name == f.Operator && slices.Equal(op.Clusters, f.Clusters) }) {
+		about := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
+		if slices.ContainsFunc(r.Operators, func(op OperatorReport) bool { return op.Name == f.Operator && slices.Equal(op.Clusters, f.Clusters) }) {
 			continue
 		}
-		if i := slices.IndexFunc(known, func(op Operator) bool { return op.Name == f.Operator }); i >= 0 {
+		if i := slices.IndexFunc(known, func(op OperatorReport) bool { return op.Name == f.Operator }); i >= 0 {
 			about.From, about.To = known[i].From, known[i].To
 		}
 		r.Operators = append(r.Operators, about)
@@ -169,8 +169,8 @@ func (r *Report) arrange(known []Operator) {
 	r.rank()
 }
 
-// onlyIn says for which clusters something holds: "c03: ", "38 clusters (c01, c02,
-// c04 and 35 more): "; "" for all.
+// onlyIn formats clusters as the prefix of a message, "" for all: "38 clusters (c01, c02,
+// c04 and 35 more): ".
 func onlyIn(clusters []string) string {
 	switch {
 	case len(clusters) == 0:
@@ -178,5 +178,5 @@ func onlyIn(clusters []string) string {
 	case len(clusters) <= 3:
 		return strings.Join(clusters, ", ") + ": "
 	}
-	return fmt.Sprintf("%d clusters (%s): ", len(clusters), some(clusters, 3))
+	return fmt.Sprintf("%d clusters (%s): ", len(clusters), diag.Some(clusters, 3))
 }

@@ -1,6 +1,6 @@
 package diff
 
-// qualityIssue is a finding as GitLab's Code Quality reads it.
+// qualityIssue is a finding in the Code Quality format of GitLab.
 type qualityIssue struct {
 	Description string          `json:"description"`
 	CheckName   string          `json:"check_name"`
@@ -14,15 +14,15 @@ type qualityLocation struct {
 	Lines map[string]int `json:"lines"`
 }
 
-// CodeQuality returns the report as GitLab shows it in a merge request: a list of the
-// findings that no waiver covers, each at its line in the committed files. What has no
-// file of its own, or one that is gone, is at fallback, the path of the lock. The
-// fingerprints, by which GitLab knows a finding again, are those of [SARIF], and no
-// two are equal.
+// CodeQuality returns the report in the Code Quality format of GitLab, for merge requests:
+// a list of the findings without a waiver, each at its line in the committed files. A
+// finding without a file, or in a removed file, is at fallback, the path of the lock. The
+// fingerprints, by which GitLab recognizes a finding, are those of [SARIF], and are
+// unique.
 func CodeQuality(r *Report, fallback string) ([]byte, error) {
 	issues, seen := []qualityIssue{}, map[string]bool{}
 	for _, f := range r.Findings {
-		print := fingerprint(f)
+		print := findingFingerprint(f)
 		if f.Waiver != "" || seen[print] {
 			continue
 		}
@@ -31,12 +31,12 @@ func CodeQuality(r *Report, fallback string) ([]byte, error) {
 		if f.Place.Path == "" || f.Place.Removed {
 			at = qualityLocation{fallback, map[string]int{"begin": 1}}
 		}
-		issues = append(issues, qualityIssue{sentence(f), f.Rule, print, qualitySeverity(f.Severity), at})
+		issues = append(issues, qualityIssue{findingSentence(f), f.Rule, print, qualitySeverity(f.Severity), at})
 	}
-	return indented(issues)
+	return indentJSON(issues)
 }
 
-// qualitySeverity returns GitLab's word.
+// qualitySeverity returns the severity in the terms of GitLab.
 func qualitySeverity(s Severity) string {
 	return map[Severity]string{Critical: "blocker", High: "critical", Medium: "major", Low: "minor", Info: "info"}[s]
 }

@@ -4,52 +4,40 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Options tune a comparison. The zero value reports everything with the
-// severities of [Rules].
-type Options struct {
-	Severity map[string]Severity // by rule ID; Off silences it
-	Mirrors  []string            // image prefixes that the mirror serves: "quay.io/org"; nil leaves the check out
-	Today    string              // "2027-01-31": what is supported on that day; empty leaves the check out
-	Scans    *scan.Results       // what scanners found in images; nil leaves the check out
-	// Lifecycle returns what the catalog of a pin states about the support of its version;
-	// nil where it states nothing, or is not known. A nil Lifecycle leaves the check out.
-	Lifecycle func(lockfile.Pin) *lifecycle.Version
+// CompareOptions configure a comparison. The zero value reports all findings with the severities
+// of [Rules].
+type CompareOptions struct {
+	Severity map[string]Severity // by rule ID; Off disables the rule
+	Mirrors  []string            // prefixes of mirrored images: "quay.io/org"; nil skips the check
+	Today    string              // "2027-01-31", the day to check support for; empty skips the check
+	Scans    *scan.Results       // scan results of images; nil skips the check
+	// Lifecycle returns the lifecycle of a pin's version from its catalog; nil if the catalog
+	// states none or is unknown. A nil Lifecycle skips the check.
+	Lifecycle func(lockfile.Pin) *model.SupportedVersion
 
-	Stored map[string][]string // by name of a definition: the versions that clusters store its objects in; one that is absent is not known
+	Stored map[string][]string // by CRD name: the versions in which clusters store objects; missing: unknown
 }
 
 // comparison is one run of Compare.
 type comparison struct {
 	before, after *view
-	opt           Options
+	opt           CompareOptions
 	rules         map[string]Rule
 	changed       []pair
 	found         []Finding
 	notes         []string
 }
 
-// check looks at a comparison and adds findings.
-type check func(*comparison)
-
-func checks() []check {
-	return []check{
-		compareCRDs, compareResources, comparePermissions, compareImages, compareWebhooks, compareAPIs,
-		comparePods, compareSecurityLevels, compareNamespaces, comparePriorities, compareDeletions, compareImmutable, compareUpgrades, compareLeftovers, compareLifecycles, compareScans, compareObjects,
-	}
-}
-
-// Compare reports what the step from before to after changes. The order of
-// objects, pins and resources does not matter. An error names the state that
-// is broken.
-func Compare(before, after State, opt Options) (*Report, error) {
+// Compare reports the changes from before to after. The order of objects, pins and
+// resources does not matter. An error names the invalid state.
+func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
 	for _, id := range names(opt.Severity) {
 		if _, ok := rules[id]; !ok {
@@ -64,17 +52,18 @@ func Compare(before, after State, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairs(old, now)}
-	for _, run := range checks() {
-		run(c)
+	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now)}
+	for _, f := range ruleFamilies() {
+		for _, run := range f.checks {
+			run(c)
+		}
 	}
-	c.found = fold(c.found)
-	locate(c.found)
+	c.found = foldFindings(c.found)
+	locateFindings(c.found)
 	return c.report(), nil
 }
 
-// add records a finding of a rule about the object, with the severity that the
-// rule has; capped lowers it.
+// add records a finding about the object with the severity of its rule, at most capped.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {
@@ -109,16 +98,16 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	c.found = append(c.found, f)
 }
 
-// maxFindings bounds a report: what is compared may come from a stranger.
+// maxFindings limits the size of a report: the compared states may be untrusted.
 const maxFindings = 50_000
 
-// maxValue bounds Before and After in bytes.
+// maxValue limits Before and After, in bytes.
 const maxValue = 4000
 
-// gone reports whether o stands in the state before and no longer after.
-func (c *comparison) gone(o *Object) bool { return c.before.byKey[o.Ref().key()] == o }
+// gone reports whether o is an object of the state before.
+func (c *comparison) gone(o *Object) bool { return c.before.byKey[o.Key()] == o }
 
-// note says once that something was not checked, and why.
+// note records, once, that a check was skipped, and the reason.
 func (c *comparison) note(format string, args ...any) {
 	n := fmt.Sprintf(format, args...)
 	if !slices.Contains(c.notes, n) {
@@ -126,16 +115,16 @@ func (c *comparison) note(format string, args ...any) {
 	}
 }
 
-// each calls f for every changed, added or removed object of these kinds.
+// each calls f for every changed, added or removed object of the kinds.
 func (c *comparison) each(f func(pair), kinds ...string) {
 	for _, p := range c.changed {
-		if p.object().Ref().is(kinds...) {
+		if p.object().Key().Is(kinds...) {
 			f(p)
 		}
 	}
 }
 
-// hasOperator reports whether the state before already held the operator.
+// hasOperator reports whether the state contains a pin or an object of the operator.
 func (v *view) hasOperator(operator string) bool {
 	if _, ok := v.pin(operator); ok {
 		return true
@@ -143,17 +132,9 @@ func (v *view) hasOperator(operator string) bool {
 	return slices.ContainsFunc(v.order, func(o *Object) bool { return o.Operator == operator })
 }
 
-func plural(n int, one, many string) string {
+func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// some joins at most n of list and counts the rest.
-func some(list []string, n int) string {
-	if len(list) <= n {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
 }

@@ -67,7 +67,7 @@ func TestFieldRules(t *testing.T) {
 			[]string{"high crd.field-removed v1 spec.x{}.a: string → -"},
 		},
 		{
-			"[prune] free keys no longer allowed", "{type: object, additionalProperties: {type: string}}", "{type: object, properties: {a: {type: string}}}",
+			"[prune] additional properties no longer allowed", "{type: object, additionalProperties: {type: string}}", "{type: object, properties: {a: {type: string}}}",
 			[]string{"high crd.map-removed v1 spec.x: any key → -", "info crd.fields-added v1: - → spec.x.a"},
 		},
 		{
@@ -75,11 +75,11 @@ func TestFieldRules(t *testing.T) {
 			[]string{"low crd.field-removed v1 spec.x.a: string → -", "info crd.fields-added v1: - → spec.x{}"},
 		},
 		{
-			"[prune] unknown fields no longer kept", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}",
+			"[prune] unknown fields pruned", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}",
 			[]string{"high crd.unknown-fields-pruned v1 spec.x: true → false"},
 		},
 		{
-			"[prune] unknown fields kept", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+			"[prune] unknown fields preserved", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
 			[]string{"info crd.unknown-fields-kept v1 spec.x: false → true"},
 		},
 		{
@@ -233,7 +233,7 @@ func TestDefinitionRules(t *testing.T) {
 			[]string{"low crd.field-removed v0 spec.x: string → -", "info crd.fields-added v0: - → spec.z"},
 		},
 		{"[ver] status no longer a subresource", widgetOf(v("v1", store+", subresources: {status: {}}", plain)), base, []string{"high crd.status-subresource-removed v1 status: subresource → -"}},
-		{"[ver] status becomes a subresource", base, widgetOf(v("v1", store+", subresources: {status: {}}", plain)), []string{"medium crd.status-subresource-added v1 status: - → subresource"}},
+		{"[ver] the status subresource is added", base, widgetOf(v("v1", store+", subresources: {status: {}}", plain)), []string{"medium crd.status-subresource-added v1 status: - → subresource"}},
 		{
 			"[ver] scale removed", widgetOf(v("v1", store+", subresources: {scale: {specReplicasPath: .spec.x}}", plain)), base,
 			[]string{`medium crd.scale-subresource-removed v1 scale: {"specReplicasPath":".spec.x"} → -`},
@@ -263,11 +263,11 @@ func TestDefinitionRules(t *testing.T) {
 
 func TestSeverityIsTunable(t *testing.T) {
 	a, b := parsed(t, "o/p", "a.yaml", widget("{type: string}")), parsed(t, "o/p", "a.yaml", widget("{type: integer}"))
-	r, err := Compare(State{Objects: a}, State{Objects: b}, Options{Severity: map[string]Severity{"crd.type-changed": Off}})
+	r, err := Compare(State{Objects: a}, State{Objects: b}, CompareOptions{Severity: map[string]Severity{"crd.type-changed": Off}})
 	if err != nil || len(r.Findings) != 0 {
 		t.Errorf("got %v, %v", lines(r), err)
 	}
-	_, err = Compare(State{}, State{}, Options{Severity: map[string]Severity{"crd.tpye-changed": Off}})
+	_, err = Compare(State{}, State{}, CompareOptions{Severity: map[string]Severity{"crd.tpye-changed": Off}})
 	if want := `no rule "crd.tpye-changed"`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -5,14 +5,14 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 func (d crdDiff) versions() {
-	old, now := kinds.Define(d.old.Content), kinds.Define(d.now.Content)
+	old, now := k8s.ParseCRD(d.old.Content), k8s.ParseCRD(d.now.Content)
 	seen, observed := d.c.opt.Stored[old.Name]
-	stored := slices.Concat(kobj.Texts(d.old.Content, "status", "storedVersions"), seen)
+	stored := slices.Concat(k8s.Texts(d.old.Content, "status", "storedVersions"), seen)
 	for _, a := range old.Versions {
 		if b, ok := now.Version(a.Name); ok {
 			d.version(a, b)
@@ -23,7 +23,7 @@ func (d crdDiff) versions() {
 	for _, name := range seen {
 		_, had := old.Version(name)
 		if _, has := now.Version(name); !had && !has {
-			d.versionGone(kinds.Version{Name: name}, true, true)
+			d.versionGone(k8s.CRDVersion{Name: name}, true, true)
 		}
 	}
 	for _, b := range now.Versions {
@@ -36,31 +36,31 @@ func (d crdDiff) versions() {
 	if hadOne && hasOne && a.Name != b.Name {
 		d.add("crd.storage-version-changed", Finding{
 			Field: "spec.versions", Before: a.Name, After: b.Name, steps: versionSteps(b.Name, "storage"),
-			Message: fmt.Sprintf("objects are stored as %s from now on, as %s so far", b.Name, a.Name),
+			Message: fmt.Sprintf("storage version is %s, was %s", b.Name, a.Name),
 		})
 	}
 }
 
 func versionSteps(name string, more ...string) []step {
-	return append([]step{{key: "spec"}, {key: "versions"}, {by: "name", key: name}}, path(more...)...)
+	return append([]step{{key: "spec"}, {key: "versions"}, {by: "name", key: name}}, stepPath(more...)...)
 }
 
-// versionGone says that a version goes, in which objects may be stored or not.
-// observed is whether clusters say so.
-func (d crdDiff) versionGone(v kinds.Version, stored, observed bool) {
-	f := Finding{Field: v.Name, Before: "served", steps: path("spec", "versions")}
+// versionGone reports a removed version. stored means that objects may be stored in it,
+// observed that the stored versions were read from clusters.
+func (d crdDiff) versionGone(v k8s.CRDVersion, stored, observed bool) {
+	f := Finding{Field: v.Name, Before: "served", steps: stepPath("spec", "versions")}
 	switch {
 	case stored:
 		f.Before = "storage version"
-		f.Message = fmt.Sprintf("version %s, in which objects are stored, is removed", v.Name)
+		f.Message = fmt.Sprintf("storage version %s is removed", v.Name)
 		if observed {
-			f.Message += "; clusters say so, and will refuse the definition"
+			f.Message += "; the clusters' status.storedVersions contain it, so they will refuse the CRD"
 		}
 		d.add("crd.stored-version-removed", f)
 	case v.Served:
 		f.Message = fmt.Sprintf("version %s is removed", v.Name)
 		if observed {
-			f.Message += "; no object is stored in it"
+			f.Message += "; no object is stored in this version"
 		}
 		d.add("crd.served-version-removed", f)
 	default:
@@ -69,14 +69,14 @@ func (d crdDiff) versionGone(v kinds.Version, stored, observed bool) {
 	}
 }
 
-// versionNew looks at a version that was not there: without conversion it must
-// be able to hold what is stored.
-func (d crdDiff) versionNew(v kinds.Version, old kinds.Definition) {
+// versionNew reports a new version. Without conversion, its schema must accept the fields
+// of the stored version.
+func (d crdDiff) versionNew(v k8s.CRDVersion, old k8s.CRD) {
 	d.add("crd.version-added", Finding{
-		Field: v.Name, After: served(v), Message: fmt.Sprintf("version %s is new", v.Name), steps: versionSteps(v.Name),
+		Field: v.Name, After: servedState(v), Message: fmt.Sprintf("version %s is added", v.Name), steps: versionSteps(v.Name),
 	})
 	from, ok := old.Stored()
-	if !ok || strategy(d.now.Content) != "None" || !v.Served && !v.Storage {
+	if !ok || conversionStrategy(d.now.Content) != "None" || !v.Served && !v.Storage {
 		return
 	}
 	var lost []string
@@ -89,13 +89,13 @@ func (d crdDiff) versionNew(v kinds.Version, old kinds.Definition) {
 	if len(lost) > 0 {
 		d.add("crd.version-differs", Finding{
 			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"),
-			Message: fmt.Sprintf("%s does not hold %s of %s, and nothing converts: %s",
-				v.Name, plural(len(lost), "field", "fields"), from.Name, some(lost, 5)),
+			Message: fmt.Sprintf("%s lacks %s of %s, and there is no conversion webhook: %s",
+				v.Name, pluralize(len(lost), "field", "fields"), from.Name, diag.Some(lost, 5)),
 		})
 	}
 }
 
-func served(v kinds.Version) string {
+func servedState(v k8s.CRDVersion) string {
 	switch {
 	case v.Storage:
 		return "storage version"
@@ -105,8 +105,8 @@ func served(v kinds.Version) string {
 	return "not served"
 }
 
-// version compares one version with itself.
-func (d crdDiff) version(a, b kinds.Version) {
+// version compares a version that exists on both sides.
+func (d crdDiff) version(a, b k8s.CRDVersion) {
 	if a.Served && !b.Served {
 		d.add("crd.version-unserved", Finding{
 			Field: a.Name, Before: "served", After: "not served", steps: versionSteps(a.Name, "served"),
@@ -128,8 +128,8 @@ func (d crdDiff) version(a, b kinds.Version) {
 			})
 		}
 	}
-	// Nobody writes a version that neither side serves; one that is only
-	// stored still decides what is kept.
+	// No client writes a version that neither side serves, but the schema of the storage
+	// version still decides which fields are kept.
 	worst := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {
@@ -148,32 +148,32 @@ func (d crdDiff) version(a, b kinds.Version) {
 	w.root(a.Schema, b.Schema)
 	if len(added) > 0 {
 		d.add("crd.fields-added", Finding{
-			Field: b.Name, After: some(added, 40), steps: versionSteps(b.Name, "schema"),
-			Message: fmt.Sprintf("%s added: %s", plural(len(added), "field", "fields"), some(added, 5)),
+			Field: b.Name, After: diag.Some(added, 40), steps: versionSteps(b.Name, "schema"),
+			Message: fmt.Sprintf("%s added: %s", pluralize(len(added), "field", "fields"), diag.Some(added, 5)),
 		})
 	}
 }
 
-func (d crdDiff) subresources(a, b kinds.Version) {
+func (d crdDiff) subresources(a, b k8s.CRDVersion) {
 	_, hadStatus := a.Subresources["status"]
 	_, hasStatus := b.Subresources["status"]
 	f := Finding{Field: b.Name + " status", steps: versionSteps(b.Name)}
 	switch {
 	case hadStatus && !hasStatus:
-		f.Before, f.Message = "subresource", "status is no longer a subresource"
+		f.Before, f.Message = "subresource", "the status subresource is removed"
 		d.add("crd.status-subresource-removed", f)
 	case !hadStatus && hasStatus:
-		f.After, f.Message = "subresource", "status becomes a subresource"
+		f.After, f.Message = "subresource", "the status subresource is added"
 		d.add("crd.status-subresource-added", f)
 	}
-	was, is := kobj.Map(a.Subresources, "scale"), kobj.Map(b.Subresources, "scale")
-	f = Finding{Field: b.Name + " scale", Before: show(kobj.At(a.Subresources, "scale")), After: show(kobj.At(b.Subresources, "scale")), steps: versionSteps(b.Name, "subresources")}
+	was, is := k8s.Map(a.Subresources, "scale"), k8s.Map(b.Subresources, "scale")
+	f = Finding{Field: b.Name + " scale", Before: formatValue(k8s.At(a.Subresources, "scale")), After: formatValue(k8s.At(b.Subresources, "scale")), steps: versionSteps(b.Name, "subresources")}
 	switch {
 	case was != nil && is == nil:
 		f.Message = "the scale subresource is removed"
 		d.add("crd.scale-subresource-removed", f)
 	case was != nil && !reflect.DeepEqual(was, is):
-		f.Message = "the scale subresource reads other fields"
+		f.Message = "the scale subresource reads different fields"
 		d.add("crd.scale-subresource-changed", f)
 	}
 }

@@ -6,32 +6,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 func dataRules() []Rule {
-	const refused = "the API server refuses the change: the sync fails until the object is deleted and made anew"
+	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated"
 	return []Rule{
-		{"data.crd-removed", Critical, "custom resource definition goes", "deleting a definition deletes every object of its kind in every namespace, at once; their finalizers need an operator that still runs; with the argocd and the flux profile a definition that leaves the tree is not pruned"},
-		{"data.crd-added", Info, "custom resource definition added", "a new kind in the whole cluster"},
-		{"data.resource-orphaned", Critical, "custom resource in the repository loses its definition", "the object is deleted with the definition, and the file can no longer be applied"},
-		{"data.namespace-removed", Critical, "namespace goes", "deleting a namespace deletes all that it holds, volumes and Secrets included"},
-		{"data.volume-claim-removed", High, "volume claim goes", "with reclaim policy Delete, which is the default of most storage classes, the data goes with the claim"},
-		{"data.stateful-set-removed", Medium, "StatefulSet goes", "its pods stop, and its claims stay or go by persistentVolumeClaimRetentionPolicy"},
-		{"data.secret-removed", Medium, "Secret goes", "a credential or key that nothing else holds is lost"},
-		{"data.policy-removed", Medium, "NetworkPolicy goes", "traffic that was blocked is allowed"},
-		{"immutable.field-changed", High, "field that cannot be changed", refused},
+		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
+		{"data.crd-added", Info, "custom resource definition added", "a new cluster-wide kind"},
+		{"data.resource-orphaned", Critical, "CRD of a custom resource in the repository removed", "the object is deleted with the CRD, and the file can no longer be applied"},
+		{"data.namespace-removed", Critical, "Namespace removed", "deleting a namespace deletes everything in it, including volumes and Secrets"},
+		{"data.volume-claim-removed", High, "PersistentVolumeClaim removed", "with reclaim policy Delete, the default of most storage classes, the data is deleted with the PersistentVolumeClaim"},
+		{"data.stateful-set-removed", Medium, "StatefulSet removed", "its pods stop; persistentVolumeClaimRetentionPolicy decides whether its claims are deleted"},
+		{"data.secret-removed", Medium, "Secret removed", "a credential or key may be lost for good"},
+		{"data.policy-removed", Medium, "NetworkPolicy removed", "previously blocked traffic is allowed"},
+		{"immutable.field-changed", High, "immutable field changed", refused},
 	}
 }
 
-// compareDeletions reports objects that go and take something with them.
+// compareDeletions reports added CRDs and removed objects whose deletion has side effects.
 func compareDeletions(c *comparison) {
 	c.each(func(p pair) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: some(kinds.Define(p.after.Content).Served(), 8), Message: "new kind, " + kobj.Text(p.after.Content, "spec", "scope"), steps: path("metadata", "name"),
+				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"),
 			})
 		case p.after == nil:
 			c.crdGone(p.before)
@@ -45,7 +46,7 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace leaves the tree: " + c.before.fate(p.before, "and all that it holds")})
+			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace is removed: " + c.before.fate(p.before, "and everything in it")})
 		}
 	}, "Namespace")
 	for _, kind := range names(words) {
@@ -57,61 +58,57 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// fate says what becomes in the cluster of an object that leaves the tree, and of
-// what goes with it, by what the object tells the tool that applies it. Argo CD
-// does not track definitions, so that it never prunes one.
+// fate describes the treatment of an object that is removed from the tree, and of its
+// dependents, by the tool that applies the object. along names the dependents.
 func (s *State) fate(o *Object, along string) string {
+	fate, tool := profile.FateOf(o.Content)
 	switch {
 	case !s.protects(o):
 		return "it is deleted, " + along
-	case !kobj.IsCRD(o.Content) && !s.keeps(o) && strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
-		return "Argo CD deletes it once somebody confirms, " + along
+	case !s.keeps(o) && fate == profile.Asks:
+		return tool + " deletes it after a confirmation, " + along
 	}
-	return "it is protected and stays; whoever deletes it deletes it " + along
+	return "it is protected and not pruned; deleting it by hand deletes it " + along
 }
 
 // protects reports whether the tool that applies an object does not prune it without
-// being told to.
+// confirmation.
 func (s *State) protects(o *Object) bool {
-	if s.keeps(o) {
-		return true
-	}
-	annotations := kobj.Map(o.Content, "metadata", "annotations")
-	options := kobj.Text(annotations, "argocd.argoproj.io/sync-options")
-	return strings.Contains(options, "Prune=confirm") || strings.Contains(options, "Prune=false") ||
-		kobj.Text(annotations, "kustomize.toolkit.fluxcd.io/prune") == "disabled"
+	fate, _ := profile.FateOf(o.Content)
+	return fate != profile.Pruned || s.keeps(o)
 }
 
-// keeps reports whether nothing prunes an object, whatever it tells the engine: Argo CD
-// tracks no CRDs, and the Namespace of an operator is a piece that is never emptied.
+// keeps reports whether an object is never pruned, whatever its own annotations: some
+// engines track no CRDs, and an engine that applies each operator by itself never empties
+// the piece of a Namespace.
 func (s *State) keeps(o *Object) bool {
-	return s.KeepsDefinitions && kobj.IsCRD(o.Content) || s.ByOperator && o.Ref().is("Namespace")
+	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }
 
 func (c *comparison) crdGone(crd *Object) {
 	serves := crd.serves()
 	lost := c.after.of(serves)
-	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s leaves the tree: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
+	f := Finding{Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
 	if n := len(lost); n > 0 {
-		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))
+		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
 	if kin := c.renamedTo(serves); kin != "" {
-		f.Message += "; the kind exists in group " + kin + " now: objects have to be moved first"
+		f.Message += "; the kind exists in group " + kin + " now: objects have to be migrated first"
 	}
 	worst := Critical
 	if crd.Operator == "quayside" {
-		worst = Low // OperatorCondition, of which only operators keep objects, goes with the last of them
+		worst = Low // OperatorCondition: only operators keep objects of it, which disappear with the last of them
 	}
 	c.add("data.crd-removed", crd, f, worst)
 	for _, o := range lost {
 		c.add("data.resource-orphaned", o, Finding{
-			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("no definition of %s is left", groupKind(serves.Group, serves.Kind)), steps: path("kind"),
+			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"),
 		})
 	}
 }
 
-// renamedTo returns the group of a new definition of the same kind, or "".
-func (c *comparison) renamedTo(gone kobj.Key) string {
+// renamedTo returns the groups of new CRDs of the same kind, joined; "" for none.
+func (c *comparison) renamedTo(gone k8s.Key) string {
 	var out []string
 	for k := range c.after.crds {
 		if k.Kind == gone.Kind && k.Group != gone.Group && c.before.crds[k] == nil {
@@ -122,14 +119,14 @@ func (c *comparison) renamedTo(gone kobj.Key) string {
 	return strings.Join(out, ", ")
 }
 
-// fixed is a kind and the fields of it that the API server does not let change.
+// fixed is a kind with its immutable fields.
 type fixed struct {
 	kind   string
 	fields []string // dotted
-	except []string // below fields: these may change
+	except []string // names below fields that may change
 }
 
-// fixedFields lists what the validation of each kind refuses on update
+// fixedFields lists the fields that the validation of each kind refuses to change
 // (kubernetes pkg/apis/*/validation, the Validate…Update functions).
 func fixedFields() []fixed {
 	return []fixed{
@@ -163,7 +160,7 @@ func compareImmutable(c *comparison) {
 		}, k.kind)
 	}
 	c.each(func(p pair) {
-		if !p.both() || !kobj.True(p.before.Content, "immutable") {
+		if !p.both() || !k8s.True(p.before.Content, "immutable") {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {
@@ -173,7 +170,7 @@ func compareImmutable(c *comparison) {
 }
 
 func (c *comparison) fixed(p pair, k fixed, where []string) {
-	a, b := kobj.At(p.before.Content, where...), kobj.At(p.after.Content, where...)
+	a, b := k8s.At(p.before.Content, where...), k8s.At(p.after.Content, where...)
 	if k.except != nil {
 		for _, name := range union(asMap(a), asMap(b)) {
 			if !slices.Contains(k.except, name) {
@@ -183,22 +180,21 @@ func (c *comparison) fixed(p pair, k fixed, where []string) {
 		return
 	}
 	name := strings.Join(where, ".")
-	if reflect.DeepEqual(a, b) || implied(k.kind, name, a, b) {
+	if reflect.DeepEqual(a, b) || isImplied(k.kind, name, a, b) {
 		return
 	}
-	f := Finding{Field: name, Before: show(a), After: show(b), Message: name + " cannot be changed", steps: path(where...)}
-	if p.after.Ref().Kind == "Secret" && name != "type" {
-		f.Before, f.After = "", "" // never show what a Secret holds
+	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", steps: stepPath(where...)}
+	if p.after.Key().Kind == "Secret" && name != "type" {
+		f.Before, f.After = "", "" // never show the content of a Secret
 	}
 	c.add("immutable.field-changed", p.after, f)
 }
 
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// implied reports whether the difference is only what the API server fills in,
-// or lets through.
-func implied(kind, field string, a, b any) bool {
-	if kind == "Service" { // spec.clusterIP and spec.ipFamilies are given out
+// isImplied reports whether the API server fills in or accepts the difference.
+func isImplied(kind, field string, a, b any) bool {
+	if kind == "Service" { // the API server allocates spec.clusterIP and spec.ipFamilies
 		return a == nil || b == nil || a == "" || b == ""
 	}
 	instead, ok := map[string]string{

@@ -80,7 +80,7 @@ func TestFolding(t *testing.T) {
 			in = append(in, Finding{Rule: "crd.default-added", Severity: s, Field: f, Message: "same"})
 		}
 		var out []string
-		for _, f := range fold(in) {
+		for _, f := range foldFindings(in) {
 			out = append(out, strings.Join(append([]string{f.Field}, f.Also...), "+"))
 		}
 		return out

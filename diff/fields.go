@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// number returns v as a float; ok is false for what is no number.
-func number(v any) (f float64, ok bool) {
+// parseNumber returns v as a float; ok is false if v is not a number.
+func parseNumber(v any) (f float64, ok bool) {
 	switch n := v.(type) {
 	case int64:
 		return float64(n), true
@@ -26,9 +26,9 @@ func number(v any) (f float64, ok bool) {
 	return 0, false
 }
 
-// show returns v as a reader wants to see it: a string as it is, else compact
-// JSON with sorted keys; "" for nil. Long values are cut.
-func show(v any) string {
+// formatValue formats v for readers: a string as it is, other values as compact JSON with
+// sorted keys; "" for nil. Long values are cut.
+func formatValue(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return ""
@@ -51,7 +51,7 @@ const maxShown = 300
 // names returns the sorted keys of m.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// union returns the sorted keys of both.
+// union returns the sorted keys of both maps.
 func union[A, B any](a map[string]A, b map[string]B) []string {
 	all := make(map[string]bool, len(a)+len(b))
 	for k := range a {

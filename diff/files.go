@@ -5,20 +5,18 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quayside/quayside/internal/blockyaml"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // File is one file of a tree.
@@ -27,33 +25,31 @@ type File struct {
 	Data []byte
 }
 
-// Caps on one state: its files may come from any revision.
+// Limits of one state: its files may come from any revision.
 const (
 	maxFiles  = 200_000
 	maxBytes  = 2 << 30
 	maxFaults = 20
 )
 
-// Objects reads the Kubernetes objects of files, in order. Files that are not
-// YAML or JSON by their name, and documents without apiVersion and kind, are
-// left out. The operator of each object is read from its owner labels; pins
-// tell the namespace of definitions, which carry none. All broken files are
-// reported at once.
+// Objects parses the Kubernetes objects of files, in order. It skips files without the
+// extension of YAML or JSON, and documents without apiVersion, kind or name. The operator
+// of each object is that of its owner labels; pins give the namespace for CRDs, which have
+// no namespace label. The error lists all broken files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
-	return objects(files, pins, nil, nil)
+	return collectObjects(files, pins, nil, nil)
 }
 
-// objects does what Objects does, beside another state. Of definitions that
-// are among its files too, twins, only the head is read; the objects of its
-// files that were read already, known, are taken over where path and bytes are
-// the same.
-func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
+// collectObjects parses files like Objects, and reuses the other state. Of a CRD with an
+// equal file in twins, it parses only the head. For a file with the same path and content
+// in known, it returns the objects of known.
+func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
 		have[o.Path] = append(have[o.Path], o)
 	}
 	if len(files) > maxFiles {
-		return nil, fmt.Errorf("%d files: more than the %d allowed", len(files), maxFiles)
+		return nil, fmt.Errorf("%d files exceed the limit of %d", len(files), maxFiles)
 	}
 	total := 0
 	for _, f := range files {
@@ -62,7 +58,7 @@ func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known [
 		}
 	}
 	if total > maxBytes {
-		return nil, fmt.Errorf("more than the %d bytes allowed in all", maxBytes)
+		return nil, fmt.Errorf("total size exceeds the limit of %d bytes", maxBytes)
 	}
 	got, errs := make([][]Object, len(files)), make([]error, len(files))
 	var work errgroup.Group
@@ -80,7 +76,7 @@ func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known [
 			return nil
 		})
 	}
-	_ = work.Wait() // every file has its own fault
+	_ = work.Wait() // errs has the error of each file
 	var faults diag.List
 	for i, err := range errs {
 		if faults.Add(diag.Pos{File: files[i].Path}, err); len(faults) >= maxFaults {
@@ -90,7 +86,7 @@ func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known [
 	return slices.Concat(got...), faults.Err()
 }
 
-// readBeside reads a file, of a definition that is among twins only the head.
+// readBeside parses a file, but only the head of a CRD whose file is equal in twins.
 func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
 		if o, ok := readHead(f, pins); ok {
@@ -100,13 +96,12 @@ func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object,
 	return read(f, pins)
 }
 
-// Base returns those of files that hold the base of a tree rendered to dir: the
-// objects themselves, without what differs in clusters and what a GitOps tool reads.
-// dir "." is the root.
+// Base returns the files of the base of a tree rendered to dir: the objects themselves,
+// without the overlays of clusters and the files of GitOps tools. dir "." is the root.
 func Base(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
-		rest, ok := below(dir, f.Path)
+		rest, ok := cutDir(dir, f.Path)
 		top, _, _ := strings.Cut(rest, "/")
 		if ok && slices.Contains([]string{"crds", "namespaces", "operators", "reporter", "installations"}, top) {
 			out = append(out, f)
@@ -115,20 +110,20 @@ func Base(dir string, files []File) []File {
 	return out
 }
 
-// below returns name as seen from dir.
-func below(dir, name string) (string, bool) {
+// cutDir returns name relative to dir, and whether name is below dir.
+func cutDir(dir, name string) (string, bool) {
 	if dir == "" || dir == "." {
 		return name, true
 	}
 	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// own reads the user's own objects for State.Resources, and returns the files
-// that do not parse by name.
-func own(files []File, definitions []Object) (objects []Object, skipped []string) {
+// ownObjects parses the user's own objects for State.Resources, and returns the names of
+// the files that do not parse. It skips files without a Namespace or a group of the CRDs.
+func ownObjects(files []File, definitions []Object) (objects []Object, skipped []string) {
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range definitions {
-		if o.Ref().is(crdKind) {
+		if o.Key().Is(crdKind) {
 			needles = append(needles, []byte(o.serves().Group+"/"))
 		}
 	}
@@ -158,106 +153,53 @@ func isManifest(path string) bool {
 }
 
 func read(f File, pins []lockfile.Pin) ([]Object, error) {
-	docs, err := contents(f)
+	docs, err := parseContents(f)
 	if err != nil {
 		return nil, err
 	}
 	var out []Object
 	for i, content := range docs {
-		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
+		if k8s.Text(content, "apiVersion") == "" || k8s.Text(content, "kind") == "" || k8s.Text(content, "metadata", "name") == "" {
 			continue
 		}
 		if Repeats(content) {
 			continue
 		}
-		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, ref: refOf(content)})
+		out = append(out, Object{Operator: objectOwner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, key: k8s.Object(content).Key()})
 	}
 	return out, nil
 }
 
-// Repeats reports whether an object says once more what others are: an Installation
-// names for the reporter what is there.
+// Repeats reports whether an object only repeats information about others: an Installation
+// lists the installed operators for the reporter.
 func Repeats(content map[string]any) bool {
-	return kobj.Text(content, "kind") == v1alpha1.Kind && kobj.Group(kobj.Text(content, "apiVersion")) == v1alpha1.Group
+	return k8s.Text(content, "kind") == v1alpha1.Kind && k8s.Group(k8s.Text(content, "apiVersion")) == v1alpha1.Group
 }
 
-// contents returns the documents of a file that are not empty, in order, each as
-// Content has it.
-func contents(f File) ([]map[string]any, error) {
-	if docs, ok := plainly(f.Data); ok {
-		return docs, nil
-	}
-	docs, err := yamlnode.Documents(f.Path, f.Data, yamlnode.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	var out []map[string]any
+// parseContents returns the non-empty documents of a file, in order, each in the form of
+// Content.
+func parseContents(f File) ([]map[string]any, error) {
+	docs, err := yamlnode.Objects(f.Path, f.Data, yamlnode.Limits{})
 	for _, doc := range docs {
-		data, err := yamlnode.JSON(doc)
-		if err != nil {
-			return nil, err
-		}
-		m, err := Content(data)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m)
+		normalizeNumbers(doc)
 	}
-	return out, nil
+	return docs, err
 }
 
-// maxPlain is the length of a text that cannot hold more values than the full
-// parser takes, were every line of it one.
-const maxPlain = 4 << 20
-
-// plainly returns the documents of a text as contents has them, where a parser can
-// read them that is many times as fast as the full one, and false for any other.
-func plainly(data []byte) ([]map[string]any, bool) {
-	if len(data) > maxPlain || bytes.Count(data, []byte("\n---")) >= yamlnode.MaxDocuments || !utf8.Valid(data) {
-		return nil, false
-	}
-	docs, ok := blockyaml.Decode(data, meaning)
-	if !ok || len(docs) == 0 {
-		return nil, false
-	}
-	out := make([]map[string]any, len(docs))
-	for i, doc := range docs {
-		if out[i], ok = doc.(map[string]any); !ok {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-// meaning returns what a plain scalar is to the API server, as Content has it, and
-// false where it has no form in JSON.
-func meaning(text string) (any, bool) {
-	data, err := yamlnode.JSON(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
-	if err != nil {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	err = dec.Decode(&v)
-	return numbers(v), err == nil
-}
-
-// Built returns an object that an overlay makes, given as JSON. What makes it
-// other than its base stands in some of sources, the most likely first, of which
-// there is at least one.
+// Built returns an object of an overlay, given as JSON. sources are the files that may
+// change it from its base, the most likely first; there is at least one.
 func Built(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return Made(content, pins, sources), err
 }
 
-// Made is Built of an object as Content has it.
+// Made is Built for an object in the form of Content.
 func Made(content map[string]any, pins []lockfile.Pin, sources []File) Object {
-	return Object{Operator: owner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
+	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
 
-// Content decodes one JSON object the way Object.Content wants it: integers
-// that fit are int64, other numbers float64.
+// Content decodes a JSON object for Object.Content: numbers are int64 if they are whole
+// and fit, and float64 otherwise.
 func Content(data []byte) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -265,40 +207,50 @@ func Content(data []byte) (map[string]any, error) {
 	if err := dec.Decode(&m); err != nil {
 		return nil, err
 	}
-	return numbers(m).(map[string]any), nil
+	return normalizeNumbers(m).(map[string]any), nil
 }
 
-// numbers turns json.Number into int64 or float64, in place.
-func numbers(v any) any {
+// normalizeNumbers converts numbers, in place, to int64 if they are whole and fit, and to
+// float64 otherwise.
+func normalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for k, e := range x {
-			x[k] = numbers(e)
+			switch e.(type) {
+			case json.Number, float64:
+				x[k] = normalizeNumbers(e)
+			default:
+				normalizeNumbers(e) // changed in place
+			}
 		}
 	case []any:
 		for i, e := range x {
-			x[i] = numbers(e)
+			x[i] = normalizeNumbers(e)
 		}
 	case json.Number:
 		if n, err := x.Int64(); err == nil {
 			return n
 		}
-		f, _ := x.Float64() // what overflows is infinite, as in the API server's reader
-		return f
+		f, _ := x.Float64() // infinite on overflow, as in the decoder of the API server
+		return normalizeNumbers(f)
+	case float64:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<63 {
+			return int64(x)
+		}
 	}
 	return v
 }
 
-// owner returns "namespace/package" by the labels of an object.
-func owner(content map[string]any, pins []lockfile.Pin) string {
-	labels := kobj.Map(content, "metadata", "labels")
-	pkg, ns := kobj.Text(labels, kobj.LabelPackage), kobj.Text(labels, kobj.LabelNamespace)
+// objectOwner returns the "namespace/package" of the labels of an object.
+func objectOwner(content map[string]any, pins []lockfile.Pin) string {
+	labels := k8s.Map(content, "metadata", "labels")
+	pkg, ns := k8s.Text(labels, k8s.LabelPackage), k8s.Text(labels, k8s.LabelNamespace)
 	if pkg == "" {
 		return ""
 	}
 	if ns != "" {
 		if pkg == "quayside" && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg }) {
-			return "" // a Namespace that several operators share
+			return "" // a Namespace shared by several operators
 		}
 		return ns + "/" + pkg
 	}

@@ -35,7 +35,7 @@ func TestBaseAndOwn(t *testing.T) {
 	if err != nil || len(rendered) != 2 {
 		t.Fatalf("%d objects, %v", len(rendered), err)
 	}
-	mine, skipped := own(files[5:], rendered)
+	mine, skipped := ownObjects(files[5:], rendered)
 	if d := cmp.Diff([]string{"team/widget.yaml", "team/namespace.yaml"}, paths(mine, func(o Object) string { return o.Path })); d != "" {
 		t.Error(d)
 	}

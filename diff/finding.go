@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// Finding is one thing that a reviewer should know.
+// Finding is one change that a reviewer should know about.
 type Finding struct {
 	Rule      string   // stable: "crd.field-removed"
 	Severity  Severity // "high"
-	Operator  string   // "namespace/package"; empty where no pin is to blame
-	Object    Ref      // zero where the finding is about the pin itself
+	Operator  string   // "namespace/package"; empty if the object belongs to no pin
+	Object    Ref      // zero for a finding about the pin itself
 	Field     string   // "v1 spec.storage.size", "spec.selector", "secrets, pods"
-	Container string   // of the object; empty where the finding is not about one
+	Container string   // of the object; empty if the finding is not about a container
 	Also      []string // more fields of the same object with the same change, in order
 	Before    string   // empty: absent
 	After     string   // empty: absent
 	Message   string   // one line, without the object's name
 	Why       string   // why it matters
-	Place     Place    // where to look
-	Link      string   // the page of the forge that shows Place; empty where none does
-	Waiver    string   // the reason, where the policy waives it
-	Clusters  []string // that it holds for, sorted; nil: all
+	Place     Place    // location of the change
+	Link      string   // the page of Place on the forge; empty if there is none
+	Waiver    string   // the reason of the waiver; empty without one
+	Clusters  []string // the affected clusters, sorted; nil: all
 
-	Vulnerabilities []Vulnerability // that it is about, the worst first; of very many, some
-	Counts          map[string]int  // how many there are, by the scanners' severity; nil where it is about one
-	BytesBefore     int64           // of the image that Before is, as registries keep it; 0 where that is not known
+	Vulnerabilities []Vulnerability // the worst first; limited to maxListed
+	Counts          map[string]int  // by the scanners' severity, of a finding about many vulnerabilities; nil otherwise
+	BytesBefore     int64           // compressed size of the image Before; 0: unknown
 	BytesAfter      int64           // likewise
 
-	where *Object // holds the file that Place names
-	steps []step  // to Field, in the file
+	where *Object // its file is the file of Place
+	steps []step  // path to Field in the file
 
-	spots  []spot  // where the same change is, the first one included; nil: only where the finding is
-	clause *clause // the permissions that it is about; nil: none
-	partly bool    // not all images were scanned
+	spots  []spot  // all places with the same change, including the first; nil: only this one
+	clause *clause // the permissions of the finding; nil: none
+	partly bool    // some images were not scanned
 }
 
-// spot is a place of a finding that several have in common.
+// spot is one of several places of a finding.
 type spot struct {
 	Object           Ref
 	Field, Container string
@@ -51,8 +51,8 @@ func (f Finding) spot() spot { return spot{f.Object, f.Field, f.Container, f.Pla
 // Place is a region of a file of one of the two states.
 type Place struct {
 	Path    string `json:"path"`
-	Removed bool   `json:"removed,omitempty"` // the file is of the state before
-	Line    int    `json:"line,omitempty"`    // from 1; 0 means the file as a whole
+	Removed bool   `json:"removed,omitempty"` // the file is one of the state before
+	Line    int    `json:"line,omitempty"`    // 1-based; 0: the whole file
 	Column  int    `json:"column,omitempty"`
 	EndLine int    `json:"endLine,omitempty"`
 	EndCol  int    `json:"endColumn,omitempty"`
@@ -65,7 +65,7 @@ func compareFindings(a, b Finding) int {
 		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
 }
 
-// Family returns the part of the rule before the dot: "crd".
+// Family returns the part of the rule ID before the dot: "crd".
 func (f Finding) Family() string {
 	family, _, _ := strings.Cut(f.Rule, ".")
 	return family
@@ -74,7 +74,7 @@ func (f Finding) Family() string {
 // Rule describes one kind of finding.
 type Rule struct {
 	ID       string
-	Severity Severity // unless Options.Severity says otherwise; a single finding may be milder
+	Severity Severity // default; Options.Severity changes it, and single findings may be milder
 	Title    string   // "field removed from a custom resource definition"
 	Why      string
 }
@@ -88,10 +88,41 @@ func rulesByID() map[string]Rule {
 	return out
 }
 
-// Rules returns every rule, by ID.
+// family is a group of rules with their checks. The checks of other families may report
+// findings of these rules, too.
+type family struct {
+	rules  func() []Rule
+	checks []check
+}
+
+// check adds the findings of some rules to a comparison.
+type check func(*comparison)
+
+// ruleFamilies returns all rules, in the order of their checks.
+func ruleFamilies() []family {
+	return []family{
+		{crdRules, []check{compareCRDs}},
+		{resourceRules, []check{compareResources}},
+		{rbacRules, []check{comparePermissions}},
+		{imageRules, []check{compareImages}},
+		{webhookRules, []check{compareWebhooks}},
+		{apiRules, []check{compareAPIs}},
+		{podRules, []check{comparePods, compareSecurityLevels, compareNamespaces, comparePriorities}},
+		{dataRules, []check{compareDeletions, compareImmutable}},
+		{upgradeRules, []check{compareUpgrades, compareLeftovers}},
+		{lifecycleRules, []check{compareLifecycles}},
+		{vulnerabilityRules, []check{compareScans}},
+		{objectRules, []check{compareObjects}},
+		{clusterRules, nil},
+	}
+}
+
+// Rules returns every rule, sorted by ID.
 func Rules() []Rule {
-	all := slices.Concat(crdRules(), resourceRules(), rbacRules(), imageRules(), webhookRules(),
-		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules(), lifecycleRules(), clusterRules(), vulnerabilityRules())
+	var all []Rule
+	for _, f := range ruleFamilies() {
+		all = append(all, f.rules()...)
+	}
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

@@ -21,11 +21,11 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := Compare(b, a, Options{Mirrors: []string{"docker.io"}})
+		r, err := Compare(b, a, CompareOptions{Mirrors: []string{"docker.io"}})
 		if err != nil {
 			return
 		}
-		if _, err := indented(r.Document()); err != nil {
+		if _, err := indentJSON(r.Document()); err != nil {
 			t.Error(err)
 		}
 		if _, err := HTML(r); err != nil {

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// group is the findings of one operator under one rule at one severity: what
-// the readable reports print together.
+// group is the findings of one operator, rule and severity, which the text, Markdown and
+// HTML reports print together.
 type group struct {
 	severity Severity
 	rule     Rule
 	findings []Finding
 }
 
-// groups returns the findings of one operator, worst first, then by rule.
-// Waived ones come last, whatever their severity.
-func groups(findings []Finding) []group {
+// groupFindings groups the findings of one operator, worst first, then by rule. Waived
+// findings come last, whatever their severity.
+func groupFindings(findings []Finding) []group {
 	rules := rulesByID()
 	var out []group
 	for _, f := range findings {
@@ -32,28 +34,28 @@ func groups(findings []Finding) []group {
 		out[i].findings = append(out[i].findings, f)
 	}
 	slices.SortStableFunc(out, func(a, b group) int {
-		return cmp.Or(cmp.Compare(waived(a), waived(b)), cmp.Compare(b.severity, a.severity), strings.Compare(a.rule.ID, b.rule.ID))
+		return cmp.Or(cmp.Compare(countWaived(a), countWaived(b)), cmp.Compare(b.severity, a.severity), strings.Compare(a.rule.ID, b.rule.ID))
 	})
 	return out
 }
 
-func waived(g group) int {
+func countWaived(g group) int {
 	if g.findings[0].Waiver != "" {
 		return 1
 	}
 	return 0
 }
 
-// headline says the outcome in a line: "3 operators change: 1 critical, 2 high".
+// headline summarizes the report in a line: "3 operators change: 1 critical, 2 high".
 func (r *Report) headline() string {
 	s := r.movers()
-	if c := counts(r.Findings); c != "" && !r.Empty() {
+	if c := formatCounts(r.Findings); c != "" && !r.Empty() {
 		s += ": " + c
 	}
 	return s
 }
 
-// movers says how many operators change: "3 operators change".
+// movers returns the number of operators with changes: "3 operators change".
 func (r *Report) movers() string {
 	if r.Empty() {
 		return "no differences"
@@ -67,11 +69,12 @@ func (r *Report) movers() string {
 	if len(named) == 0 {
 		return "no operator changes"
 	}
-	return plural(len(named), "operator changes", "operators change")
+	return pluralize(len(named), "operator changes", "operators change")
 }
 
-// counts says how many findings of each severity there are, without the waived.
-func counts(findings []Finding) string {
+// formatCounts returns the number of findings by severity, and the number of waived
+// findings: "1 critical, 2 high, 1 waived".
+func formatCounts(findings []Finding) string {
 	var out []string
 	waivers := 0
 	for _, s := range Severities() {
@@ -96,21 +99,21 @@ func counts(findings []Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// step says what happens to the operator: "0.9.2 → 0.9.4".
-func (o Operator) step() string {
+// step describes the change of the operator's version: "0.9.2 → 0.9.4".
+func (o OperatorReport) step() string {
 	switch {
 	case o.From == o.To:
 		return o.To
 	case o.From == "":
 		return "installed, " + o.To
 	case o.To == "":
-		return "goes, was " + o.From
+		return "removed, was " + o.From
 	}
 	return o.From + " → " + o.To
 }
 
-// tally says how many objects change.
-func (o Operator) tally() string {
+// tally returns the number of added, changed and removed objects.
+func (o OperatorReport) tally() string {
 	var out []string
 	for _, t := range []struct {
 		list []Ref
@@ -126,38 +129,38 @@ func (o Operator) tally() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
-// lists names the objects that come and go.
-func (o Operator) lists() []string {
+// lists names the objects that are added or removed.
+func (o OperatorReport) lists() []string {
 	var out []string
 	if len(o.Added) > 0 {
-		out = append(out, "added: "+some(refs(o.Added), 12))
+		out = append(out, "added: "+diag.Some(refNames(o.Added), 12))
 	}
 	if len(o.Removed) > 0 {
-		out = append(out, "removed: "+some(refs(o.Removed), 12))
+		out = append(out, "removed: "+diag.Some(refNames(o.Removed), 12))
 	}
 	return out
 }
 
-// title names the operator, and the clusters where it is not all.
-func (o Operator) title() string { return onlyIn(o.Clusters) + cmp.Or(o.Name, "(no operator)") }
+// title returns the name of the operator, and its clusters if they are not all.
+func (o OperatorReport) title() string { return onlyIn(o.Clusters) + cmp.Or(o.Name, "(no operator)") }
 
-// subject names what a finding is about, without what its message says.
+// subject names the object and the field of a finding.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }
 
-// words returns the message, and what else it holds for.
+// words returns the message, with the other fields of the same change.
 func (f Finding) words() string {
 	if len(f.Also) == 0 {
 		return f.Message
 	}
-	return fmt.Sprintf("%s; also at %s", f.Message, some(f.Also, 3))
+	return fmt.Sprintf("%s; also at %s", f.Message, diag.Some(f.Also, 3))
 }
 
-// values reports whether a reader needs Before and After beside the message.
+// values reports whether a report prints Before and After in addition to the message.
 func (f Finding) values() bool {
 	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.Family()))
 }
 
-// String returns "path:line".
+// String returns "path:line", or the path alone without a line.
 func (p Place) String() string {
 	if p.Line == 0 {
 		return p.Path

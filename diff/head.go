@@ -6,10 +6,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// readHead reads a file that holds one definition up to its versions, as
-// quayside writes it. ok is false for anything else: such a file has to be read
-// whole. Definitions are nine tenths of a tree, and most are the same on both
-// sides of a diff.
+// readHead parses a file with a single CRD up to its versions, in the format that quayside
+// writes. ok is false for other files, which must be parsed completely. About nine tenths
+// of a tree are CRDs, and most are equal on both sides of a diff.
 func readHead(f File, pins []lockfile.Pin) (o Object, ok bool) {
 	beginning, _, found := bytes.Cut(f.Data, []byte("\n  versions:\n"))
 	if !found || !bytes.Contains(beginning, []byte("kind: CustomResourceDefinition\n")) ||
@@ -23,5 +22,5 @@ func readHead(f File, pins []lockfile.Pin) (o Object, ok bool) {
 	o = got[0]
 	o.Raw, o.cut = f.Data, true
 	serves := o.serves()
-	return o, o.Ref().is(crdKind) && serves.Group != "" && serves.Kind != ""
+	return o, o.Key().Is(crdKind) && serves.Group != "" && serves.Kind != ""
 }

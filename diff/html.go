@@ -2,22 +2,22 @@ package diff
 
 import (
 	"cmp"
-	_ "embed" // the page stands in files of its own
+	_ "embed" // for the go:embed directives
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/page"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/page"
 )
 
-// MaxPage is the longest page that HTML returns, in bytes: what a telephone still
-// scrolls through.
+// MaxPage is the maximum length of a page of HTML, in bytes: mobile browsers can still
+// scroll it.
 const MaxPage = 4 << 20
 
-// The page, its style and its script, which filters what is shown.
+// The page, its style and its script, which filters the findings.
 var (
 	//go:embed page.html
 	pageBody string
@@ -27,23 +27,22 @@ var (
 	pageScript string
 )
 
-// HTML returns the report as one self-contained page: no font, no image, no style
-// and no script from elsewhere. It begins with a list of the operators, worst first;
-// its own script, without which all of it can be read, shows what is asked for by
-// operator, cluster and severity. It is never longer than MaxPage: what does not
-// fit, mildest first, is counted.
+// HTML returns the report as one self-contained page without external fonts, images,
+// styles or scripts. It begins with a list of the operators, worst first. Its script
+// filters by operator, cluster and severity; the page is readable without it. The page is
+// at most MaxPage long: it omits and counts the mildest findings that do not fit.
 func HTML(r *Report) ([]byte, error) {
 	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: htmlOf(r)}.HTML()
 }
 
-// The page as the template sees it.
+// htmlPage is the data of the template.
 type htmlPage struct {
 	Headline, Before, After     string
 	Counts                      []htmlCount
 	Waived                      int
-	Left                        []string // what there is no room for
+	Left                        []string // omitted for lack of space
 	Verdict                     *htmlVerdict
-	Filter                      bool // there is something to choose from
+	Filter                      bool // at least one filter has several values
 	Names, Clusters, Severities []string
 	Operators                   []htmlOperator
 	Removals                    []htmlRemoval
@@ -65,8 +64,8 @@ type htmlVerdict struct {
 
 type htmlOperator struct {
 	ID                    int
-	Name, In, Range, Step string // In: names of clusters; Range: their places in the list of all, "0-2 7"; both empty for all
-	Words                 string // how many of what
+	Name, In, Range, Step string // In: names of clusters; Range: their indexes in the list of all, "0-2 7"; both empty for all
+	Words                 string // counts of findings and objects
 	Counts                []htmlCount
 	Lists                 []string
 	Open                  bool
@@ -75,7 +74,7 @@ type htmlOperator struct {
 }
 
 type htmlGroup struct {
-	Severity, Kind, Label, Title, Rule, Why string // Kind: what it is filtered by
+	Severity, Kind, Label, Title, Rule, Why string // Kind: the filter value
 	Findings                                []htmlFinding
 }
 
@@ -89,8 +88,8 @@ type htmlRemoval struct {
 	Steps           []Step
 }
 
-// fewOperators are shown open, and so are as many reasons of the policy: there is
-// nothing to choose from.
+// Up to fewOperators operators, all are expanded. Up to fewFaults reasons of the policy,
+// the list of reasons is.
 const (
 	fewOperators = 3
 	fewFaults    = 10
@@ -108,14 +107,14 @@ func htmlOf(r *Report) htmlPage {
 	p.operators(r)
 	plans := room(MaxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), inOf(removal.Clusters), ranges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), inOf(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
 		if !plans.takes(p.Removals[len(p.Removals)-1].Name) {
 			p.left(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
 			break
 		}
 	}
 	p.Reading = htmlReading(r.Reading)
-	p.left(len(r.Reading)-len(p.Reading), "operator of which there is something to read", "operators of which there is something to read")
+	p.left(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
 	said := room(MaxPage / 16)
 	for _, note := range r.Notes {
 		if text := inert.Cut(note, 600); said.takes(text) {
@@ -126,22 +125,22 @@ func htmlOf(r *Report) htmlPage {
 	return p
 }
 
-// left notes that there is no room for n things.
+// left notes that n items are omitted for lack of space.
 func (p *htmlPage) left(n int, one, many string) {
 	if n > 0 {
-		p.Left = append(p.Left, plural(n, one+" is", many+" are")+" not on this page, which would be too long: -o json has all.")
+		p.Left = append(p.Left, pluralize(n, one+" is", many+" are")+" omitted to keep this page short: use -o json for everything.")
 	}
 }
 
-// more says how many there are beyond those of a list; "" where none is.
-func more(n int, one, many string) string {
+// moreText returns the number of items omitted from a list, as a phrase; "" if n is 0.
+func moreText(n int, one, many string) string {
 	if n <= 0 {
 		return ""
 	}
-	return "and " + plural(n, one, many) + " more: -o json has all"
+	return "and " + pluralize(n, one, many) + " more: use -o json"
 }
 
-// filter fills in what can be chosen.
+// filter sets the values of the filters.
 func (p *htmlPage) filter(r *Report) {
 	names := map[string]bool{}
 	lists := room(MaxPage / 16)
@@ -168,8 +167,8 @@ func (p *htmlPage) filter(r *Report) {
 	p.Filter = len(p.Names) > 1 || len(p.Clusters) > 1 || len(p.Severities) > 1
 }
 
-// operators fills in the operators and as many findings as there is room for, the
-// worst of all operators first.
+// operators adds the operators and as many findings as fit, the worst of all operators
+// first.
 func (p *htmlPage) operators(r *Report) {
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, "\x00")
@@ -183,8 +182,8 @@ func (p *htmlPage) operators(r *Report) {
 	for _, op := range r.Operators {
 		k := key(op.Name, op.Clusters)
 		one := htmlOperator{
-			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: ranges(op.Clusters, r.Clusters), Step: inert.Cut(op.step(), 200),
-			Words: strings.TrimPrefix(counts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]), Lists: op.lists(),
+			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.step(), 200),
+			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]), Lists: op.lists(),
 		}
 		for i := range one.Lists {
 			one.Lists[i] = inert.Cut(one.Lists[i], 1000)
@@ -218,7 +217,7 @@ func (p *htmlPage) operators(r *Report) {
 		op := &p.Operators[i]
 		op.Groups = htmlGroups(shown[k])
 		if left := len(all[k]) - len(shown[k]); left > 0 {
-			op.Left = fmt.Sprintf("%s of this operator not on this page: -o json has all.", plural(left, "finding is", "findings are"))
+			op.Left = fmt.Sprintf("%s of this operator omitted: use -o json for everything.", pluralize(left, "finding is", "findings are"))
 		}
 	}
 }
@@ -232,11 +231,11 @@ func htmlCounts(findings []Finding) []htmlCount {
 	return out
 }
 
-func htmlVerdictOf(v *Verdict) *htmlVerdict {
+func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 	if v == nil {
 		return nil
 	}
-	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: plural(len(v.Faults), "finding", "findings")}
+	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
 	said := room(MaxPage / 16)
 	for _, f := range v.Faults {
 		f = Fault{Policy: inert.Cut(f.Policy, 100), Message: inert.Cut(f.Message, 400), Rule: inert.Cut(f.Rule, 100), Operator: inert.Cut(f.Operator, 200), Subject: inert.Cut(f.Subject, 300)}
@@ -245,7 +244,7 @@ func htmlVerdictOf(v *Verdict) *htmlVerdict {
 		}
 		out.Faults = append(out.Faults, f)
 	}
-	out.More = more(len(v.Faults)-len(out.Faults), "finding", "findings")
+	out.More = moreText(len(v.Faults)-len(out.Faults), "finding", "findings")
 	for _, w := range v.Waivers {
 		if text := inert.Cut(w.String(), 400); said.takes(text) {
 			out.Waivers = append(out.Waivers, text)
@@ -254,12 +253,12 @@ func htmlVerdictOf(v *Verdict) *htmlVerdict {
 	return out
 }
 
-// htmlGroups returns the findings of one operator as the page has them.
+// htmlGroups returns the findings of one operator for the template.
 func htmlGroups(findings []Finding) []htmlGroup {
 	var out []htmlGroup
-	for _, g := range groups(findings) {
+	for _, g := range groupFindings(findings) {
 		hg := htmlGroup{Severity: g.severity.String(), Kind: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
-		if waived(g) == 1 {
+		if countWaived(g) == 1 {
 			hg.Kind, hg.Label, hg.Severity = "waived", "waived, "+hg.Label, "info"
 		}
 		for _, f := range g.findings {
@@ -291,13 +290,13 @@ func (f htmlFinding) texts() []string {
 
 func nameOf(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
 
-// inOf names clusters; "" for all.
+// inOf returns the names of clusters; "" for all.
 func inOf(clusters []string) string {
 	return inert.Cut(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
 }
 
-// ranges says where names stand in a sorted list: "0-2 7"; "" for no names.
-func ranges(names, list []string) string {
+// formatRanges returns the indexes of names in a sorted list: "0-2 7"; "" for no names.
+func formatRanges(names, list []string) string {
 	var out []string
 	first, last := -1, -1
 	flush := func() {
@@ -324,31 +323,31 @@ func ranges(names, list []string) string {
 	return strings.Join(out, " ")
 }
 
-// room is how many bytes there are for one part of a page.
+// room is the number of bytes left for one part of a page.
 type room int
 
-// frame is more than the page has around one entry, whatever that is: an operator
-// with its row in the contents, or a finding that is alone in its group.
+// frame is an upper bound of the markup around any entry: an operator with its row in the
+// contents, or a finding that is alone in its group.
 const frame = 1800
 
-// takes reports whether there is room for texts and what stands around them, and
-// uses it. A text without room leaves none for those that follow, either.
+// takes reports whether texts and their markup fit, and subtracts their length. After a
+// text that does not fit, no other fits.
 func (r *room) takes(texts ...string) bool {
 	*r -= frame
 	for _, s := range texts {
-		*r -= room(longest(s))
+		*r -= room(escapedLength(s))
 	}
 	return *r >= 0
 }
 
-// steps returns as much of a plan as there is room for, and says what is missing.
+// steps returns the part of a plan that fits, and notes the omitted lines.
 func (r *room) steps(list []Step) []Step {
 	var out []Step
 	for _, s := range list {
 		one := Step{Title: s.Title}
 		for i, line := range s.Lines {
 			if line = inert.Cut(line, 600); !r.takes(line) {
-				one.Lines = append(one.Lines, more(len(s.Lines)-i, "line", "lines"))
+				one.Lines = append(one.Lines, moreText(len(s.Lines)-i, "line", "lines"))
 				break
 			}
 			one.Lines = append(one.Lines, line)
@@ -358,9 +357,9 @@ func (r *room) steps(list []Step) []Step {
 	return out
 }
 
-// longest returns how long a text may be in a page: escaped as HTML or as an address,
-// or as what is not seen.
-func longest(s string) int {
+// escapedLength returns the maximum length of a text in a page, in bytes: escaped for
+// HTML or for an address, with invisible characters replaced.
+func escapedLength(s string) int {
 	n := 0
 	for _, r := range s {
 		switch {

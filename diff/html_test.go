@@ -9,14 +9,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 // fleetReport is a report over clusters, with names as long as they may be, findings
 // that link, and an operator of which one cluster has its own.
 func fleetReport() *Report {
 	long := strings.Repeat("very-long-", 24) + "name"
-	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not looked into, because they do not parse as YAML: " + long + ".yaml"}}
+	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not compared, because they are not valid YAML: " + long + ".yaml"}}
 	for i := range 12 {
 		r.Clusters = append(r.Clusters, fmt.Sprintf("c%02d", i))
 	}
@@ -27,7 +27,7 @@ func fleetReport() *Report {
 		}
 		r.Findings = append(r.Findings, f)
 	}
-	r.Operators = []Operator{
+	r.Operators = []OperatorReport{
 		{Name: "databases/etcd", From: "0.9.2", To: "0.9.4", Clusters: []string{"c03"}, Changed: []Ref{{Kind: "Deployment", Name: "etcd"}}},
 		{Name: "databases/etcd", From: "0.9.2", To: "0.9.4", Changed: []Ref{{Kind: "Deployment", Name: "etcd"}}},
 		{Name: "observability/" + long, To: "1.0.0+" + long, Clusters: slices.Clone(r.Clusters[4:]), Added: []Ref{{Kind: "ServiceAccount", Name: long}}},
@@ -57,16 +57,16 @@ func hostileReport(text string) *Report {
 	w := []diag.Warning{{Code: "waiver-unused", Msg: text}, {Code: "waiver-expired", Msg: text}}
 	return &Report{
 		Before: text, After: text, Clusters: clusters, Notes: []string{text},
-		Operators: []Operator{{Name: text, From: text, To: "2", Clusters: []string{text}, Added: []Ref{{Kind: text, Name: text}}}, {Name: "a/b", To: text}},
+		Operators: []OperatorReport{{Name: text, From: text, To: "2", Clusters: []string{text}, Added: []Ref{{Kind: text, Name: text}}}, {Name: "a/b", To: text}},
 		Findings:  []Finding{f, waived},
 		Removals:  []Removal{{Operator: text, Clusters: []string{text}, Resources: []Resource{{Object: Ref{Kind: text, Name: text}, Path: text}}}},
-		Verdict:   &Verdict{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Waivers: w},
+		Verdict:   &PolicyResult{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Waivers: w},
 	}
 }
 
 // TestPages holds pages that test/browser looks at.
 func TestPages(t *testing.T) {
-	for name, r := range map[string]*Report{"fleet": fleetReport(), "hostile": hostileReport(hostileText), "nothing": {Before: "main", After: "work tree", Verdict: &Verdict{}}} {
+	for name, r := range map[string]*Report{"fleet": fleetReport(), "hostile": hostileReport(hostileText), "nothing": {Before: "main", After: "work tree", Verdict: &PolicyResult{}}} {
 		page, err := HTML(r)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestPageFits(t *testing.T) {
 				in := []string{r.Clusters[i%1000]}
 				name := fmt.Sprintf("ns/o%02d%s", i%43, text)
 				if i < 20_000 {
-					r.Operators = append(r.Operators, Operator{Name: name, From: "1", To: text, Clusters: in})
+					r.Operators = append(r.Operators, OperatorReport{Name: name, From: "1", To: text, Clusters: in})
 				}
 				f := r.Findings[0]
 				f.Severity, f.Operator, f.Clusters = Severities()[i%5], name, in
@@ -125,7 +125,7 @@ func TestPageFits(t *testing.T) {
 				t.Errorf("%d bytes", len(got))
 			}
 			for _, what := range []string{"operators", "findings", "notes", "uninstall plans"} {
-				if !regexp.MustCompile(`<p class="left">\d+ ` + what + ` are not on this page, which would be too long: -o json has all.</p>`).MatchString(got) {
+				if !regexp.MustCompile(`<p class="left">\d+ ` + what + ` are omitted to keep this page short: use -o json for everything.</p>`).MatchString(got) {
 					t.Errorf("it does not say how many %s are left out", what)
 				}
 			}
@@ -140,7 +140,7 @@ func TestPageFits(t *testing.T) {
 
 // TestPageOfOneOperator has nothing to choose from, and asks nothing.
 func TestPageOfOneOperator(t *testing.T) {
-	page, err := HTML(&Report{Operators: []Operator{{Name: "a/b"}}, Findings: []Finding{{Rule: "pods.replicas", Operator: "a/b", Severity: Low}}})
+	page, err := HTML(&Report{Operators: []OperatorReport{{Name: "a/b"}}, Findings: []Finding{{Rule: "pods.replicas", Operator: "a/b", Severity: Low}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestRanges(t *testing.T) {
 	for want, names := range map[string][]string{
 		"": nil, "0": {"a"}, "0-5": all, "1-2 4": {"b", "c", "e"}, "0 5": {"a", "f"}, "2-3": {"c", "cc", "d"},
 	} {
-		if got := ranges(names, all); got != want {
+		if got := formatRanges(names, all); got != want {
 			t.Errorf("%v: got %q, want %q", names, got, want)
 		}
 	}

@@ -6,45 +6,46 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 func imageRules() []Rule {
 	return []Rule{
-		{"images.registry-changed", Medium, "image comes from another registry", "other credentials, another mirror, another trust: pulls may fail, and somebody else publishes what runs"},
-		{"images.repository-changed", Medium, "image comes from another repository", "mirrors and pull secrets may not cover it"},
-		{"images.changed", Info, "another build of the same image", "usual in an upgrade"},
-		{"images.same-tag", Low, "same tag, another digest", "the tag was moved: what was tested under this tag is not what will run"},
-		{"images.new", Low, "image that was not used before", "it has to be mirrored, scanned and allowed like the others"},
-		{"images.removed", Info, "image no longer used", "mirrors may drop it once no cluster runs the old version"},
-		{"images.digest-lost", Medium, "image no longer by digest", "a tag can be moved: what runs is no longer what was reviewed"},
-		{"images.not-by-digest", Low, "new image without a digest", "a tag can be moved: what runs is not pinned by the review"},
-		{"images.not-mirrored", Medium, "image not in the mirror", "a cluster that pulls from the mirror alone cannot start it"},
+		{"images.registry-changed", Medium, "image registry changed", "credentials, mirrors and signature policy may differ: pulls may fail, and the image has another publisher"},
+		{"images.repository-changed", Medium, "image repository changed", "mirrors and pull secrets may not cover the new repository"},
+		{"images.changed", Info, "image updated", "expected in an upgrade"},
+		{"images.same-tag", Low, "same tag, another digest", "the tag was moved: the tested image is not the one that will run"},
+		{"images.new", Low, "image added", "mirror, scan and allow it like the others"},
+		{"images.removed", Info, "image removed", "mirrors may delete it once no cluster runs the old version"},
+		{"images.digest-lost", Medium, "image no longer pinned by digest", "a tag can be moved: the running image may differ from the reviewed one"},
+		{"images.not-by-digest", Low, "image added without a digest", "a tag can be moved: the review does not pin the running image"},
+		{"images.not-mirrored", Medium, "image not in the mirror", "clusters that pull only from the mirror cannot start it"},
 	}
 }
 
-// use is one image at one place of an operator.
+// use is the use of an image at one place of an operator.
 type use struct {
 	imageref.Ref
 	in    string // "Deployment manager"
-	at    string // "container manager"; stable from version to version, with in
+	at    string // "container manager"; together with in, stable across versions
 	where *Object
 	steps []step
 
 	container string
 }
 
-// place is the same in both states.
+// place identifies the place of the image in both states.
 func (u use) place() string { return u.in + " " + u.at }
 
-// looksLikeImage reports whether a word is an image.
+// looksLikeImage reports whether a word is an image reference: with a registry that has a
+// dot, and with a tag or digest.
 func looksLikeImage(s string) bool {
 	img := imageref.Split(s)
 	return img.Plausible() && (img.Digest != "" || img.Tag != "") && strings.Contains(img.Registry, ".") && strings.HasPrefix(s, img.Registry+"/")
 }
 
-// imagesIn returns what looks like an image in a text that may be anything, as in
+// imagesIn returns the image references in any text, such as
 // "4.1=quay.io/org/kafka:4.1 4.2=quay.io/org/kafka:4.2".
 func imagesIn(text string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.Ends), func(word string) bool { return !looksLikeImage(word) })
@@ -60,17 +61,17 @@ func imagesOf(o *Object) []use {
 	var container string
 	add := func(ref, at string, steps []step) {
 		if img := imageref.Split(ref); img.Plausible() && ref != "" {
-			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps, container})
+			out = append(out, use{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container})
 		}
 	}
-	for _, field := range slices.Backward(kobj.ContainerLists()) {
-		for _, ctr := range kobj.Items(spec, field) {
-			name := kobj.Text(ctr, "name")
+	for _, field := range slices.Backward(k8s.ContainerLists()) {
+		for _, ctr := range k8s.Items(spec, field) {
+			name := k8s.Text(ctr, "name")
 			container = name
 			base := append(slices.Clone(to), step{key: field}, step{by: "name", key: name})
-			add(kobj.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
-			for _, env := range kobj.Items(ctr, "env") {
-				n, v := kobj.Text(env, "name"), kobj.Text(env, "value")
+			add(k8s.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
+			for _, env := range k8s.Items(ctr, "env") {
+				n, v := k8s.Text(env, "name"), k8s.Text(env, "value")
 				found := imagesIn(v)
 				if strings.HasPrefix(n, "RELATED_IMAGE_") {
 					found = []string{v}
@@ -79,7 +80,7 @@ func imagesOf(o *Object) []use {
 					add(image, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}))
 				}
 			}
-			for _, arg := range flags(ctr) {
+			for _, arg := range parseFlags(ctr) {
 				for _, image := range imagesIn(arg.value) {
 					add(image, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}))
 				}
@@ -89,9 +90,8 @@ func imagesOf(o *Object) []use {
 	return out
 }
 
-// Images returns the images that an object runs: those of its containers, and
-// those that environment variables and arguments hand to them, each by its full
-// name.
+// Images returns the full names of the images that an object runs: those of its
+// containers, and those in their environment variables and arguments.
 func (o *Object) Images() []string {
 	var out []string
 	for _, u := range imagesOf(o) {
@@ -100,14 +100,14 @@ func (o *Object) Images() []string {
 	return out
 }
 
-// argument is one command-line flag of a container.
+// argument is one command-line flag or plain word of a container.
 type argument struct{ name, value, list string }
 
-// flags reads "--name=value", "--name value" and bare words of command and args.
-func flags(container map[string]any) []argument {
+// parseFlags parses "--name=value", "--name value" and plain words of command and args.
+func parseFlags(container map[string]any) []argument {
 	var out []argument
 	for _, list := range []string{"command", "args"} {
-		words := kobj.Texts(container, list)
+		words := k8s.Texts(container, list)
 		for i := 0; i < len(words); i++ {
 			name, value, ok := strings.Cut(words[i], "=")
 			switch {
@@ -126,7 +126,7 @@ func flags(container map[string]any) []argument {
 	return out
 }
 
-// operatorImages returns the uses of each operator, those of the lock included.
+// operatorImages returns the image uses of each operator, including those of the lock.
 func operatorImages(v *view) map[string][]use {
 	out := map[string][]use{}
 	for _, o := range v.order {
@@ -150,8 +150,8 @@ func compareImages(c *comparison) {
 	}
 }
 
-// imageDiff compares the images of one operator. The same step at several
-// places is one finding.
+// imageDiff compares the images of one operator. The same change at several places is one
+// finding.
 type imageDiff struct {
 	c        *comparison
 	operator string
@@ -185,7 +185,7 @@ func (d *imageDiff) run() {
 		} else if u.Digest == "" && rule == "images.new" {
 			note("images.not-by-digest", imageref.Ref{}, u.Ref, u)
 		}
-		if rule != "" && d.c.opt.Mirrors != nil && !mirrored(u.Ref, d.c.opt.Mirrors) {
+		if rule != "" && d.c.opt.Mirrors != nil && !isMirrored(u.Ref, d.c.opt.Mirrors) {
 			note("images.not-mirrored", imageref.Ref{}, u.Ref, u)
 		}
 	}
@@ -199,8 +199,7 @@ func (d *imageDiff) run() {
 	}
 }
 
-// step returns what stood where u stands, and the rule that the change falls
-// under; "" where nothing changed.
+// step returns the previous image of u, and the rule of the change; "" without a change.
 func (d *imageDiff) step(u use) (imageref.Ref, string) {
 	had := func(match func(use) bool) (imageref.Ref, bool) {
 		i := slices.IndexFunc(d.old, match)
@@ -236,19 +235,19 @@ func sameName(was, is imageref.Ref) string {
 	return "images.changed"
 }
 
-func mirrored(img imageref.Ref, prefixes []string) bool {
+func isMirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
 		_, ok := imageref.Below(img.Name(), strings.TrimSuffix(p, "/"))
 		return ok
 	})
 }
 
-// moved says how another build of one image differs.
-func moved(a, b imageref.Ref) string {
+// imageChange describes the change between two builds of one image.
+func imageChange(a, b imageref.Ref) string {
 	if a.Tag != b.Tag && a.Tag != "" && b.Tag != "" {
-		return fmt.Sprintf("%s moves from %s to %s", b.Name(), a.Tag, b.Tag)
+		return fmt.Sprintf("%s updated from %s to %s", b.Name(), a.Tag, b.Tag)
 	}
-	return "another build of " + b.Name()
+	return "new digest for " + b.Name()
 }
 
 func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
@@ -261,11 +260,11 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 		f.After = b.String()
 	}
 	words := map[string]string{
-		"images.registry-changed":   fmt.Sprintf("%s takes the place of %s", b.Name(), a.Name()),
-		"images.repository-changed": fmt.Sprintf("%s takes the place of %s", b.Name(), a.Name()),
-		"images.changed":            moved(a, b),
-		"images.same-tag":           fmt.Sprintf("%s:%s is another build than before", b.Name(), b.Tag),
-		"images.new":                fmt.Sprintf("%s is new", b.Name()),
+		"images.registry-changed":   fmt.Sprintf("%s replaces %s", b.Name(), a.Name()),
+		"images.repository-changed": fmt.Sprintf("%s replaces %s", b.Name(), a.Name()),
+		"images.changed":            imageChange(a, b),
+		"images.same-tag":           fmt.Sprintf("%s:%s has a new digest", b.Name(), b.Tag),
+		"images.new":                fmt.Sprintf("%s is added", b.Name()),
 		"images.removed":            fmt.Sprintf("%s is no longer used", a.Name()),
 		"images.digest-lost":        fmt.Sprintf("%s is no longer pinned by digest", b.Name()),
 		"images.not-by-digest":      fmt.Sprintf("%s is not pinned by digest", b.Name()),
@@ -281,9 +280,9 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	d.c.add(rule, u.where, f)
 }
 
-func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", plural(n, "place", "places")) }
+func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
 
-// spot returns a place of an image.
+// spot returns the place of an image.
 func (c *comparison) spot(u use) spot {
 	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps}
 	if u.where != nil {

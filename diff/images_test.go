@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
 )
 
 func TestMirrored(t *testing.T) {
@@ -17,7 +17,7 @@ func TestMirrored(t *testing.T) {
 		"a.example.org/team/x:1": true, "a.example.org/teams/x:1": false, "a.example.org/x/team:1": false,
 	} {
 		img := imageref.Split(image)
-		if !img.Plausible() || mirrored(img, prefixes) != want {
+		if !img.Plausible() || isMirrored(img, prefixes) != want {
 			t.Errorf("%s: is an image: %v, mirrored: %v", image, img.Plausible(), !want)
 		}
 	}

@@ -5,21 +5,20 @@ import (
 	"encoding/json"
 )
 
-// Document is the JSON form of a report. Fields are only ever added within one
-// SchemaVersion.
+// Document is the JSON form of a report. Within one SchemaVersion, fields are only added.
 type Document struct {
-	SchemaVersion string          `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
-	Before        string          `json:"before" form:"required" doc:"name of the state before"`
-	After         string          `json:"after" form:"required" doc:"name of the state after"`
-	Clusters      []string        `json:"clusters,omitempty" doc:"clusters whose states were compared, where there are several"`
-	Differs       bool            `json:"differs" form:"required"`
-	Summary       map[string]int  `json:"summary" form:"required" doc:"findings by severity, without the waived"`
-	Operators     []Operator      `json:"operators" form:"required" doc:"operators that something happened to, by name"`
-	Findings      []FindingObject `json:"findings" form:"required" doc:"worst first"`
-	Removals      []Removal       `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
-	Reading       []Reading       `json:"reading,omitempty" doc:"with --reading, what there is to read of operators that move, by operator"`
-	Notes         []string        `json:"notes,omitempty" doc:"what was not checked, and why"`
-	Verdict       *Verdict        `json:"verdict,omitempty" doc:"the policy's answer"`
+	SchemaVersion string           `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
+	Before        string           `json:"before" form:"required" doc:"name of the state before"`
+	After         string           `json:"after" form:"required" doc:"name of the state after"`
+	Clusters      []string         `json:"clusters,omitempty" doc:"clusters whose states were compared, where there are several"`
+	Differs       bool             `json:"differs" form:"required"`
+	Summary       map[string]int   `json:"summary" form:"required" doc:"findings by severity, without the waived"`
+	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators that something happened to, by name"`
+	Findings      []FindingObject  `json:"findings" form:"required" doc:"worst first"`
+	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
+	Reading       []Reading        `json:"reading,omitempty" doc:"with --reading, what there is to read of operators that move, by operator"`
+	Notes         []string         `json:"notes,omitempty" doc:"what was not checked, and why"`
+	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"the policy's answer"`
 }
 
 // FindingObject is the JSON form of a finding.
@@ -60,7 +59,7 @@ func (f Finding) document() FindingObject {
 	return out
 }
 
-// Document returns the report as JSON and YAML have it.
+// Document returns the report for JSON and YAML output.
 func (r *Report) Document() Document {
 	d := Document{
 		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
@@ -79,8 +78,8 @@ func (r *Report) Document() Document {
 	return d
 }
 
-// indented returns v as indented JSON that ends in a newline.
-func indented(v any) ([]byte, error) {
+// indentJSON returns v as indented JSON that ends in a newline.
+func indentJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -6,23 +6,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // TestLifecycles compares pins whose catalogs state how long they are supported, on
 // 2026-06-01.
 func TestLifecycles(t *testing.T) {
-	stated := map[string]*lifecycle.Version{} // by image
-	pin := func(version string, of *lifecycle.Version) []lockfile.Pin {
+	stated := map[string]*model.SupportedVersion{} // by image
+	pin := func(version string, of *model.SupportedVersion) []lockfile.Pin {
 		image := fmt.Sprintf("q/d@sha256:%d", len(stated))
 		stated[image] = of
 		return []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Image: image}}
 	}
-	until := func(name, end string, openshift ...string) *lifecycle.Version {
-		v := &lifecycle.Version{Name: name, Phases: []lifecycle.Phase{{Name: "Full support", Start: "2025-01-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: end}}}
+	until := func(name, end string, openshift ...string) *model.SupportedVersion {
+		v := &model.SupportedVersion{Name: name, Phases: []model.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: end}}}
 		for _, o := range openshift {
-			v.Platforms = append(v.Platforms, lifecycle.Platform{Name: lifecycle.OpenShift, Version: o})
+			v.Platforms = append(v.Platforms, model.SupportedPlatform{Name: model.OpenShift, Version: o})
 		}
 		return v
 	}
@@ -59,8 +59,8 @@ func TestLifecycles(t *testing.T) {
 		{"no OpenShift", nil, pin("1.3.0", until("1.3", "2027-05-31", "4.18")), "", "", today, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Compare(State{Pins: c.before, OpenShiftVersion: c.old}, State{Pins: c.after, OpenShiftVersion: c.openshift}, Options{
-				Today: c.today, Lifecycle: func(p lockfile.Pin) *lifecycle.Version { return stated[p.Image] },
+			r, err := Compare(State{Pins: c.before, OpenShiftVersion: c.old}, State{Pins: c.after, OpenShiftVersion: c.openshift}, CompareOptions{
+				Today: c.today, Lifecycle: func(p lockfile.Pin) *model.SupportedVersion { return stated[p.Image] },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -7,17 +7,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// step is one step into a document: the field key of a mapping; or the element
-// of a list whose field by is key; with by ".", the element that is the scalar
-// key itself; with by "#", the element at index key.
+// step is one step into a document: the field key of a mapping, or a list element. by
+// selects the element: its field by equals key; with ".", the element is the scalar key;
+// with "#", key is its index.
 type step struct{ key, by string }
 
-// path returns steps into mappings.
-func path(names ...string) []step {
+// stepPath returns the steps through nested mappings.
+func stepPath(names ...string) []step {
 	out := make([]step, len(names))
 	for i, n := range names {
 		out[i] = step{key: n}
@@ -25,11 +25,10 @@ func path(names ...string) []step {
 	return out
 }
 
-// locate fills in the line of each finding, and of each of its spots. Files are
-// parsed only where a finding needs them, each once; one that does not parse leaves
-// lines at zero.
-func locate(found []Finding) {
-	parsed := map[*byte][]*yaml.Node{} // by where the text of the file lies
+// locateFindings sets the line of each finding and of each of its spots. It parses only
+// files with findings, each once. In a file that does not parse, lines are zero.
+func locateFindings(found []Finding) {
+	parsed := map[*byte][]*yaml.Node{} // by the address of the file's content
 	place := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
@@ -44,7 +43,7 @@ func locate(found []Finding) {
 			parsed[&o.Raw[0]] = docs
 		}
 		if o.Document < len(docs) {
-			fill(&f.Place, docs[o.Document], f.steps)
+			fillPosition(&f.Place, docs[o.Document], f.steps)
 		}
 	}
 	for i := range found {
@@ -59,9 +58,10 @@ func locate(found []Finding) {
 	}
 }
 
-// blame points at the line of the files an overlay is made of that most likely
-// makes the finding: the one that names the field, the value or the object, in a
-// file that names the object. Where none does, it is the first file as a whole.
+// blame sets the place to the line of the overlay's files that most likely causes the
+// finding: the line contains the field, the value or the object's name, preferably in a
+// file that contains the object's name. Without such a line it is the first file as a
+// whole.
 func (f *Finding) blame(files []File) {
 	f.Place.Path = files[0].Path
 	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}
@@ -91,23 +91,23 @@ func (f *Finding) blame(files []File) {
 	}
 }
 
-// imageName returns the reference of an image without tag and digest.
+// imageName returns an image reference without tag and digest.
 func imageName(s string) string {
 	ref := imageref.Split(s)
 	ref.Tag, ref.Digest = "", ""
 	return ref.String()
 }
 
-// fill sets the region of p to the last step that exists: a field's from its
-// key to the end of the line that its value starts on.
-func fill(p *Place, doc *yaml.Node, steps []step) {
+// fillPosition sets the region of p to the last step that exists. The region of a field
+// begins at its key and ends with the line on which its value starts.
+func fillPosition(p *Place, doc *yaml.Node, steps []step) {
 	n := doc
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]
 	}
 	mark := n
 	for _, s := range steps {
-		key, value := enter(n, s)
+		key, value := enterNode(n, s)
 		if value == nil {
 			break
 		}
@@ -123,8 +123,9 @@ func fill(p *Place, doc *yaml.Node, steps []step) {
 	}
 }
 
-// enter follows one step; mark is what to point at, nil where there is nothing.
-func enter(n *yaml.Node, s step) (mark, value *yaml.Node) {
+// enterNode follows one step. mark is the node to highlight; both are nil if nothing
+// matches.
+func enterNode(n *yaml.Node, s step) (mark, value *yaml.Node) {
 	if n.Kind == yaml.MappingNode && s.by == "" {
 		return yamlnode.Field(n, s.key)
 	}

@@ -6,45 +6,44 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// MaxComment is the longest pull-request comment that GitHub takes, in
-// characters; Markdown counts bytes, of which there are never fewer.
+// MaxComment is the maximum length of a pull-request comment on GitHub, in characters.
+// Markdown counts bytes, which are never fewer.
 const MaxComment = 65_536
 
-// Marker stands hidden in the first line of the Markdown report, so that a bot
-// finds its own comment again and updates it.
+// Marker is the hidden first line of the Markdown report. A bot finds its own comment by
+// it, and updates that.
 const Marker = "<!-- quayside:diff -->"
 
-// Markdown returns the report for a pull-request comment: the summary first,
-// the findings collapsed by operator. It is always shorter than MaxComment: what
-// does not fit, mildest first, is counted. No text of the report can leave its
-// place, mention a person or bring in HTML.
+// Markdown returns the report for a pull-request comment: the summary first, the findings
+// collapsed by operator. It is always shorter than MaxComment: it omits and counts the
+// mildest findings that do not fit. Text of the report cannot break the formatting,
+// mention a person or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
-// Comment returns the report of the workspace at dir, a path in the repository, for
-// a pull request that may have one of each workspace: the line that the comment of
-// this one begins with, and alone has, and what comes after it. Both together are
-// shorter than MaxComment.
+// Comment returns the report of the workspace at dir, a path in the repository, for a pull
+// request with one comment for each workspace. marker is the first line of the comment and
+// is unique to the workspace; text is the rest. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
 	marker = Marker
 	heading := ""
 	if dir != "." && dir != "" {
-		marker = strings.TrimSuffix(Marker, "-->") + uri(dir) + " -->"
+		marker = strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->"
 		heading = "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
 	}
 	room := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
 	return marker, heading + strings.TrimPrefix(markdownWithin(r, room), Marker+"\n")
 }
 
-// markdownWithin renders with as many findings as make less than limit bytes.
+// markdownWithin renders as many findings as fit into less than limit bytes.
 func markdownWithin(r *Report, limit int) string {
-	best := markdown(r, 0)
-	// The number of findings that fit is found by bisection: the length grows with it.
-	n := sort.Search(len(r.Findings), func(i int) bool { return len(markdown(r, i+1)) >= limit })
+	best := renderMarkdown(r, 0)
+	// Bisection finds the number of findings that fit: the length grows with it.
+	n := sort.Search(len(r.Findings), func(i int) bool { return len(renderMarkdown(r, i+1)) >= limit })
 	if n > 0 {
-		best = markdown(r, n)
+		best = renderMarkdown(r, n)
 	}
 	if len(best) >= limit {
 		best = markdownTail(r)
@@ -52,15 +51,15 @@ func markdownWithin(r *Report, limit int) string {
 	return best
 }
 
-// Bounds of the parts that do not depend on findings.
+// Limits of the parts that do not depend on findings.
 const (
 	maxRows  = 60
 	maxSteps = 12
 	maxNotes = 20
 )
 
-// markdown renders with the n worst findings.
-func markdown(r *Report, n int) string {
+// renderMarkdown renders the report with the n worst findings.
+func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
 	fmt.Fprintf(&b, "%s → %s\n\n", inert.Code(inert.Cut(r.Before, 100)), inert.Code(inert.Cut(r.After, 100)))
@@ -71,7 +70,7 @@ func markdown(r *Report, n int) string {
 		markdownOperator(&b, op, op.of(shown))
 	}
 	if left := r.Findings[n:]; len(left) > 0 {
-		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", plural(len(left), "finding is", "findings are"), counts(left))
+		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", pluralize(len(left), "finding is", "findings are"), formatCounts(left))
 	}
 	markdownReading(&b, r.Reading)
 	for i, removal := range r.Removals {
@@ -89,7 +88,7 @@ func markdown(r *Report, n int) string {
 	return b.String()
 }
 
-// markdownTail is what is left where even the frame is too long.
+// markdownTail returns the text for a report that is too long even without findings.
 func markdownTail(r *Report) string {
 	return fmt.Sprintf("%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
 }
@@ -97,7 +96,7 @@ func markdownTail(r *Report) string {
 func markdownVerdict(b *strings.Builder, r *Report) {
 	if v := r.Verdict; v != nil {
 		if v.Fail {
-			fmt.Fprintf(b, "**The policy says no**: %s.\n\n", plural(len(v.Faults), "finding", "findings"))
+			fmt.Fprintf(b, "**The policy says no**: %s.\n\n", pluralize(len(v.Faults), "finding", "findings"))
 		} else {
 			b.WriteString("The policy lets this pass.\n\n")
 		}
@@ -120,7 +119,7 @@ func markdownTable(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, "| and %d more | | | | | | |\n", len(r.Operators)-maxRows)
 			break
 		}
-		fmt.Fprintf(b, "| %s | %s |", cell(op.title()), cell(op.step()))
+		fmt.Fprintf(b, "| %s | %s |", tableCell(op.title()), tableCell(op.step()))
 		mine := Report{Findings: op.of(r.Findings)}
 		for _, s := range Severities() {
 			if n := mine.Count(s); n > 0 {
@@ -133,9 +132,9 @@ func markdownTable(b *strings.Builder, r *Report) {
 	}
 }
 
-func cell(s string) string { return strings.ReplaceAll(inert.Code(inert.Cut(s, 120)), "|", "\\|") }
+func tableCell(s string) string { return strings.ReplaceAll(inert.Code(inert.Cut(s, 120)), "|", "\\|") }
 
-func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
+func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding) {
 	if len(findings) == 0 {
 		return
 	}
@@ -143,16 +142,16 @@ func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
 	if findings[0].Severity >= High && findings[0].Waiver == "" {
 		open = " open"
 	}
-	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.step(), 120)), counts(findings))
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.step(), 120)), formatCounts(findings))
 	for i, line := range op.lists() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
 	}
-	for _, g := range groups(findings) {
+	for _, g := range groupFindings(findings) {
 		label := g.severity.String()
-		if waived(g) == 1 {
+		if countWaived(g) == 1 {
 			label = "waived, " + label
 		}
 		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, inert.Code(g.rule.ID))

@@ -7,21 +7,21 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 func objectRules() []Rule {
 	return []Rule{
-		{"objects.changed", Info, "other fields changed", "no rule of its own speaks of these fields"},
-		{"objects.reserved-name", High, "object under a name of the cluster's own", "the object takes the place of one that the cluster makes and relies on: whoever is bound to that role, or talks to that API, gets what the bundle says"},
-		{"objects.exposed", Medium, "Service reachable from outside", "a load balancer, a node port or an external address leads into the cluster"},
+		{"objects.changed", Info, "other fields changed", "no specific rule covers these fields"},
+		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the object replaces one that the cluster itself creates and relies on: its users get the bundle's content"},
+		{"objects.exposed", Medium, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster"},
 	}
 }
 
-// compareObjects reports what no other rule speaks of, field by field, so that
-// nothing that differs is passed over in silence.
+// compareObjects reports the changes that no other rule covers, field by field, so no
+// change stays unreported.
 func compareObjects(c *comparison) {
 	other := append(append(rbacKinds(), webhookKinds()...), crdKind)
 	other = slices.DeleteFunc(other, func(k string) bool { return k == "ServiceAccount" })
@@ -30,7 +30,7 @@ func compareObjects(c *comparison) {
 			continue
 		}
 		c.reserved(p.after)
-		if p.after.Ref().is(other...) {
+		if p.after.Key().Is(other...) {
 			continue
 		}
 		c.exposed(p)
@@ -38,46 +38,46 @@ func compareObjects(c *comparison) {
 			continue
 		}
 		var d fieldDiff
-		d.compare("", plain(p.before.Content), plain(p.after.Content))
+		d.compare("", plainContent(p.before.Content), plainContent(p.after.Content))
 		_, spec, _ := podTemplate(p.after.Content)
-		d.drop(spec != nil, p.after.Ref().Kind == "Secret")
+		d.drop(spec != nil, p.after.Key().Kind == "Secret")
 		if len(d.changes) == 0 {
 			continue
 		}
 		c.add("objects.changed", p.after, Finding{
 			Before: d.show(func(ch change) string { return ch.before }), After: d.show(func(ch change) string { return ch.after }),
-			Message: fmt.Sprintf("%s: %s", plural(len(d.changes), "field changed", "fields changed"), some(d.fields(), 6)), steps: fieldSteps(d.changes[0].field),
+			Message: fmt.Sprintf("%s: %s", pluralize(len(d.changes), "field changed", "fields changed"), diag.Some(d.fields(), 6)), steps: fieldSteps(d.changes[0].field),
 		})
 	}
 }
 
-// reserved reports an object under a name of the cluster's own. A Namespace that
-// operators are installed in has its name from the user.
+// reserved reports an object with a name that is reserved for the cluster. The exception
+// is a Namespace of operators, which the user named.
 func (c *comparison) reserved(o *Object) {
-	name := o.Ref().Name
-	chosen := o.Ref().is("Namespace") && kobj.Text(o.Content, "metadata", "labels", kobj.LabelNamespace) == name
-	if !chosen && kinds.Reserved(o.Content) {
+	name := o.Key().Name
+	chosen := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
+	if !chosen && k8s.Reserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
-			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a name of the cluster's own", name), steps: path("metadata", "name"),
+			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"),
 		})
 	}
 }
 
 func (c *comparison) exposed(p pair) {
-	if !p.after.Ref().is("Service") {
+	if !p.after.Key().Is("Service") {
 		return
 	}
 	var was map[string]any
 	if p.before != nil {
 		was = p.before.Content
 	}
-	a, b := kobj.Text(was, "spec", "type"), kobj.Text(p.after.Content, "spec", "type")
+	a, b := k8s.Text(was, "spec", "type"), k8s.Text(p.after.Content, "spec", "type")
 	if b != a && (b == "LoadBalancer" || b == "NodePort") {
-		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, steps: path("spec", "type")})
+		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, steps: stepPath("spec", "type")})
 	}
-	for _, ip := range kobj.Texts(p.after.Content, "spec", "externalIPs") {
-		if !slices.Contains(kobj.Texts(was, "spec", "externalIPs"), ip) {
-			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service answers at " + ip, steps: path("spec", "externalIPs")})
+	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
+		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {
+			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs")})
 		}
 	}
 }
@@ -101,20 +101,20 @@ func (d *fieldDiff) compare(at string, a, b any) {
 	}
 	l, ok1 := a.([]any)
 	m, ok2 := b.([]any)
-	if ok1 && ok2 && named(l) && named(m) {
+	if ok1 && ok2 && isNamedList(l) && isNamedList(m) {
 		d.lists(at, l, m)
 		return
 	}
-	d.changes = append(d.changes, change{at, show(a), show(b)})
+	d.changes = append(d.changes, change{at, formatValue(a), formatValue(b)})
 }
 
 const maxChanges = 1000
 
-// named reports whether every element has a name of its own.
-func named(list []any) bool {
+// isNamedList reports whether every element has a unique name.
+func isNamedList(list []any) bool {
 	seen := map[string]bool{}
 	for _, e := range list {
-		name := kobj.Text(asMap(e), "name")
+		name := k8s.Text(asMap(e), "name")
 		if name == "" || seen[name] {
 			return false
 		}
@@ -123,12 +123,12 @@ func named(list []any) bool {
 	return true
 }
 
-// lists compares element by element, by name.
+// lists compares the elements of two lists by name.
 func (d *fieldDiff) lists(at string, l, m []any) {
 	index := func(list []any) map[string]any {
 		out := map[string]any{}
 		for _, e := range list {
-			out[kobj.Text(asMap(e), "name")] = e
+			out[k8s.Text(asMap(e), "name")] = e
 		}
 		return out
 	}
@@ -138,15 +138,15 @@ func (d *fieldDiff) lists(at string, l, m []any) {
 	}
 }
 
-// drop removes fields that other rules speak of, and those that only repeat
-// the version of the operator. What a Secret holds is never shown.
+// drop removes fields that other rules cover, fields that only repeat the version of the
+// operator, and the status. It hides the content of a Secret.
 func (d *fieldDiff) drop(pods, secret bool) {
 	told := []string{".image", ".env", ".args", ".command", ".resources", "spec.replicas", ".serviceAccountName", ".priorityClassName"}
 	d.changes = slices.DeleteFunc(d.changes, func(ch change) bool {
 		if strings.HasSuffix(ch.field, "app.kubernetes.io/version") || strings.HasSuffix(ch.field, "helm.sh/chart") || strings.HasPrefix(ch.field, "status") {
 			return true
 		}
-		return pods && slices.ContainsFunc(told, func(t string) bool { return within(ch.field, t) })
+		return pods && slices.ContainsFunc(told, func(t string) bool { return isWithinField(ch.field, t) })
 	})
 	for i := range d.changes {
 		if secret && !strings.HasPrefix(d.changes[i].field, "metadata") {
@@ -155,8 +155,9 @@ func (d *fieldDiff) drop(pods, secret bool) {
 	}
 }
 
-// within reports whether field is the field told, or lies below it.
-func within(field, told string) bool {
+// isWithinField reports whether the path field contains the path told, followed by its end
+// or by another segment.
+func isWithinField(field, told string) bool {
 	i := strings.Index(field, told)
 	if i < 0 {
 		return false
@@ -173,7 +174,7 @@ func (d *fieldDiff) fields() []string {
 	return out
 }
 
-// show joins one side of the first changes.
+// show formats one side of the first changes.
 func (d *fieldDiff) show(side func(change) string) string {
 	var out []string
 	for i, ch := range d.changes {

@@ -16,7 +16,7 @@ func TestOwnerOf(t *testing.T) {
 		{"quayside", "a", ""}, // a Namespace that several operators share
 		{"quayside", "b", "b/quayside"},
 	} {
-		got := owner(map[string]any{"metadata": map[string]any{"labels": map[string]any{"quayside.dev/package": c.pkg, "quayside.dev/install-namespace": c.ns}}}, pins)
+		got := objectOwner(map[string]any{"metadata": map[string]any{"labels": map[string]any{"quayside.dev/package": c.pkg, "quayside.dev/install-namespace": c.ns}}}, pins)
 		if got != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}

@@ -9,70 +9,69 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 
-	"github.com/quayside/quayside/internal/celrule"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/waiver"
+	"github.com/quayside/quayside/internal/base/celrule"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Policy is the levels, waivers and rules that decide which findings fail.
+// Policy is the set of levels, waivers and rules that decide which findings fail.
 type Policy struct {
-	FailOn   Severity // findings of this severity or worse fail; Off: none does
-	Clusters []Level  // in place of FailOn: the first that is for a cluster decides
-	Waivers  []waiver.Waiver
-	Rules    []CELRule // a finding for which one of them holds fails, whatever its severity
+	FailOn   Severity // findings of this severity or worse fail; Off: none fails
+	Clusters []Level  // replace FailOn: the first level that matches a cluster decides
+	Waivers  []diag.Waiver
+	Rules    []CELRule // a finding that matches one of them fails, whatever its severity
 
-	// Vulnerabilities are the severities, as scanners have them, that fail where one
-	// comes, in place of FailOn and Clusters; nil: these decide.
+	// Vulnerabilities are the scanners' severities of new vulnerabilities that fail. They
+	// replace FailOn and Clusters for these findings; nil means that those decide.
 	Vulnerabilities []string
 }
 
-// Level is what fails in some clusters.
+// Level is the lowest severity that fails in some clusters.
 type Level struct {
-	Names  []string // of clusters, or beginnings with "*"
+	Names  []string // of clusters, or prefixes with "*"
 	FailOn Severity
 }
 
-// CELRule is a rule of the user's own.
+// CELRule is a user-defined rule.
 type CELRule struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
 	Message    string `json:"message,omitempty"`
 
-	Tree bool     `json:"-"` // about each object that a cluster gets, not about findings
+	Tree bool     `json:"-"` // applies to the objects of a cluster instead of findings
 	Pos  diag.Pos `json:"-"` // of the expression
 }
 
-// Verdict is the policy's answer.
-type Verdict struct {
+// PolicyResult is the result of a policy.
+type PolicyResult struct {
 	Fail    bool           `json:"fail"`
-	Faults  []Fault        `json:"faults,omitempty"`  // why, in the order of the findings
-	Waived  []Fault        `json:"waived,omitempty"`  // what rules of the user's own refuse and a waiver accepts
-	Waivers []diag.Warning `json:"waivers,omitempty"` // that have expired, expire soon or match nothing
+	Faults  []Fault        `json:"faults,omitempty"`  // the reasons to fail, in the order of the findings
+	Waived  []Fault        `json:"waived,omitempty"`  // refused by user-defined rules and accepted by a waiver
+	Waivers []diag.Warning `json:"waivers,omitempty"` // about waivers that have expired, expire soon or match nothing
 }
 
-// Refused counts what the policy refuses.
-func (v *Verdict) Refused() string { return diag.Count(len(v.Faults), "finding") }
+// Refused returns the number of refused findings, as text.
+func (v *PolicyResult) Refused() string { return diag.Count(len(v.Faults), "finding") }
 
 // Fault is one reason to fail.
 type Fault struct {
-	Policy   string `json:"policy"` // "failOn", or the name of a rule of the user's own
+	Policy   string `json:"policy"` // "failOn", or the name of a user-defined rule
 	Message  string `json:"message"`
-	Rule     string `json:"rule"` // of the finding, with what it is about
+	Rule     string `json:"rule"` // of the finding
 	Operator string `json:"operator,omitempty"`
 	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
 
-	Clusters []string `json:"clusters,omitempty"` // where it fails; nil: in all
-	Waiver   string   `json:"waiver,omitempty"`   // the reason, where a waiver accepts it
+	Clusters []string `json:"clusters,omitempty"` // where it fails; nil: in all clusters
+	Waiver   string   `json:"waiver,omitempty"`   // the reason of the waiver that accepts it
 }
 
 func (f Finding) fault(policy, message string, clusters []string) Fault {
 	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
-// Judge returns a copy of r that carries the waivers and the verdict of p. A waiver of a
-// finding's rule leaves rules of the user's own alone that refuse the same finding:
-// these are waived by their names. today is a day such as "2026-11-21". Errors are about
-// rules that are no CEL, all at once.
+// Judge returns a copy of r with the waivers and the verdict of p. A waiver of a finding's
+// rule does not apply to user-defined rules that refuse the same finding: these are waived
+// by their own names. today is a day such as "2026-11-21". The error lists all rules that
+// are not valid CEL, or names a rule that fails on a finding.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
 	rules, err := p.compile(false)
 	if err != nil {
@@ -80,8 +79,8 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	}
 	out := *r
 	out.Findings = nil
-	var v Verdict
-	w := p.waiving(today, func(one waiver.Waiver) bool { return p.judges(one, r.scanned) })
+	var v PolicyResult
+	w := p.waiving(today, func(one diag.Waiver) bool { return p.judges(one, r.scanned) })
 	w.clusters = r.Clusters
 	for _, f := range r.Findings {
 		for _, f := range w.waive(f, f.Rule) {
@@ -107,7 +106,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			}
 		}
 	}
-	v.Waivers = waiver.Review(w.waivers, w.used, today)
+	v.Waivers = diag.Review(w.waivers, w.used, today)
 	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
@@ -116,17 +115,17 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	return &out, nil
 }
 
-// judges reports whether a waiver is for what a diff finds: where scanners are not
-// asked, waivers of what they find are of no use yet.
-func (p Policy) judges(w waiver.Waiver, scanned bool) bool {
+// judges reports whether a waiver applies to findings of a diff. Without scan results,
+// waivers of vulnerabilities do not apply yet.
+func (p Policy) judges(w diag.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false
 	}
-	return p.own(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return waiver.Matches(w.Rule, r.ID) })
+	return p.own(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether the severity of a finding fails, in which of all clusters,
-// nil for all of them, and by which word of the policy.
+// fails reports whether a finding fails, and returns the clusters (nil means all) and the
+// policy field or rule that decides.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
@@ -137,8 +136,8 @@ func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bo
 	return in, "failOn", fails
 }
 
-// reached reports whether a finding reaches the level of any of all clusters, and of
-// which; nil for all of them.
+// reached reports whether a finding reaches the level of any cluster, and returns these
+// clusters; nil means all.
 func (p Policy) reached(f Finding, all []string) ([]string, bool) {
 	whole := f.Clusters
 	if whole == nil {
@@ -155,7 +154,7 @@ func (p Policy) reached(f Finding, all []string) ([]string, bool) {
 	return in, len(in) > 0
 }
 
-// level returns what fails in a cluster.
+// level returns the lowest severity that fails in a cluster.
 func (p Policy) level(cluster string) Severity {
 	for _, l := range p.Clusters {
 		if anyMatches(l.Names, cluster) {
@@ -165,27 +164,27 @@ func (p Policy) level(cluster string) Severity {
 	return p.FailOn
 }
 
-// strangers says which names of the policy's levels are of none of the clusters.
+// strangers returns notes about names of the policy's levels that match no cluster.
 func (p Policy) strangers(clusters []string) []string {
 	var out []string
 	for _, l := range p.Clusters {
 		for _, pattern := range l.Names {
-			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return waiver.Matches(pattern, name) }) {
-				out = append(out, fmt.Sprintf("no cluster is called %q: what the policy says to fail on there holds nowhere", pattern))
+			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return diag.Matches(pattern, name) }) {
+				out = append(out, fmt.Sprintf("policy.clusters: no cluster %q", pattern))
 			}
 		}
 	}
 	return out
 }
 
-// own reports whether a waiver is for a rule of the user's own about findings, or about
-// objects.
-func (p Policy) own(w waiver.Waiver, tree bool) bool {
-	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && waiver.Matches(w.Rule, r.Name) })
+// own reports whether a waiver is for a user-defined rule about objects (tree) or
+// findings.
+func (p Policy) own(w diag.Waiver, tree bool) bool {
+	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// waiving returns some waivers of the policy, unused yet.
-func (p Policy) waiving(today string, which func(waiver.Waiver) bool) *waiving {
+// waiving returns some waivers of the policy, all unused.
+func (p Policy) waiving(today string, which func(diag.Waiver) bool) *waiving {
 	w := &waiving{today: today}
 	for _, one := range p.Waivers {
 		if which(one) {
@@ -197,17 +196,17 @@ func (p Policy) waiving(today string, which func(waiver.Waiver) bool) *waiving {
 }
 
 func anyMatches(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return waiver.Matches(pattern, s) })
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return diag.Matches(pattern, s) })
 }
 
-// compiled is a rule, ready to run.
+// compiled is a compiled rule.
 type compiled struct {
 	CELRule
 	program *celrule.Rule
 }
 
-// compile returns the rules about objects or about findings, ready to run, or all
-// faults in all rules.
+// compile compiles the rules about objects (tree) or findings. The error lists the faults
+// of all rules.
 func (p Policy) compile(tree bool) ([]compiled, error) {
 	fields := cel.MapType(cel.StringType, cel.DynType)
 	ofFindings, err := cel.NewEnv(cel.Variable("finding", fields), ext.Strings())
@@ -238,18 +237,18 @@ func (p Policy) compile(tree bool) ([]compiled, error) {
 	return out, faults.Err()
 }
 
-// fields returns the finding as CEL sees it.
+// fields returns the finding as a CEL variable.
 func (f Finding) fields() map[string]any {
 	return map[string]any{
 		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
 		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
 		"field": f.Field, "container": f.Container, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
-		"vulnerabilities": exposures(f.Vulnerabilities), "bytesBefore": f.BytesBefore, "bytesAfter": f.BytesAfter,
+		"vulnerabilities": vulnerabilityProperties(f.Vulnerabilities), "bytesBefore": f.BytesBefore, "bytesAfter": f.BytesAfter,
 	}
 }
 
-// exposures returns vulnerabilities as CEL sees them.
-func exposures(list []Vulnerability) []map[string]any {
+// vulnerabilityProperties returns vulnerabilities as CEL values.
+func vulnerabilityProperties(list []Vulnerability) []map[string]any {
 	out := []map[string]any{}
 	for _, v := range list {
 		out = append(out, map[string]any{"id": v.ID, "severity": v.Severity, "packages": v.Packages, "images": v.Images, "fixed": v.Fixed, "title": v.Title})

@@ -25,7 +25,7 @@ func TestItself(t *testing.T) {
 // TestOrderSaysNothing: shuffled objects, resources and pins give the same bytes.
 func TestOrderSaysNothing(t *testing.T) {
 	before, after := demo(t)
-	want, err := indented(compare(t, before, after).Document())
+	want, err := indentJSON(compare(t, before, after).Document())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestOrderSaysNothing(t *testing.T) {
 			r.Shuffle(len(s.Resources), func(i, j int) { s.Resources[i], s.Resources[j] = s.Resources[j], s.Resources[i] })
 			r.Shuffle(len(s.Pins), func(i, j int) { s.Pins[i], s.Pins[j] = s.Pins[j], s.Pins[i] })
 		}
-		got, err := indented(compare(t, before, after).Document())
+		got, err := indentJSON(compare(t, before, after).Document())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,17 +194,17 @@ func FuzzDefinitions(f *testing.F) {
 		if !ok1 || !ok2 {
 			return
 		}
-		r, err := Compare(State{Objects: x}, State{Objects: y}, Options{})
+		r, err := Compare(State{Objects: x}, State{Objects: y}, CompareOptions{})
 		if err != nil {
 			return
 		}
 		if len(Markdown(r)) >= MaxComment {
 			t.Error("comment too long")
 		}
-		if _, err := indented(r.Document()); err != nil {
+		if _, err := indentJSON(r.Document()); err != nil {
 			t.Error(err)
 		}
-		if self, err := Compare(State{Objects: x}, State{Objects: x}, Options{}); err != nil || !self.Empty() {
+		if self, err := Compare(State{Objects: x}, State{Objects: x}, CompareOptions{}); err != nil || !self.Empty() {
 			t.Errorf("with itself: %v, %v", lines(self), err)
 		}
 	})

@@ -7,25 +7,26 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/rbac"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// rbacKinds are the kinds that decide who may do what.
+// rbacKinds returns the kinds that determine permissions.
 func rbacKinds() []string {
 	const group = ".rbac.authorization.k8s.io"
 	return []string{"ServiceAccount", "Role" + group, "ClusterRole" + group, "RoleBinding" + group, "ClusterRoleBinding" + group}
 }
 
-// comparePermissions compares what every subject may do, not the text of roles.
+// comparePermissions compares the effective permissions of every subject, not the text of
+// roles.
 func comparePermissions(c *comparison) {
 	touched := false
 	c.each(func(pair) { touched = true }, rbacKinds()...)
 	if !touched {
 		return
 	}
-	old, errOld := permissions(c.before)
-	now, errNew := permissions(c.after)
+	old, errOld := computePermissions(c.before)
+	now, errNew := computePermissions(c.after)
 	for _, err := range []error{errOld, errNew} {
 		if err != nil {
 			c.note("permissions were not compared: %v", err)
@@ -33,10 +34,10 @@ func comparePermissions(c *comparison) {
 		}
 	}
 	all := append(old.Subjects(), now.Subjects()...)
-	slices.SortFunc(all, rbac.Subject.Compare)
-	wasAt, isAt := homes(c.before), homes(c.after)
+	slices.SortFunc(all, k8s.Subject.Compare)
+	wasAt, isAt := accountHomes(c.before), accountHomes(c.after)
 	renamed := renamedAccounts(c, wasAt, isAt)
-	replaced := map[rbac.Subject]bool{}
+	replaced := map[k8s.Subject]bool{}
 	for _, was := range renamed {
 		replaced[was] = true
 	}
@@ -50,39 +51,39 @@ func comparePermissions(c *comparison) {
 			d.home = wasAt[s]
 		}
 		d.fresh = len(d.had) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
-		d.gained(rbac.Gained(d.had, now.Direct(s)))
+		d.gained(k8s.GainedGrants(d.had, now.Direct(s)))
 		if !replaced[s] {
-			d.lost(rbac.Gained(d.has, old.Direct(was)))
+			d.lost(k8s.GainedGrants(d.has, old.Direct(was)))
 		}
 	}
 }
 
-// permissions returns what the subjects of a state may do.
-func permissions(v *view) (*rbac.Model, error) {
+// computePermissions returns the permissions of the subjects of a state.
+func computePermissions(v *view) (*k8s.Permissions, error) {
 	var objects []map[string]any
 	for _, o := range v.order {
-		if o.Ref().is(rbacKinds()...) {
+		if o.Key().Is(rbacKinds()...) {
 			objects = append(objects, o.Content)
 		}
 	}
 	for i := range v.Resources {
-		if v.Resources[i].Ref().is(rbacKinds()...) {
+		if v.Resources[i].Key().Is(rbacKinds()...) {
 			objects = append(objects, v.Resources[i].Content)
 		}
 	}
-	m, err := rbac.New(objects)
+	m, err := k8s.NewPermissions(objects)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", v.Name, err)
 	}
 	return m, nil
 }
 
-// renamedAccounts maps new ServiceAccounts to those whose place they take: the
-// only one of an operator and namespace that comes, for the only one that goes.
-func renamedAccounts(c *comparison, wasAt, isAt map[rbac.Subject]*Object) map[rbac.Subject]rbac.Subject {
+// renamedAccounts maps new ServiceAccounts to the accounts that they replace: if an
+// operator adds exactly one account in a namespace and removes exactly one.
+func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s.Subject]k8s.Subject {
 	type slot struct{ operator, namespace string }
-	only := func(here, there map[rbac.Subject]*Object) map[slot][]rbac.Subject {
-		out := map[slot][]rbac.Subject{}
+	only := func(here, there map[k8s.Subject]*Object) map[slot][]k8s.Subject {
+		out := map[slot][]k8s.Subject{}
 		for s, o := range here {
 			if s.Kind == "ServiceAccount" && there[s] == nil {
 				k := slot{o.Operator, s.Namespace}
@@ -92,50 +93,50 @@ func renamedAccounts(c *comparison, wasAt, isAt map[rbac.Subject]*Object) map[rb
 		return out
 	}
 	gone := only(wasAt, isAt)
-	out := map[rbac.Subject]rbac.Subject{}
+	out := map[k8s.Subject]k8s.Subject{}
 	for k, s := range only(isAt, wasAt) {
 		if len(s) == 1 && len(gone[k]) == 1 {
 			was, is := gone[k][0], s[0]
 			out[is] = was
 			c.add("rbac.account-renamed", isAt[is], Finding{
-				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s takes the place of %s", is.Name, was.Name),
-				steps: path("metadata", "name"),
+				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s replaces %s", is.Name, was.Name),
+				steps: stepPath("metadata", "name"),
 			})
 		}
 	}
 	return out
 }
 
-// homes returns the object that each subject's findings belong to: its
-// ServiceAccount, else the first binding that names it, or the first role that
-// aggregates into it.
-func homes(v *view) map[rbac.Subject]*Object {
-	out := map[rbac.Subject]*Object{}
-	first := func(s rbac.Subject, o *Object) {
+// accountHomes returns the object that each subject's findings are about: its
+// ServiceAccount, or the first binding that names it, or the first ClusterRole that is
+// aggregated into it.
+func accountHomes(v *view) map[k8s.Subject]*Object {
+	out := map[k8s.Subject]*Object{}
+	first := func(s k8s.Subject, o *Object) {
 		if out[s] == nil {
 			out[s] = o
 		}
 	}
 	for _, o := range v.order {
-		if r := o.Ref(); r.is("ServiceAccount") {
-			out[rbac.Subject{Kind: "ServiceAccount", Namespace: r.Namespace, Name: r.Name}] = o
+		if r := o.Key(); r.Is("ServiceAccount") {
+			out[k8s.Subject{Kind: "ServiceAccount", Namespace: r.Namespace, Name: r.Name}] = o
 		}
 	}
 	for _, o := range v.order {
-		r := o.Ref()
+		r := o.Key()
 		switch {
 		case r.Group != "rbac.authorization.k8s.io":
 		case r.Kind == "ClusterRole":
-			for label, value := range kobj.Map(o.Content, "metadata", "labels") {
-				if role := rbac.AggregatesTo(label); role != "" && value == "true" {
-					first(rbac.Subject{Kind: "ClusterRole", Name: role}, o)
+			for label, value := range k8s.Map(o.Content, "metadata", "labels") {
+				if role := k8s.AggregatesTo(label); role != "" && value == "true" {
+					first(k8s.Subject{Kind: "ClusterRole", Name: role}, o)
 				}
 			}
 		case strings.HasSuffix(r.Kind, "RoleBinding"):
-			for _, m := range kobj.Items(o.Content, "subjects") {
-				s := rbac.Subject{Kind: kobj.Text(m, "kind"), Name: kobj.Text(m, "name")}
+			for _, m := range k8s.Items(o.Content, "subjects") {
+				s := k8s.Subject{Kind: k8s.Text(m, "kind"), Name: k8s.Text(m, "name")}
 				if s.Kind == "ServiceAccount" {
-					s.Namespace = cmp.Or(kobj.Text(m, "namespace"), r.Namespace)
+					s.Namespace = cmp.Or(k8s.Text(m, "namespace"), r.Namespace)
 				}
 				first(s, o)
 			}
@@ -144,47 +145,48 @@ func homes(v *view) map[rbac.Subject]*Object {
 	return out
 }
 
-// aggregates reports whether the API server takes a ClusterRole into one of its own.
-func aggregates(o *Object, into string) bool {
-	for label, value := range kobj.Map(o.Content, "metadata", "labels") {
-		if value == "true" && rbac.AggregatesTo(label) == into {
+// isAggregatedInto reports whether the API server aggregates a ClusterRole into one of its
+// own.
+func isAggregatedInto(o *Object, into string) bool {
+	for label, value := range k8s.Map(o.Content, "metadata", "labels") {
+		if value == "true" && k8s.AggregatesTo(label) == into {
 			return true
 		}
 	}
 	return false
 }
 
-// rbacDiff is one subject.
+// rbacDiff compares the permissions of one subject.
 type rbacDiff struct {
 	c        *comparison
-	subject  rbac.Subject
-	had, has []rbac.Grant
+	subject  k8s.Subject
+	had, has []k8s.Grant
 	home     *Object
-	fresh    bool // of an operator that was not there
+	fresh    bool // of a new operator
 }
 
-// clause is the grants that one finding speaks of: the same verbs, under the
-// same rule, in the same scope and API group.
+// clause is the group of grants of one finding: with the same verbs, rule, scope and API
+// group.
 type clause struct {
 	rule    string
-	grant   rbac.Grant // the first object, without its verb
-	verbs   []string   // sorted
-	objects []string   // "pods/exec", "deployments.apps"; sorted
-	own     bool       // of a kind that the operator brings itself
-	who     string     // the subject, where the finding is not about its own object
+	grant   k8s.Grant // of the first object, without the verb
+	verbs   []string  // sorted
+	objects []string  // "pods/exec", "deployments.apps"; sorted
+	own     bool      // of a kind whose CRD the operator ships
+	who     string    // the subject, if the finding is about another object
 }
 
 func (b clause) field() string { return strings.Join(b.objects, ", ") }
 
 func (b clause) message() string {
-	return fmt.Sprintf("%smay now %s in %s", b.who, describe(b), where(b.grant.Namespace))
+	return fmt.Sprintf("%smay now %s in %s", b.who, describeClause(b), scopeText(b.grant.Namespace))
 }
 
-func (d rbacDiff) gained(grants []rbac.Grant) {
+func (d rbacDiff) gained(grants []k8s.Grant) {
 	var ordinary []clause
 	for i, b := range d.clauses(grants) {
 		if i == maxClauses {
-			d.c.note("%s: only the first %d kinds of permission gained are listed", d.subject, maxClauses)
+			d.c.note("%s: only the first %d kinds of new permissions are listed", d.subject, maxClauses)
 			break
 		}
 		if b.rule == "rbac.gained" && d.fresh {
@@ -195,18 +197,18 @@ func (d rbacDiff) gained(grants []rbac.Grant) {
 	}
 	for scope, list := range byScope(ordinary) {
 		d.c.add("rbac.gained", d.home, Finding{
-			Field: where(scope), After: some(describeAll(list), 40),
-			Message: fmt.Sprintf("%s of a new operator in %s", plural(len(list), "ordinary permission", "ordinary permissions"), where(scope)),
+			Field: scopeText(scope), After: diag.Some(describeAll(list), 40),
+			Message: fmt.Sprintf("%s of a new operator in %s", pluralize(len(list), "ordinary permission", "ordinary permissions"), scopeText(scope)),
 		}, Info)
 	}
 }
 
-// clauses groups grants: first by object, then those objects of one API group
-// that have the same verbs.
-func (d rbacDiff) clauses(grants []rbac.Grant) []clause {
+// clauses groups grants: first by object, then the objects of one API group with the same
+// verbs.
+func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	type about struct {
 		rule  string
-		grant rbac.Grant
+		grant k8s.Grant
 	}
 	var single []clause
 	at := map[about]int{}
@@ -220,15 +222,15 @@ func (d rbacDiff) clauses(grants []rbac.Grant) []clause {
 		if !seen {
 			i = len(single)
 			at[about{rule, g}] = i
-			single = append(single, clause{rule: rule, grant: g, objects: []string{object(g)}, own: d.own(g)})
+			single = append(single, clause{rule: rule, grant: g, objects: []string{grantObject(g)}, own: d.own(g)})
 		}
 		single[i].verbs = append(single[i].verbs, verb)
 	}
-	return together(single)
+	return joinClauses(single)
 }
 
-// together joins the clauses that say the same of several objects.
-func together(single []clause) []clause {
+// joinClauses joins the clauses that differ only in their objects.
+func joinClauses(single []clause) []clause {
 	type alike struct {
 		rule, namespace, group, alone, verbs string
 		named, own                           bool
@@ -248,15 +250,14 @@ func together(single []clause) []clause {
 	return out
 }
 
-// own reports whether g is about a kind whose definition the same operator
-// brings: what it was made for.
-func (d rbacDiff) own(g rbac.Grant) bool {
+// own reports whether the CRD of the resource of g belongs to the same operator.
+func (d rbacDiff) own(g k8s.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
-	crd := d.c.after.byKey[kobj.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
+	crd := d.c.after.byKey[k8s.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
-// maxClauses bounds the findings about one subject.
+// maxClauses limits the findings about one subject.
 const maxClauses = 500
 
 func byScope(list []clause) map[string][]clause {
@@ -280,14 +281,15 @@ func (d rbacDiff) say(b clause) {
 	if o, i := d.source(d.c.after, b); o != nil {
 		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
 		if d.subject.Kind == "ClusterRole" {
-			home = o // many may give to it: the finding is about the one that does
+			home = o // several objects may add to the role: the finding is about the one that does
 		}
 	}
-	d.c.add(b.rule, home, f, caps(b)...)
+	d.c.add(b.rule, home, f, capSeverities(b)...)
 }
 
-// caps lowers what is narrow: one namespace, one name, reading.
-func caps(b clause) []Severity {
+// capSeverities returns limits for narrow permissions: in one namespace, on one name,
+// read-only, or on a kind of the operator.
+func capSeverities(b clause) []Severity {
 	var out []Severity
 	if b.grant.Namespace != "" && b.rule != "rbac.escalate" && b.rule != "rbac.impersonate" {
 		out = append(out, Medium)
@@ -305,8 +307,8 @@ func caps(b clause) []Severity {
 	return out
 }
 
-func (d rbacDiff) lost(grants []rbac.Grant) {
-	by := map[string][]clause{} // by who gave it
+func (d rbacDiff) lost(grants []k8s.Grant) {
+	by := map[string][]clause{} // by operator that granted it
 	home := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
 		from := d.home
@@ -323,27 +325,27 @@ func (d rbacDiff) lost(grants []rbac.Grant) {
 	for operator, list := range by {
 		for scope, list := range byScope(list) {
 			d.c.add("rbac.lost", home[operator], Finding{
-				Field: where(scope), Before: some(describeAll(list), 40),
-				Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), some(describeAll(list), 3), where(scope)),
+				Field: scopeText(scope), Before: diag.Some(describeAll(list), 40),
+				Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), diag.Some(describeAll(list), 3), scopeText(scope)),
 			})
 		}
 	}
 }
 
-// source finds the rule of a role that gives a clause in a state: of the same
-// operator first.
+// source finds the role rule that grants a clause in a state, preferably of the same
+// operator.
 func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range v.order {
-			r := o.Ref()
+			r := o.Key()
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
 			}
-			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && !aggregates(o, d.subject.Name) {
+			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && !isAggregatedInto(o, d.subject.Name) {
 				continue
 			}
-			for i, rule := range kobj.Items(o.Content, "rules") {
-				if gives(rule, b) {
+			for i, rule := range k8s.Items(o.Content, "rules") {
+				if ruleGrants(rule, b) {
 					return o, i
 				}
 			}
@@ -352,38 +354,39 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 	return nil, 0
 }
 
-func gives(rule map[string]any, b clause) bool {
-	has := func(field, want string) bool { return slices.Contains(kobj.Texts(rule, field), want) }
+func ruleGrants(rule map[string]any, b clause) bool {
+	has := func(field, want string) bool { return slices.Contains(k8s.Texts(rule, field), want) }
 	if !has("verbs", b.verbs[0]) {
 		return false
 	}
 	if b.grant.URL != "" {
 		return has("nonResourceURLs", b.grant.URL)
 	}
-	named := len(kobj.Texts(rule, "resourceNames")) == 0 && b.grant.Name == "" || has("resourceNames", b.grant.Name)
+	named := len(k8s.Texts(rule, "resourceNames")) == 0 && b.grant.Name == "" || has("resourceNames", b.grant.Name)
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-// who names the subject, where the finding is not about its own object.
+// who returns the subject as a prefix of the message; "" if the finding is about its own
+// ServiceAccount.
 func (d rbacDiff) who() string {
 	switch {
 	case d.subject.Kind == "ClusterRole":
-		return fmt.Sprintf("everybody bound to ClusterRole %s ", d.subject.Name)
-	case d.home != nil && d.home.Ref().Kind == "ServiceAccount":
+		return fmt.Sprintf("every subject bound to ClusterRole %s ", d.subject.Name)
+	case d.home != nil && d.home.Key().Kind == "ServiceAccount":
 		return ""
 	}
 	return d.subject.String() + " "
 }
 
-func where(namespace string) string {
+func scopeText(namespace string) string {
 	if namespace == "" {
 		return "all namespaces"
 	}
 	return "namespace " + namespace
 }
 
-// object names what a grant is about: "pods/exec", "deployments.apps", "/metrics".
-func object(g rbac.Grant) string {
+// grantObject names the object of a grant: "pods/exec", "deployments.apps", "/metrics".
+func grantObject(g k8s.Grant) string {
 	switch {
 	case g.Role != "":
 		return g.Role
@@ -400,27 +403,27 @@ func object(g rbac.Grant) string {
 	return s
 }
 
-func describe(b clause) string {
+func describeClause(b clause) string {
 	if b.grant.Role != "" {
 		return "do what " + b.grant.Role + " allows"
 	}
 	verbs := strings.Join(b.verbs, ", ")
 	if verbs == "*" {
-		verbs = "do anything with"
+		verbs = "all verbs on"
 	}
-	return verbs + " " + some(b.objects, 12)
+	return verbs + " " + diag.Some(b.objects, 12)
 }
 
 func describeAll(list []clause) []string {
 	out := make([]string, len(list))
 	for i, b := range list {
-		out[i] = describe(b)
+		out[i] = describeClause(b)
 	}
 	return out
 }
 
-// verbsOn returns the verbs that a set has on the object of g, or on a wider one.
-func verbsOn(set []rbac.Grant, g rbac.Grant) []string {
+// verbsOn returns the verbs of a set on the object of g, or on a wider one.
+func verbsOn(set []k8s.Grant, g k8s.Grant) []string {
 	var out []string
 	for _, have := range set {
 		ask := g

@@ -4,47 +4,47 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/rbac"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 func rbacRules() []Rule {
 	return []Rule{
-		{"rbac.cluster-admin", Critical, "everything, everywhere", "whoever controls this account controls the cluster"},
-		{"rbac.escalate", Critical, "escalate or bind roles", "the verbs escalate and bind lift the rule that nobody can grant more than they have: the account can make itself cluster-admin"},
-		{"rbac.impersonate", Critical, "impersonate users, groups or accounts", "the account can act as anybody, cluster-admin included"},
-		{"rbac.nodes-proxy", Critical, "the kubelet's own API", "nodes/proxy reaches the kubelet past admission and audit: it runs commands in every pod of the node"},
-		{"rbac.wildcard", High, "resources or API groups by wildcard", "it covers kinds that do not exist yet, and Secrets where the group is core"},
-		{"rbac.secrets", High, "read or write Secrets", "Secrets hold credentials of everything else, tokens of other accounts included; list and watch show their content too"},
-		{"rbac.rbac-write", High, "write roles or bindings", "the account can hand out every permission that it has, to anybody"},
-		{"rbac.pods-exec", High, "run commands in other pods", "exec, attach and ephemeral containers give the identity and the data of the pod that is entered"},
-		{"rbac.tokens", High, "make tokens of ServiceAccounts", "the account can act as any ServiceAccount in scope"},
-		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate is an identity of one's choice"},
-		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy sees, changes or blocks every write in the cluster"},
-		{"rbac.apiservice-write", High, "write APIServices", "an APIService takes over a part of the Kubernetes API and sees the credentials of its users"},
-		{"rbac.workload-write", High, "run pods in any namespace", "whoever runs a pod can use any ServiceAccount, and mount any Secret, of its namespace; kube-system included"},
+		{"rbac.cluster-admin", Critical, "everything, everywhere", "control of this account is control of the cluster"},
+		{"rbac.escalate", Critical, "escalate or bind roles", "the verbs escalate and bind allow granting permissions that the account lacks: it can make itself cluster-admin"},
+		{"rbac.impersonate", Critical, "impersonate users, groups or accounts", "the account can act as any user, including cluster-admin"},
+		{"rbac.nodes-proxy", Critical, "access the kubelet API", "nodes/proxy reaches the kubelet without admission and audit: it can run commands in every pod of the node"},
+		{"rbac.wildcard", High, "resources or API groups by wildcard", "wildcards include future kinds, and Secrets in the core group"},
+		{"rbac.secrets", High, "read or write Secrets", "Secrets hold credentials, including tokens of other accounts; list and watch return their content"},
+		{"rbac.rbac-write", High, "write roles or bindings", "the account can grant each of its permissions to any subject"},
+		{"rbac.pods-exec", High, "run commands in other pods", "exec, attach and ephemeral containers give access to the pod's identity and data"},
+		{"rbac.tokens", High, "create tokens of ServiceAccounts", "the account can act as any ServiceAccount in scope"},
+		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
+		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
+		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
+		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},
 		{"rbac.volume-write", High, "make PersistentVolumes", "a PersistentVolume of type hostPath reads and writes the node's disk"},
-		{"rbac.crd-write", High, "write custom resource definitions", "deleting a definition deletes every object of it; changing one changes what is valid"},
-		{"rbac.node-write", Medium, "change nodes", "labels and taints steer where other workloads run"},
-		{"rbac.namespace-write", Medium, "change namespaces", "the Pod Security level is a label of the Namespace; deleting one deletes what it holds"},
-		{"rbac.urls", Medium, "URLs beside the resources", "non-resource URLs reach debugging and metrics endpoints of the API server"},
-		{"rbac.unknown-role", Medium, "a role that is not in the rendered state", "what it allows is decided elsewhere"},
-		{"rbac.aggregated", Low, "permissions added to a built-in role", "everybody who is bound to that role gets them"},
+		{"rbac.crd-write", High, "write custom resource definitions", "deleting a CRD deletes every object of it; changing one changes validation"},
+		{"rbac.node-write", Medium, "change nodes", "labels and taints decide where other workloads run"},
+		{"rbac.namespace-write", Medium, "change namespaces", "the Pod Security level is a label of the Namespace; deleting a Namespace deletes everything in it"},
+		{"rbac.urls", Medium, "non-resource URLs", "non-resource URLs reach debugging and metrics endpoints of the API server"},
+		{"rbac.unknown-role", Medium, "role outside of the rendered manifests", "the referenced role defines the permissions"},
+		{"rbac.aggregated", Low, "permissions added to a built-in role", "every subject bound to that role gets them"},
 		{"rbac.gained", Medium, "permission gained", "a compromise of the operator reaches further than before"},
-		{"rbac.lost", Info, "permission given up", "the operator can do less; what depends on it stops"},
-		{"rbac.account-renamed", Info, "ServiceAccount renamed", "bindings made outside the rendered state still name the old account"},
+		{"rbac.lost", Info, "permission removed", "the operator can do less; features that depend on it stop"},
+		{"rbac.account-renamed", Info, "ServiceAccount renamed", "bindings outside of the rendered manifests still reference the old account"},
 	}
 }
 
-// danger is one way to get at more than the words of a rule say.
+// danger is a permission with effects beyond its text.
 type danger struct {
 	rule      string
 	group     string
 	resources []string
 	verbs     []string
-	clusterly bool // only without a namespace
+	clusterly bool // only for grants without a namespace
 }
 
-func dangers() []danger {
+func dangerRules() []danger {
 	write := []string{"create", "update", "patch"}
 	const authz = "rbac.authorization.k8s.io"
 	roles := []string{"roles", "clusterroles"}
@@ -74,9 +74,9 @@ func dangers() []danger {
 	}
 }
 
-// dangerOf returns the rule for a gained grant: the worst danger it holds, or
+// dangerOf returns the rule for a gained grant: of the worst danger it contains, or
 // "rbac.gained".
-func dangerOf(g rbac.Grant) string {
+func dangerOf(g k8s.Grant) string {
 	switch {
 	case g.Role != "":
 		return "rbac.unknown-role"
@@ -90,7 +90,7 @@ func dangerOf(g rbac.Grant) string {
 	case g.Resource == "*" || g.Group == "*":
 		return "rbac.wildcard"
 	}
-	for _, d := range dangers() {
+	for _, d := range dangerRules() {
 		if g.Group == d.group && d.names(g.Resource) && (g.Verb == "*" || slices.Contains(d.verbs, g.Verb)) && (!d.clusterly || g.Namespace == "") {
 			return d.rule
 		}
@@ -98,7 +98,7 @@ func dangerOf(g rbac.Grant) string {
 	return "rbac.gained"
 }
 
-// names reports whether a resource, perhaps "*/sub", is one of the danger's.
+// names reports whether a resource, possibly "*/sub", is among the danger's resources.
 func (d danger) names(resource string) bool {
 	if slices.Contains(d.resources, resource) {
 		return true

@@ -8,20 +8,19 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/bundle"
 )
 
-// Reading is what there is to read of an operator that comes, or moves to another
-// version. All of it is what bundles say of themselves: nobody was asked whether there
-// is anything at an address.
+// Reading is the reading list for an operator that is added or changes its version: links
+// and changed texts. All of it comes from bundles; the addresses are not checked.
 type Reading struct {
 	Operator string        `json:"operator" form:"required" doc:"namespace/package"`
 	Links    []ReadingLink `json:"links,omitempty" doc:"new, or at another address than before"`
 	Texts    []ReadingText `json:"texts,omitempty" doc:"that changed"`
 }
 
-// ReadingLink is a page.
+// ReadingLink is a link to a page.
 type ReadingLink struct {
 	What   string `json:"what" form:"required enum=changes|repository|support|link" doc:"changes: where a forge may compare both versions, if their tags are called so"`
 	Text   string `json:"text,omitempty" doc:"what the bundle calls it; the tags that are compared"`
@@ -29,14 +28,14 @@ type ReadingLink struct {
 	Before string `json:"before,omitempty" doc:"the address that it had"`
 }
 
-// ReadingText is how a text changed.
+// ReadingText is the change of a text.
 type ReadingText struct {
 	What  string   `json:"what" form:"required" doc:"description, or the name of an annotation"`
 	Lines []string `json:"lines" form:"required" doc:"lines and sentences that came, which begin with +, and that went, which begin with -"`
 	Left  int      `json:"left,omitempty" doc:"how many more there are"`
 }
 
-// Bounds of what is read of one bundle, and shown of it.
+// Limits of the reading list of one operator.
 const (
 	maxProse     = 64 << 10 // bytes of a text
 	maxSentences = 60       // of the changes of one text
@@ -44,9 +43,9 @@ const (
 	maxLinks     = 20
 )
 
-// Readings returns what there is to read, by operator: of those of which a bundle is
-// known after, and is not the one before. Both are by namespace/package; an
-// operator that is not among those before is new.
+// Readings returns the reading lists, sorted by operator. after contains the bundles of
+// operators that are new or have another bundle, before the previous bundles, both by
+// namespace/package. An operator that is missing in before is new.
 func Readings(before, after map[string]*bundle.CSV) []Reading {
 	var out []Reading
 	for _, operator := range names(after) {
@@ -65,8 +64,8 @@ func Readings(before, after map[string]*bundle.CSV) []Reading {
 	return out
 }
 
-// newLinks returns the links of a bundle that the one before does not have, and
-// where both versions may be compared.
+// newLinks returns the links of a bundle that the previous one does not have, and the page
+// that compares both versions.
 func newLinks(was, is *bundle.CSV) []ReadingLink {
 	var out []ReadingLink
 	if page, a, b := Comparison(is, was.Version); page != "" {
@@ -91,8 +90,8 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	return out
 }
 
-// changedTexts returns how the description of a bundle changed, and those annotations
-// that are for whoever installs it.
+// changedTexts returns the changes of a bundle's description, and of its annotations for
+// users of the operator.
 func changedTexts(was, is *bundle.CSV) []ReadingText {
 	var out []ReadingText
 	add := func(what, a, b string) {
@@ -108,30 +107,30 @@ func changedTexts(was, is *bundle.CSV) []ReadingText {
 	}
 	maps.Copy(keys, is.Annotations)
 	for _, name := range names(keys) {
-		if tells(name) && Address(is.Annotations[name]) == "" {
+		if isUserAnnotation(name) && Address(is.Annotations[name]) == "" {
 			add(name, was.Annotations[name], is.Annotations[name])
 		}
 	}
 	return out
 }
 
-// tells reports whether an annotation is for whoever installs an operator, and not
-// for a console or a build. What OLM's documentation and the guides of OpenShift ask
-// authors for has these names.
-func tells(annotation string) bool {
+// isUserAnnotation reports whether an annotation is for users of the operator, and not
+// for a console or a build. The names are from the guidelines of OLM and OpenShift for
+// authors.
+func isUserAnnotation(annotation string) bool {
 	return slices.Contains([]string{"capabilities", "description", "support"}, annotation) ||
 		slices.ContainsFunc([]string{"operatorframework.io/", "operators.openshift.io/", "features.operators.openshift.io/"}, func(prefix string) bool {
 			return strings.HasPrefix(annotation, prefix)
 		})
 }
 
-// changedText returns which lines and sentences of a text came and went.
+// changedText returns the lines and sentences that were added to and removed from a text.
 func changedText(was, is string) ReadingText {
-	a, b := sentences(was), sentences(is)
+	a, b := splitSentences(was), splitSentences(is)
 	var out ReadingText
 	unified, err := udiff.ToUnifiedDiff("", "", a, udiff.Lines(a, b), 0)
 	if err != nil {
-		panic(fmt.Sprintf("diff: the changes of a text do not fit it: %v", err))
+		panic(fmt.Sprintf("diff: text changes do not apply to the text: %v", err))
 	}
 	for _, hunk := range unified.Hunks {
 		for _, l := range hunk.Lines {
@@ -153,10 +152,9 @@ func changedText(was, is string) ReadingText {
 	return out
 }
 
-// sentences returns a text with each sentence in a line of its own: who writes a
-// paragraph as one line changes a word of it. Every line has an end, and no blanks
-// before it.
-func sentences(text string) string {
+// splitSentences puts each sentence on a line of its own, to find changes within
+// paragraphs that are one line. Every line ends with a newline, without blanks before it.
+func splitSentences(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(inert.Cut(text, maxProse)) {
 		b.WriteString(strings.ReplaceAll(strings.TrimRight(line, " \t\r\n"), ". ", ".\n") + "\n")
@@ -164,18 +162,18 @@ func sentences(text string) string {
 	return b.String()
 }
 
-// Title says in words what the link is.
+// Title describes the link.
 func (l ReadingLink) Title() string {
 	switch l.What {
 	case "changes":
-		return "changes, if the tags are called so, " + l.Text
+		return "changes, if the tags have these names, " + l.Text
 	case "link":
 		return inert.Line(l.Text)
 	}
 	return l.What
 }
 
-// Title says how much of the text changed.
+// Title returns the name of the text with the number of changes.
 func (t ReadingText) Title() string {
 	came, went := 0, 0
 	for _, line := range t.Lines {

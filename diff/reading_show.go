@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// maxReading bounds what there is to read in a comment, in bytes.
+// maxReading limits the reading list in a comment, in bytes.
 const maxReading = 12_000
 
 func (w *textWriter) reading(list []Reading) {
 	for i, r := range list {
 		if i == 0 {
-			w.linef("\n%s", w.bold("what to read"))
+			w.linef("\n%s", w.bold("changelogs to read"))
 		}
 		w.linef("  %s", inert.Line(r.Operator))
 		for _, l := range r.Links {
@@ -44,7 +44,7 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	for i, r := range list {
 		text := markdownPages(r)
 		if room -= len(text); room < 0 {
-			fmt.Fprintf(b, "%s not shown here: the JSON report has all.\n", plural(len(list)-i, "operator is", "operators are"))
+			fmt.Fprintf(b, "%s not shown here: the JSON report has all.\n", pluralize(len(list)-i, "operator is", "operators are"))
 			break
 		}
 		b.WriteString(text)
@@ -52,7 +52,7 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	b.WriteString("\n</details>\n")
 }
 
-// markdownPages returns what there is to read of one operator.
+// markdownPages renders the reading list of one operator.
 func markdownPages(r Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Cut(r.Operator, 120)))
@@ -76,7 +76,7 @@ func markdownPages(r Reading) string {
 	return b.String()
 }
 
-// htmlReading returns as much of what there is to read as there is room for.
+// htmlReading returns the operators whose reading lists fit on the page.
 func htmlReading(list []Reading) []Reading {
 	space := room(MaxPage / 16)
 	for i, r := range list {
@@ -88,7 +88,7 @@ func htmlReading(list []Reading) []Reading {
 			texts = append(append(texts, t.Title()), t.Lines...)
 		}
 		for _, text := range texts {
-			space -= room(longest(text)) + 60 // and what stands around it
+			space -= room(escapedLength(text)) + 60 // including markup
 		}
 		if !space.takes() {
 			return list[:i]

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/bundle"
 )
 
 func said(version string, annotations map[string]string, description string, links ...bundle.Link) map[string]*bundle.CSV {
@@ -81,7 +81,7 @@ func TestReadingIsBounded(t *testing.T) {
 		t.Errorf("Markdown of %d bytes", len(md))
 	}
 	page, err := HTML(r)
-	if err != nil || len(page) > MaxPage || !strings.Contains(string(page), "operators of which there is something to read are not on this page") {
+	if err != nil || len(page) > MaxPage || !strings.Contains(string(page), " operators with changes are omitted to keep this page short") {
 		t.Errorf("a page of %d bytes, %v", len(page), err)
 	}
 }

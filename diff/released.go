@@ -1,17 +1,16 @@
 package diff
 
 import (
-	"net/url"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/remote"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/remote"
+	"github.com/quayside/quayside/internal/bundle"
 )
 
-// Address returns the address that an annotation holds, "" where it holds something
-// else. Some leave out the scheme of a forge.
+// Address returns the URL in an annotation, or "" if there is none. It adds the scheme
+// that some annotations omit for a public forge.
 func Address(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.Contains(s, "://") {
@@ -22,36 +21,30 @@ func Address(s string) string {
 	return inert.URL(s)
 }
 
-// repositoryAt returns the repository that an address is of, the zero value where it is
-// of none.
+// repositoryAt returns the repository of an address, or the zero value.
 func repositoryAt(page string) remote.Remote {
 	r, _ := remote.Parse(page)
 	return r
 }
 
-// Comparison returns the page on which a forge compares the tags of two versions,
-// from one up to that of the bundle, and these; "" where the forge is not known, or how
-// the bundle writes a version. Nobody asks whether there are such tags.
+// Comparison returns the page of a forge that compares the tags of two versions, from one
+// up to that of the bundle, and these tags; "" if the forge or the tag format is unknown.
+// It does not check whether the tags exist.
 func Comparison(csv *bundle.CSV, from string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))
-	steps := strings.Count(r.Project, "/")
-	way := ""
-	switch forge := r.Likely(); {
-	case forge == remote.GitLab && steps > 0:
-		way = "/-/compare/"
-	case (forge == remote.GitHub || forge == remote.Gitea) && steps == 1:
-		way = "/compare/"
-	}
 	prefix, ok := tagPrefix(csv)
-	if way == "" || !ok || from == "" {
+	if !ok || from == "" {
 		return "", "", ""
 	}
 	a, b = prefix+from, prefix+csv.Version
-	return r.Page() + way + url.PathEscape(a) + "..." + url.PathEscape(b), a, b
+	if page = r.Compare(a, b); page == "" {
+		return "", "", ""
+	}
+	return page, a, b
 }
 
-// tagPrefix returns what a bundle writes before its version, and whether it says
-// so: in the tag of its image, else in its name.
+// tagPrefix returns the prefix of versions in a bundle's tags: that of the tag of its
+// image, or that in its name. ok is false if neither contains the version.
 func tagPrefix(csv *bundle.CSV) (prefix string, ok bool) {
 	if csv.Version == "" {
 		return "", false

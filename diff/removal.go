@@ -6,42 +6,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// Removal is the plan for an operator that goes: two steps, each of which is
-// reviewed by itself, because custom resources need a running operator to be
-// deleted properly.
+// Removal is the uninstall plan of an operator: two steps, reviewed separately, because
+// the deletion of custom resources needs a running operator.
 type Removal struct {
 	Operator   string     `json:"operator"`
 	Version    string     `json:"version,omitempty"`
 	Resources  []Resource `json:"resources,omitempty"`  // of this repository, by kind and name: delete these first
-	Kinds      []Kind     `json:"kinds,omitempty"`      // what to look for in the cluster
-	Webhooks   []Ref      `json:"webhooks,omitempty"`   // go with the operator; left behind they would block writes
-	Pruned     []Ref      `json:"pruned,omitempty"`     // what pruning deletes
-	Stays      []Ref      `json:"stays,omitempty"`      // protected from pruning: for a person to delete
-	StillOwned []Ref      `json:"stillOwned,omitempty"` // definitions that another operator still renders
-	Clusters   []string   `json:"clusters,omitempty"`   // that it goes from; nil: all
+	Kinds      []Kind     `json:"kinds,omitempty"`      // to check in the cluster
+	Webhooks   []Ref      `json:"webhooks,omitempty"`   // removed with the operator; left over, they would block writes
+	Pruned     []Ref      `json:"pruned,omitempty"`     // deleted by pruning
+	Stays      []Ref      `json:"stays,omitempty"`      // protected from pruning: to be deleted by hand
+	StillOwned []Ref      `json:"stillOwned,omitempty"` // objects that another operator still renders
+	Clusters   []string   `json:"clusters,omitempty"`   // from which it is removed; nil: all
 }
 
 // Resource is a custom resource of the repository.
 type Resource struct {
 	Object     Ref      `json:"object"`
 	Path       string   `json:"path"`
-	Finalizers []string `json:"finalizers,omitempty"` // somebody has to remove them, or deletion hangs
+	Finalizers []string `json:"finalizers,omitempty"` // must be removed, or deletion hangs
 }
 
-// Kind is a kind that only the operator that goes looks after.
+// Kind is a kind that only the removed operator manages.
 type Kind struct {
 	Group      string `json:"group"`
 	Kind       string `json:"kind"`
 	Plural     string `json:"plural"`
-	Finalizers bool   `json:"finalizers"` // the operator's roles let it set finalizers: objects hang once it is gone
+	Finalizers bool   `json:"finalizers"` // the operator's roles allow finalizers: objects hang once the operator is removed
 }
 
-// planRemovals returns a plan for every operator of before that after no longer has, by
-// name: without those that another one follows, and those that are left behind.
+// planRemovals returns a plan for every operator of before that is missing in after, by
+// name, without operators that have a successor or are left behind.
 func planRemovals(before, after *view) []Removal {
 	gone := map[string]string{}
 	followed := func(operator string) bool {
@@ -70,26 +70,26 @@ func planRemovals(before, after *view) []Removal {
 func planRemoval(before, after *view, operator, version string) Removal {
 	r := Removal{Operator: operator, Version: version}
 	for _, o := range before.order {
-		ref := o.Ref()
+		ref, key := o.Ref(), o.Key()
 		switch {
 		case o.Operator != operator:
-		case after.byKey[ref.key()] != nil:
+		case after.byKey[key] != nil:
 			r.StillOwned = append(r.StillOwned, ref)
 		case before.protects(o):
 			r.Stays = append(r.Stays, ref)
 		default:
 			r.Pruned = append(r.Pruned, ref)
-			if ref.is(webhookKinds()...) {
+			if key.Is(webhookKinds()...) {
 				r.Webhooks = append(r.Webhooks, ref)
 			}
 		}
-		if o.Operator == operator && ref.is(crdKind) && after.byKey[ref.key()] == nil {
+		if o.Operator == operator && key.Is(crdKind) && after.byKey[key] == nil {
 			r.kind(before, o)
 		}
 	}
 	for _, k := range r.Kinds {
-		for _, o := range after.of(kobj.Key{Group: k.Group, Kind: k.Kind}) {
-			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, kobj.Texts(o.Content, "metadata", "finalizers")})
+		for _, o := range after.of(k8s.Key{Group: k.Group, Kind: k.Kind}) {
+			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, k8s.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}
 	slices.SortFunc(r.Resources, func(a, b Resource) int { return a.Object.Compare(b.Object) })
@@ -97,39 +97,39 @@ func planRemoval(before, after *view, operator, version string) Removal {
 }
 
 func (r *Removal) kind(before *view, crd *Object) {
-	defined := kinds.Define(crd.Content)
+	defined := k8s.ParseCRD(crd.Content)
 	k := Kind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
 	for _, o := range before.order {
-		if o.Operator != r.Operator || !strings.HasSuffix(o.Ref().Kind, "Role") {
+		if o.Operator != r.Operator || !strings.HasSuffix(o.Key().Kind, "Role") {
 			continue
 		}
-		for _, rule := range kobj.Items(o.Content, "rules") {
-			k.Finalizers = k.Finalizers || slices.Contains(kobj.Texts(rule, "apiGroups"), k.Group) && slices.Contains(kobj.Texts(rule, "resources"), k.Plural+"/finalizers")
+		for _, rule := range k8s.Items(o.Content, "rules") {
+			k.Finalizers = k.Finalizers || slices.Contains(k8s.Texts(rule, "apiGroups"), k.Group) && slices.Contains(k8s.Texts(rule, "resources"), k.Plural+"/finalizers")
 		}
 	}
 	r.Kinds = append(r.Kinds, k)
 }
 
-// Step is one reviewed change of a plan.
+// Step is one step of a plan.
 type Step struct {
 	Title string
 	Lines []string
 }
 
-// Steps returns the plan in words.
+// Steps returns the plan as text.
 func (r Removal) Steps() []Step {
 	first := Step{Title: "First pull request: delete the custom resources, while the operator still runs"}
 	for _, res := range r.Resources {
 		line := fmt.Sprintf("delete %s (%s)", res.Object, res.Path)
 		if len(res.Finalizers) > 0 {
-			line += "; its finalizers are " + some(res.Finalizers, 3) + ": it stays until they are gone"
+			line += "; its finalizers are " + diag.Some(res.Finalizers, 3) + ": it stays until they are gone"
 		}
 		first.Lines = append(first.Lines, line)
 	}
 	for _, k := range r.Kinds {
-		line := fmt.Sprintf("see that none is left in the cluster: kubectl get %s --all-namespaces", groupKind(k.Group, k.Plural))
+		line := fmt.Sprintf("check that none is left in the cluster: kubectl get %s --all-namespaces", k8s.Key{Group: k.Group, Kind: k.Plural}.GroupKind())
 		if k.Finalizers {
-			line += " (the operator sets finalizers on them: what is left when it goes hangs)"
+			line += " (the operator sets finalizers on them: without the operator their deletion hangs)"
 		}
 		first.Lines = append(first.Lines, line)
 	}
@@ -138,18 +138,15 @@ func (r Removal) Steps() []Step {
 		second.Title = "This pull request: without the subscription"
 	}
 	if len(r.Webhooks) > 0 {
-		second.Lines = append(second.Lines, fmt.Sprintf("see that the webhook configurations go with the operator, or writes of what they watch fail: %s", some(refs(r.Webhooks), 5)))
+		second.Lines = append(second.Lines, fmt.Sprintf("check that the webhook configurations are removed with the operator, otherwise writes to the watched kinds fail: %s", diag.Some(refNames(r.Webhooks), 5)))
 	}
 	if len(r.Pruned) > 0 {
-		second.Lines = append(second.Lines, fmt.Sprintf("pruning deletes %s: %s", plural(len(r.Pruned), "object", "objects"), some(refs(r.Pruned), 8)))
+		second.Lines = append(second.Lines, fmt.Sprintf("pruning deletes %s: %s", pluralize(len(r.Pruned), "object", "objects"), diag.Some(refNames(r.Pruned), 8)))
 	}
 	last := Step{Title: "Afterwards, by hand"}
 	for _, ref := range r.Stays {
-		who := "Argo CD asks before it prunes it, Flux leaves it"
-		if ref.Kind == "CustomResourceDefinition" {
-			who = "neither Argo CD nor Flux prunes it"
-		}
-		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and stays: %s; delete it when nothing of it is needed", ref, who))
+		who := profile.Protection(ref.Kind == "CustomResourceDefinition")
+		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, who))
 	}
 	for _, ref := range r.StillOwned {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s stays: another operator needs it", ref))
@@ -163,7 +160,7 @@ func (r Removal) Steps() []Step {
 	return out
 }
 
-func refs(list []Ref) []string {
+func refNames(list []Ref) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = r.String()

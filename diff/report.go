@@ -6,40 +6,40 @@ import (
 	"strings"
 )
 
-// SchemaVersion names the form of the JSON report.
+// SchemaVersion identifies the format of the JSON report.
 const SchemaVersion = "quayside.dev/diff/v1alpha1"
 
-// Report is the outcome of a comparison. All lists are sorted.
+// Report is the result of a comparison. All lists are sorted.
 type Report struct {
-	Before    string     // name of the state before
-	After     string     // name of the state after
-	Clusters  []string   // whose states were compared, before and after, sorted; nil where none has a name
-	Operators []Operator // those that something happened to, those with the worst findings first, then by clusters and name; one may have no name
-	Findings  []Finding  // worst first, then by operator, rule, object, field
-	Removals  []Removal  // what to do for each operator that goes
-	Notes     []string   // what was not checked, and why
-	Verdict   *Verdict   // the policy's answer; nil before Judge
-	Reading   []Reading  // what there is to read, by operator; nil where nobody asked
+	Before    string           // name of the state before
+	After     string           // name of the state after
+	Clusters  []string         // compared clusters, before and after, sorted; nil if none has a name
+	Operators []OperatorReport // with changes or findings; the worst findings first, then by clusters and name, which may be empty
+	Findings  []Finding        // worst first, then by operator, rule, object, field
+	Removals  []Removal        // uninstall plans, by operator
+	Notes     []string         // skipped checks, with reasons
+	Verdict   *PolicyResult    // of the policy; nil before Judge
+	Reading   []Reading        // reading lists, by operator; nil if not requested
 
-	scanned bool // what scanners found was compared
+	scanned bool // scan results were compared
 }
 
-// Operator is one operator in a report.
-type Operator struct {
-	Name    string `json:"name"`           // "namespace/package"; empty for objects that no pin owns
-	From    string `json:"from,omitempty"` // version before; empty where it was not installed
-	To      string `json:"to,omitempty"`   // version after; empty where it goes
+// OperatorReport is one operator in a report.
+type OperatorReport struct {
+	Name    string `json:"name"`           // "namespace/package"; empty for objects that belong to no pin
+	From    string `json:"from,omitempty"` // version before; empty if it was not installed
+	To      string `json:"to,omitempty"`   // version after; empty if it is removed
 	Added   []Ref  `json:"added,omitempty"`
 	Changed []Ref  `json:"changed,omitempty"`
 	Removed []Ref  `json:"removed,omitempty"`
 
-	Clusters []string `json:"clusters,omitempty"` // that it happens in; nil: all
+	Clusters []string `json:"clusters,omitempty"` // with this change; nil: all
 }
 
 // Empty reports whether nothing differs.
 func (r *Report) Empty() bool { return len(r.Operators) == 0 && len(r.Findings) == 0 }
 
-// Count returns the findings of one severity that no waiver covers.
+// Count returns the number of findings of a severity without a waiver.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -50,8 +50,8 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// of returns those of the findings that are about the operator, in order.
-func (o Operator) of(findings []Finding) []Finding {
+// of returns the findings about the operator, in order.
+func (o OperatorReport) of(findings []Finding) []Finding {
 	var out []Finding
 	for _, f := range findings {
 		if f.Operator == o.Name && slices.Equal(f.Clusters, o.Clusters) {
@@ -64,7 +64,7 @@ func (o Operator) of(findings []Finding) []Finding {
 func (c *comparison) report() *Report {
 	slices.Sort(c.notes)
 	if skipped := c.after.Skipped; len(skipped) > 0 {
-		c.note("not looked into, because they do not parse as YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
+		c.note("not compared, because they are not valid YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
 	}
 	r := &Report{
 		Before: c.before.Name, After: c.after.Name,
@@ -75,8 +75,8 @@ func (c *comparison) report() *Report {
 	return r
 }
 
-// rank puts the operators with the worst findings first, not counting what is
-// waived, then sorts by clusters and name, with what belongs to no operator last.
+// rank sorts the operators: those with the worst findings first, without the waived, then
+// by clusters and name. Objects without an operator come after the others.
 func (r *Report) rank() {
 	worst := map[string]Severity{}
 	key := func(operator string, clusters []string) string {
@@ -87,16 +87,16 @@ func (r *Report) rank() {
 			worst[k] = max(worst[k], f.Severity)
 		}
 	}
-	slices.SortStableFunc(r.Operators, func(a, b Operator) int {
+	slices.SortStableFunc(r.Operators, func(a, b OperatorReport) int {
 		return cmp.Or(cmp.Compare(worst[key(b.Name, b.Clusters)], worst[key(a.Name, a.Clusters)]),
 			slices.Compare(a.Clusters, b.Clusters), strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)))
 	})
 }
 
-// fold returns the findings sorted, those of one object that say the same of
-// several fields as one: a schema that is used in thirty places is one change.
-// What is worse than low is folded only where the fields have one name.
-func fold(found []Finding) []Finding {
+// foldFindings sorts the findings, removes duplicates and joins equal CRD findings about
+// several fields of one object: a schema that is used in thirty places is one change.
+// Findings worse than low are joined only if the fields have the same name.
+func foldFindings(found []Finding) []Finding {
 	type same struct {
 		rule, operator, before, after, message, leaf string
 		severity                                     Severity
@@ -128,11 +128,11 @@ func fold(found []Finding) []Finding {
 	return out
 }
 
-func (c *comparison) operators() []Operator {
-	all := map[string]*Operator{}
-	of := func(name string) *Operator {
+func (c *comparison) operators() []OperatorReport {
+	all := map[string]*OperatorReport{}
+	of := func(name string) *OperatorReport {
 		if all[name] == nil {
-			all[name] = &Operator{Name: name}
+			all[name] = &OperatorReport{Name: name}
 			if p, ok := c.before.pin(name); ok {
 				all[name].From = p.VersionText()
 			}
@@ -156,7 +156,7 @@ func (c *comparison) operators() []Operator {
 	for _, f := range c.found {
 		of(f.Operator)
 	}
-	out := make([]Operator, 0, len(all))
+	out := make([]OperatorReport, 0, len(all))
 	for _, name := range names(all) {
 		out = append(out, *all[name])
 	}

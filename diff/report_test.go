@@ -10,8 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/waiver"
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -66,13 +65,13 @@ func TestReports(t *testing.T) {
 	r := compare(t, before, after)
 	r, err := Judge(r, Policy{
 		FailOn:  High,
-		Waivers: []waiver.Waiver{{Rule: "rbac.secrets", Operator: "ops/demo", Reason: "it copies pull secrets"}, {Rule: "crd.*", Reason: "was fine last year", Expires: "2025-12-31"}, {Rule: "pods.privileged", Reason: "x"}},
+		Waivers: []diag.Waiver{{Rule: "rbac.secrets", Operator: "ops/demo", Reason: "it copies pull secrets"}, {Rule: "crd.*", Reason: "was fine last year", Expires: "2025-12-31"}, {Rule: "pods.privileged", Reason: "x"}},
 		Rules:   []CELRule{{Name: "no-new-webhooks", Expression: `finding.rule == "webhook.added"`, Message: "webhooks need the platform team"}},
 	}, "2026-01-01")
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := indented(r.Document())
+	data, err := indentJSON(r.Document())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestMarkdownFits(t *testing.T) {
 	for i := range 3000 {
 		op := fmt.Sprintf("ns%d/%s", i%100, hostile)
 		if i < 100 {
-			r.Operators = append(r.Operators, Operator{Name: op, From: hostile, To: "2"})
+			r.Operators = append(r.Operators, OperatorReport{Name: op, From: hostile, To: "2"})
 		}
 		s := Severities()[i%5]
 		r.Findings = append(r.Findings, Finding{Rule: "crd.field-removed", Severity: s, Operator: op, Message: hostile, Before: hostile, Field: hostile, Why: hostile, Object: Ref{Kind: hostile, Name: hostile}})
@@ -192,7 +191,7 @@ func TestCodeQuality(t *testing.T) {
 // TestComment tells the comments of workspaces apart, by lines that nothing in a
 // directory's name can end.
 func TestComment(t *testing.T) {
-	r := &Report{Operators: []Operator{{Name: "ops/demo"}}}
+	r := &Report{Operators: []OperatorReport{{Name: "ops/demo"}}}
 	for i := range 3000 {
 		r.Findings = append(r.Findings, Finding{Rule: "crd.field-removed", Operator: "ops/demo", Message: fmt.Sprint(i), Field: strings.Repeat("x", 40), Why: "why"})
 	}
@@ -243,7 +242,7 @@ func outside(line, text string) bool {
 }
 
 func TestTextIsSafe(t *testing.T) {
-	r := &Report{Before: "a\x1b[31m", Operators: []Operator{{Name: "o\nfake finding"}}, Findings: []Finding{{Rule: "crd.field-removed", Severity: High, Operator: "o\nfake finding", Message: "m\x1b]0;x\a\u202e", Why: "w"}}}
+	r := &Report{Before: "a\x1b[31m", Operators: []OperatorReport{{Name: "o\nfake finding"}}, Findings: []Finding{{Rule: "crd.field-removed", Severity: High, Operator: "o\nfake finding", Message: "m\x1b]0;x\a\u202e", Why: "w"}}}
 	got := string(Text(r, false))
 	if strings.ContainsAny(got, "\x1b\a\u202e") || strings.Contains(got, "\nfake") {
 		t.Errorf("%q", got)
@@ -256,8 +255,8 @@ func TestTextIsSafe(t *testing.T) {
 func TestBrokenStates(t *testing.T) {
 	a := parsed(t, "o/p", "a.yaml", account)
 	b := parsed(t, "o/q", "b.yaml", account+"\nsecrets: [{name: x}]")
-	_, err := Compare(State{Name: "main"}, State{Name: "HEAD", Objects: append(a, b...)}, Options{})
-	if want := "b.yaml: HEAD: ServiceAccount ops/demo stands in a.yaml too, with another content"; err == nil || err.Error() != want {
+	_, err := Compare(State{Name: "main"}, State{Name: "HEAD", Objects: append(a, b...)}, CompareOptions{})
+	if want := "b.yaml: HEAD: ServiceAccount ops/demo is also in a.yaml, with different content"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = Objects([]File{{Path: "x.yaml", Data: []byte("a: [")}, {Path: "y.yaml", Data: []byte("a: {")}, {Path: "kustomization.yaml", Data: []byte("}")}}, nil)
@@ -269,16 +268,16 @@ func TestBrokenStates(t *testing.T) {
 // TestObjectsShareWhatIsEqual is why comparing two states costs what differs.
 func TestObjectsShareWhatIsEqual(t *testing.T) {
 	files := []File{{Path: "a.yaml", Data: []byte(account)}, {Path: "b.yaml", Data: []byte(binding)}}
-	first, err := objects(files, nil, nil, nil)
+	first, err := collectObjects(files, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files[1].Data = []byte(local)
-	second, err := objects(files, nil, nil, first)
+	second, err := collectObjects(files, nil, nil, first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if &first[0].Raw[0] != &second[0].Raw[0] || second[1].Ref().Kind != "RoleBinding" {
+	if &first[0].Raw[0] != &second[0].Raw[0] || second[1].Key().Kind != "RoleBinding" {
 		t.Errorf("got %v and %v", second[0].Ref(), second[1].Ref())
 	}
 }
@@ -313,7 +312,7 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 `)
 		r := compare(t, State{Objects: crd, KeepsDefinitions: keeps}, State{})
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
-		if i < 0 || !strings.Contains(r.Findings[i].Message, "leaves the tree: it is protected and stays; whoever deletes it") {
+		if i < 0 || !strings.Contains(r.Findings[i].Message, "is removed: it is protected and not pruned; deleting it by hand deletes it") {
 			t.Errorf("%s: %+v", annotation, r.Findings)
 		}
 	}
@@ -362,16 +361,16 @@ func TestLeftBehind(t *testing.T) {
 func TestWhatGoes(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Namespace\nmetadata: {name: gone"
 	for annotations, want := range map[string]string{
-		"": "it is deleted, and all that it holds",
-		", annotations: {kustomize.toolkit.fluxcd.io/prune: enabled}":                    "it is deleted, and all that it holds",
-		", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}":                   "it is protected and stays; whoever deletes it deletes it and all that it holds",
-		", annotations: {argocd.argoproj.io/sync-options: Prune=false}":                  "it is protected and stays; whoever deletes it deletes it and all that it holds",
-		", annotations: {argocd.argoproj.io/sync-options: 'Prune=confirm,Delete=false'}": "Argo CD deletes it once somebody confirms, and all that it holds",
+		"": "it is deleted, and everything in it",
+		", annotations: {kustomize.toolkit.fluxcd.io/prune: enabled}":                    "it is deleted, and everything in it",
+		", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}":                   "it is protected and not pruned; deleting it by hand deletes it and everything in it",
+		", annotations: {argocd.argoproj.io/sync-options: Prune=false}":                  "it is protected and not pruned; deleting it by hand deletes it and everything in it",
+		", annotations: {argocd.argoproj.io/sync-options: 'Prune=confirm,Delete=false'}": "Argo CD deletes it after a confirmation, and everything in it",
 	} {
 		before := State{Pins: []lockfile.Pin{{Namespace: "gone", Package: "demo", Version: "1.0.0"}}, Objects: parsed(t, "gone/demo", "a.yaml", head+annotations+"}")}
 		r := compare(t, before, State{})
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.namespace-removed" })
-		if i < 0 || r.Findings[i].Message != "the namespace leaves the tree: "+want {
+		if i < 0 || r.Findings[i].Message != "the namespace is removed: "+want {
 			t.Errorf("%q: %+v", annotations, r.Findings)
 		}
 		if stays := len(r.Removals) == 1 && len(r.Removals[0].Stays) == 1; stays == strings.HasPrefix(want, "it is deleted") {

@@ -7,47 +7,47 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
 func resourceRules() []Rule {
 	return []Rule{
 		{"resources.rejected", High, "custom resource in the repository is refused", "the next sync or apply of this file fails"},
-		{"resources.already-rejected", Low, "custom resource in the repository is refused, as before", "it could not be applied before the upgrade either"},
-		{"resources.version-not-served", High, "custom resource in the repository is at a version that is not served", "the next sync or apply of this file fails until its apiVersion is changed"},
-		{"resources.field-dropped", High, "field of a custom resource in the repository is dropped", "the API server removes what the schema does not name, without a word: what the field asked for no longer happens"},
-		{"resources.field-defaulted", Low, "custom resource in the repository gets another default", "the object means something else without an edit"},
-		{"resources.schema-invalid", High, "schema that the API server does not accept", "the definition cannot be applied"},
+		{"resources.already-rejected", Low, "custom resource in the repository is still refused", "it could not be applied before the upgrade either"},
+		{"resources.version-not-served", High, "custom resource in the repository uses an unserved version", "the next sync or apply of this file fails until its apiVersion is changed"},
+		{"resources.field-dropped", High, "field of a custom resource in the repository is pruned", "the API server prunes fields that the schema does not have, without an error: the setting has no effect any more"},
+		{"resources.field-defaulted", Low, "custom resource in the repository gets another default", "the meaning of the object changes without an edit"},
+		{"resources.schema-invalid", High, "schema refused by the API server", "the CRD cannot be applied"},
 	}
 }
 
-// compareResources writes every custom resource of the repository against the
-// definitions of both sides and reports what comes out differently. Only kinds
-// whose definition changed, and objects that changed, are looked at.
+// compareResources simulates a write of every custom resource with the CRDs of both sides,
+// and reports different results. It skips objects without a change of the object or the
+// CRD.
 func compareResources(c *comparison) {
 	kinds := kindCache{of: map[*Object]opened{}, budget: admit.NewBudget()}
-	old := map[kobj.Key]*Object{}
+	old := map[k8s.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
-		old[o.Ref().key()] = o
+		old[o.Key()] = o
 	}
 	for _, o := range customResources(c.after) {
-		ref := o.Ref()
-		of := kobj.Key{Group: ref.Group, Kind: ref.Kind}
+		key := o.Key()
+		of := k8s.Key{Group: key.Group, Kind: key.Kind}
 		crd := c.after.crds[of]
 		if crd == nil {
-			continue // none: the object goes with the definition, which is another finding
+			continue // deleted with the CRD: another finding
 		}
 		was := c.before.crds[of]
-		sameKind := was != nil && same(was, crd)
-		prev := old[ref.key()]
+		sameKind := was != nil && isSameObject(was, crd)
+		prev := old[key]
 		if prev == nil {
-			prev = c.before.byKey[ref.key()]
+			prev = c.before.byKey[key]
 		}
-		if sameKind && prev != nil && same(prev, o) {
+		if sameKind && prev != nil && isSameObject(prev, o) {
 			continue
 		}
 		d := resourceDiff{c: c, prev: prev, o: o, crd: crd}
@@ -59,8 +59,8 @@ func compareResources(c *comparison) {
 	}
 }
 
-// customResources returns the objects that a definition on either side is for:
-// the repository's and those that operators ship.
+// customResources returns the objects of the state that are of a kind of its CRDs: those
+// of the repository and those of operators.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {
@@ -68,12 +68,12 @@ func customResources(v *view) []*Object {
 	}
 	out = append(out, v.order...)
 	return slices.DeleteFunc(out, func(o *Object) bool {
-		ref := o.Ref()
-		return ref.Kind == "" || v.crds[kobj.Key{Group: ref.Group, Kind: ref.Kind}] == nil
+		ref := o.Key()
+		return ref.Kind == "" || v.crds[k8s.Key{Group: ref.Group, Kind: ref.Kind}] == nil
 	})
 }
 
-// kindCache opens each definition once.
+// kindCache opens each CRD once.
 type kindCache struct {
 	of     map[*Object]opened
 	budget *admit.Budget
@@ -93,12 +93,12 @@ func (k kindCache) open(crd *Object) (*admit.Kind, error) {
 	return kind, err
 }
 
-// resourceDiff is one custom resource.
+// resourceDiff compares one custom resource.
 type resourceDiff struct {
 	c        *comparison
-	prev, o  *Object // prev is nil where the resource is new
+	prev, o  *Object // prev is nil if the resource is new
 	crd      *Object
-	old, now *admit.Kind // old is nil where there was no definition, or one that cannot be read
+	old, now *admit.Kind // old is nil if the CRD is new, or was invalid
 	err      error
 }
 
@@ -110,22 +110,22 @@ func (d resourceDiff) add(rule string, f Finding) {
 
 func (d resourceDiff) run() {
 	if d.err != nil {
-		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: path("spec", "versions")})
+		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions")})
 		return
 	}
-	version := d.o.Ref().Version
+	version := d.o.version()
 	var before admit.Result
 	hadBefore := false
 	if d.old != nil && d.prev != nil {
-		got, err := d.old.Write(d.prev.Ref().Version, d.prev.Content)
+		got, err := d.old.Write(d.prev.version(), d.prev.Content)
 		before, hadBefore = got, err == nil
 	}
 	after, err := d.now.Write(version, d.o.Content)
 	if errors.Is(err, admit.ErrNotServed) {
 		if hadBefore || d.old == nil || d.prev == nil {
 			d.add("resources.version-not-served", Finding{
-				Field: "apiVersion", Before: version, After: some(kinds.Define(d.crd.Whole()).Served(), 8),
-				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(kinds.Define(d.crd.Whole()).Served(), 8)),
+				Field: "apiVersion", Before: version, After: diag.Some(k8s.ParseCRD(d.crd.Whole()).Served(), 8),
+				Message: fmt.Sprintf("version %s is not served; served: %s", version, diag.Some(k8s.ParseCRD(d.crd.Whole()).Served(), 8)),
 			})
 		}
 		return
@@ -138,7 +138,7 @@ func (d resourceDiff) run() {
 		d.c.note("%s in %s was checked as %s only: its conversion webhook cannot be run here", d.o.Ref(), d.o.Path, version)
 	}
 	if before.Unchecked || after.Unchecked {
-		d.c.note("%s in %s was not checked against the rules of its definition (x-kubernetes-validations): all rules together take too long", d.o.Ref(), d.o.Path)
+		d.c.note("%s in %s was not checked against the x-kubernetes-validations of its CRD: evaluating all rules takes too long", d.o.Ref(), d.o.Path)
 	}
 	d.rejected(before, after)
 	d.dropped(before, after)
@@ -153,7 +153,7 @@ func (d resourceDiff) rejected(before, after admit.Result) {
 		if slices.Contains(before.Rejected, f) {
 			rule = "resources.already-rejected"
 		}
-		d.add(rule, Finding{Field: f.Field, Before: show(valueAt(d.o.Content, f.Field)), Message: inert.Clip(f.Message, 300)})
+		d.add(rule, Finding{Field: f.Field, Before: formatValue(valueAt(d.o.Content, f.Field)), Message: inert.Clip(f.Message, 300)})
 	}
 }
 
@@ -161,7 +161,7 @@ func (d resourceDiff) dropped(before, after admit.Result) {
 	for _, name := range after.Dropped {
 		if !slices.Contains(before.Dropped, name) {
 			d.add("resources.field-dropped", Finding{
-				Field: name, Before: show(valueAt(d.o.Content, name)), Message: fmt.Sprintf("%s is not in the schema and is dropped", name),
+				Field: name, Before: formatValue(valueAt(d.o.Content, name)), Message: fmt.Sprintf("%s is not in the schema and is pruned", name),
 			})
 		}
 	}
@@ -175,25 +175,24 @@ func (d resourceDiff) defaulted(before, after admit.Result) {
 	for _, v := range after.Defaulted {
 		was, ok := had[v.Field]
 		delete(had, v.Field)
-		if ok && show(was.Value) == show(v.Value) {
+		if ok && formatValue(was.Value) == formatValue(v.Value) {
 			continue
 		}
-		f := Finding{Field: v.Field, After: show(v.Value), Message: fmt.Sprintf("%s defaults to %s", v.Field, quoted(v.Value))}
+		f := Finding{Field: v.Field, After: formatValue(v.Value), Message: fmt.Sprintf("%s defaults to %s", v.Field, quoteValue(v.Value))}
 		if ok {
-			f.Before = show(was.Value)
-			f.Message += ", not " + quoted(was.Value)
+			f.Before = formatValue(was.Value)
+			f.Message += ", not " + quoteValue(was.Value)
 		}
 		d.add("resources.field-defaulted", f)
 	}
 	for _, name := range names(had) {
 		d.add("resources.field-defaulted", Finding{
-			Field: name, Before: show(had[name].Value), Message: fmt.Sprintf("%s no longer defaults to %s", name, quoted(had[name].Value)),
+			Field: name, Before: formatValue(had[name].Value), Message: fmt.Sprintf("%s no longer defaults to %s", name, quoteValue(had[name].Value)),
 		})
 	}
 }
 
-// fieldSteps turns the API server's words for a field ("spec.a[0].b",
-// "spec.labels[app]") into steps.
+// fieldSteps parses a field path of the API server ("spec.a[0].b", "spec.labels[app]").
 func fieldSteps(field string) []step {
 	var out []step
 	for field != "" {
@@ -226,7 +225,7 @@ func fieldSteps(field string) []step {
 	return out
 }
 
-// valueAt returns the value of a field in the API server's words, or nil.
+// valueAt returns the value at a field path of the API server, or nil.
 func valueAt(content map[string]any, field string) any {
 	var v any = content
 	for _, s := range fieldSteps(field) {

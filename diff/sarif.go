@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// SARIF returns the report in the Static Analysis Results Interchange Format
-// 2.1.0, for code scanning: one result a finding, at its line in the committed
-// files. What has no file of its own points at fallback, the path of the lock.
+// SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for
+// code scanning: one result for each finding, at its line in the committed files. A
+// finding without a file, or in a removed file, is at fallback, the path of the lock.
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{
@@ -22,7 +22,7 @@ func SARIF(r *Report, fallback string) ([]byte, error) {
 	for _, f := range r.Findings {
 		run.Results = append(run.Results, sarifOf(f, index[f.Rule], fallback))
 	}
-	return indented(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return indentJSON(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 type sarifLog struct {
@@ -79,7 +79,7 @@ type sarifRegion struct {
 	EndColumn   int `json:"endColumn,omitempty"`
 }
 
-// sarifRules returns the rules that findings use, by ID, and where each is.
+// sarifRules returns the rules that findings use, sorted by ID, and their indexes.
 func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
 	used := map[string]bool{}
 	for _, f := range findings {
@@ -93,13 +93,13 @@ func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
 		index[r.ID] = len(out)
 		out = append(out, sarifRule{
 			ID: r.ID, ShortDescription: map[string]string{"text": r.Title}, FullDescription: map[string]string{"text": r.Why},
-			Default: map[string]string{"level": level(r.Severity)}, Properties: map[string]string{"security-severity": score(r.Severity)},
+			Default: map[string]string{"level": sarifLevel(r.Severity)}, Properties: map[string]string{"security-severity": severityScore(r.Severity)},
 		})
 	}
 	return out, index
 }
 
-func level(s Severity) string {
+func sarifLevel(s Severity) string {
 	switch {
 	case s >= High:
 		return "error"
@@ -109,22 +109,22 @@ func level(s Severity) string {
 	return "note"
 }
 
-// score returns the number by which code scanning sorts.
-func score(s Severity) string {
+// severityScore returns the score for sorting in code scanning.
+func severityScore(s Severity) string {
 	return map[Severity]string{Critical: "9.5", High: "8.0", Medium: "5.5", Low: "3.0", Info: "0.5"}[s]
 }
 
 func sarifOf(f Finding, index int, fallback string) sarifResult {
 	out := sarifResult{
-		RuleID: f.Rule, RuleIndex: index, Level: level(f.Severity), Message: map[string]string{"text": sentence(f)},
-		Fingerprints: map[string]string{"quayside/v1": fingerprint(f)},
+		RuleID: f.Rule, RuleIndex: index, Level: sarifLevel(f.Severity), Message: map[string]string{"text": findingSentence(f)},
+		Fingerprints: map[string]string{"quayside/v1": findingFingerprint(f)},
 		Properties:   map[string]string{"severity": f.Severity.String(), "operator": f.Operator},
 	}
-	p := sarifPhysical{Artifact: map[string]string{"uri": uri(f.Place.Path)}}
+	p := sarifPhysical{Artifact: map[string]string{"uri": fileURI(f.Place.Path)}}
 	switch {
 	case f.Place.Path == "" || f.Place.Removed:
-		// A file that is gone has no line to point at in the new commit.
-		p.Artifact["uri"], p.Region = uri(fallback), &sarifRegion{StartLine: 1}
+		// A removed file has no line in the new commit.
+		p.Artifact["uri"], p.Region = fileURI(fallback), &sarifRegion{StartLine: 1}
 	case f.Place.Line > 0:
 		p.Region = &sarifRegion{f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol}
 	default:
@@ -137,7 +137,7 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 	return out
 }
 
-func sentence(f Finding) string {
+func findingSentence(f Finding) string {
 	s := inert.Line(f.words())
 	if subject := inert.Line(f.subject()); subject != "" {
 		s = subject + ": " + s
@@ -146,17 +146,18 @@ func sentence(f Finding) string {
 		s = inert.Line(f.Operator) + ": " + s
 	}
 	s = inert.Line(onlyIn(f.Clusters)) + s
-	s = strings.ReplaceAll(s, "](", "] (") // no link
+	s = strings.ReplaceAll(s, "](", "] (") // prevents links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }
 
-// fingerprint is the same for the same finding in later runs, wherever its line is.
-func fingerprint(f Finding) string {
+// findingFingerprint returns a hash that identifies a finding in later runs, independent
+// of its line.
+func findingFingerprint(f Finding) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		f.Rule, f.Operator, f.Object.Group, f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Field, f.Before, f.After,
 	}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// uri returns a path as a relative URI reference.
-func uri(path string) string { return (&url.URL{Path: path}).String() }
+// fileURI returns a path as a relative URI reference.
+func fileURI(path string) string { return (&url.URL{Path: path}).String() }

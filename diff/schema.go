@@ -6,18 +6,18 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// schemaWalk compares two structural schemas field by field. say gets each
-// finding with the field as users know it ("spec.containers[].image") and the
-// steps to it below openAPIV3Schema; added gets each new field.
+// schemaWalk compares two structural schemas field by field. say receives each finding
+// with the path of the field ("spec.containers[].image") and the steps to it below
+// openAPIV3Schema; added receives each new field, and may be nil.
 type schemaWalk struct {
 	say   func(rule, at string, steps []step, f Finding, capped ...Severity)
 	added func(at string)
 }
 
-// node is one place in both schemas.
+// node is the same path in both schemas.
 type node struct {
 	old, now map[string]any
 	at       string // "spec.size"; empty at the root
@@ -25,7 +25,7 @@ type node struct {
 	status   bool // below .status, which the operator writes itself
 }
 
-// root compares whole schemas. A version without one keeps everything.
+// root compares whole schemas. A version without a schema keeps all fields.
 func (w *schemaWalk) root(old, now map[string]any) {
 	if old == nil {
 		old = map[string]any{"type": "object", preserveUnknown: true}
@@ -38,10 +38,10 @@ func (w *schemaWalk) root(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// note emits a finding at n. What is wrong in status is the operator's to
-// mend: it comes with the definition.
+// note reports a finding at n. In the status it is at most Low: the operator writes the
+// status and is upgraded with the CRD.
 func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
-	at, steps := n.at, append(slices.Clone(n.steps), path(more...)...)
+	at, steps := n.at, append(slices.Clone(n.steps), stepPath(more...)...)
 	if at == "" {
 		at = "(root)"
 	}
@@ -52,10 +52,10 @@ func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
 	w.say(rule, at, steps, f)
 }
 
-// changed emits a finding about one keyword of n.
+// changed reports a finding about one keyword of n.
 func (w *schemaWalk) changed(rule string, n node, keyword, format string, args ...any) {
 	w.note(rule, n, Finding{
-		Before: show(n.old[keyword]), After: show(n.now[keyword]), Message: fmt.Sprintf(format, args...),
+		Before: formatValue(n.old[keyword]), After: formatValue(n.now[keyword]), Message: fmt.Sprintf(format, args...),
 	}, keyword)
 }
 
@@ -76,7 +76,7 @@ func (w *schemaWalk) walk(n node) {
 	w.elements(n)
 }
 
-// types reports whether the rest of the two schemas can be compared.
+// types compares the types, and reports whether the rest of the schemas is comparable.
 func (w *schemaWalk) types(n node) bool {
 	a, b := typeOf(n.old), typeOf(n.now)
 	f := Finding{Before: cmp.Or(a, "any"), After: cmp.Or(b, "any")}
@@ -96,21 +96,21 @@ func (w *schemaWalk) types(n node) bool {
 const intOrString = "integer or string"
 
 func typeOf(s map[string]any) string {
-	if kobj.True(s, "x-kubernetes-int-or-string") {
+	if k8s.True(s, "x-kubernetes-int-or-string") {
 		return intOrString
 	}
-	return kobj.Text(s, "type")
+	return k8s.Text(s, "type")
 }
 
 func (w *schemaWalk) unknownFields(n node) {
-	a, b := kobj.True(n.old, preserveUnknown), kobj.True(n.now, preserveUnknown)
+	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b)}
 	switch {
 	case a && !b:
-		f.Message = "fields that the schema does not name are no longer kept"
+		f.Message = "fields that the schema does not have are pruned"
 		w.note("crd.unknown-fields-pruned", n, f)
 	case !a && b:
-		f.Message = "fields that the schema does not name are kept"
+		f.Message = "fields that the schema does not have are preserved"
 		w.note("crd.unknown-fields-kept", n, f, preserveUnknown)
 	}
 }
@@ -122,20 +122,20 @@ func (n node) property(name string) node {
 		at = n.at + "." + name
 	}
 	return node{
-		old: kobj.Map(n.old, "properties", name), now: kobj.Map(n.now, "properties", name), at: at,
-		steps: append(slices.Clone(n.steps), path("properties", name)...), status: n.status || n.at == "" && name == "status",
+		old: k8s.Map(n.old, "properties", name), now: k8s.Map(n.now, "properties", name), at: at,
+		steps: append(slices.Clone(n.steps), stepPath("properties", name)...), status: n.status || n.at == "" && name == "status",
 	}
 }
 
 func (w *schemaWalk) properties(n node) {
-	old, now := kobj.Map(n.old, "properties"), kobj.Map(n.now, "properties")
+	old, now := k8s.Map(n.old, "properties"), k8s.Map(n.now, "properties")
 	for _, name := range union(old, now) {
 		_, had := old[name]
 		_, has := now[name]
 		p := n.property(name)
 		switch {
 		case n.at == "" && (name == "apiVersion" || name == "kind" || name == "metadata" && !(had && has)):
-			// The API server knows these by itself.
+			// The API server defines these itself.
 		case had && has:
 			w.walk(p)
 		case has:
@@ -148,36 +148,37 @@ func (w *schemaWalk) properties(n node) {
 	}
 }
 
-// removed reports a field that goes; it is kept where unknown fields are.
+// removed reports a removed field. Its value is kept if the parent keeps unknown fields or
+// allows free keys.
 func (w *schemaWalk) removed(parent, p node) {
 	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed"}
-	p.steps = append(slices.Clone(parent.steps), path("properties")...)
+	p.steps = append(slices.Clone(parent.steps), stepPath("properties")...)
 	switch {
-	case kobj.True(parent.now, preserveUnknown):
-		f.Message = "field no longer described; its value is kept"
+	case k8s.True(parent.now, preserveUnknown):
+		f.Message = "field removed from the schema; its value is preserved"
 		w.say("crd.field-removed", p.at, p.steps, f, Low)
-	case kobj.At(parent.now, "additionalProperties") != nil:
-		f.Message = "field no longer described; it becomes one of the free keys"
+	case k8s.At(parent.now, "additionalProperties") != nil:
+		f.Message = "field removed from the schema; it becomes an additional property"
 		w.say("crd.field-removed", p.at, p.steps, f, Low)
 	default:
 		w.note("crd.field-removed", p, f)
 	}
 }
 
-// freeKeys compares additionalProperties; true stands for any value.
+// freeKeys compares additionalProperties; true means any value.
 func (w *schemaWalk) freeKeys(n node) {
 	a, had := anySchema(n.old["additionalProperties"])
 	b, has := anySchema(n.now["additionalProperties"])
-	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), path("additionalProperties")...), status: n.status}
+	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), status: n.status}
 	switch {
 	case had && has:
 		w.walk(below)
 	case has && w.added != nil:
 		w.added(below.at)
-	case had && !has && kobj.True(n.now, preserveUnknown):
-		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "free keys are no longer described; they are kept"}, Low)
+	case had && !has && k8s.True(n.now, preserveUnknown):
+		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved"}, Low)
 	case had && !has:
-		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "only the named fields are allowed from now on"})
+		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed"})
 	}
 }
 
@@ -192,9 +193,9 @@ func anySchema(v any) (map[string]any, bool) {
 }
 
 func (w *schemaWalk) elements(n node) {
-	old, now := kobj.Map(n.old, "items"), kobj.Map(n.now, "items")
+	old, now := k8s.Map(n.old, "items"), k8s.Map(n.now, "items")
 	if old == nil || now == nil {
 		return
 	}
-	w.walk(node{old: old, now: now, at: n.at + "[]", steps: append(slices.Clone(n.steps), path("items")...), status: n.status})
+	w.walk(node{old: old, now: now, at: n.at + "[]", steps: append(slices.Clone(n.steps), stepPath("items")...), status: n.status})
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Severity says how much a finding should worry a reviewer.
+// Severity is the risk of a finding.
 type Severity int
 
-// Severities, least first. Off is the zero value: no finding at all.
+// Severities, least first. Off is the zero value: the finding is not reported.
 const (
 	Off      Severity = iota
 	Info              // worth knowing; nothing breaks
 	Low               // a change of behaviour that is usual in an upgrade
 	Medium            // a reviewer should look
-	High              // breaks something, or gives power away
-	Critical          // loses data, is refused by the API server, or gives the cluster away
+	High              // breaks something, or grants dangerous permissions
+	Critical          // loses data, is refused by the API server, or grants control of the cluster
 )
 
 // Severities returns the five severities a finding can have, worst first.
@@ -30,7 +30,7 @@ func (s Severity) String() string {
 	return names[s]
 }
 
-// ParseSeverity reads what String writes.
+// ParseSeverity parses the result of String, ignoring case.
 func ParseSeverity(text string) (Severity, error) {
 	for s := Off; s <= Critical; s++ {
 		if strings.EqualFold(text, s.String()) {

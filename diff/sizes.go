@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// resized reports whether a finding of a rule is about an image that comes, goes or
-// takes the place of another.
-func resized(rule string) bool {
+// isImageRule reports whether findings of a rule are about an image that is added, removed
+// or replaced.
+func isImageRule(rule string) bool {
 	return slices.Contains([]string{"images.registry-changed", "images.repository-changed", "images.changed", "images.same-tag", "images.new", "images.removed"}, rule)
 }
 
-// Images returns the images by digest that come or go by what was found, sorted.
+// Images returns the images with a digest in the findings of image rules, sorted.
 func (r *Report) Images() []string {
 	var out []string
 	for _, f := range r.Findings {
 		for _, image := range []string{f.Before, f.After} {
-			if resized(f.Rule) && imageref.DigestIn(image) != "" {
+			if isImageRule(f.Rule) && imageref.DigestIn(image) != "" {
 				out = append(out, image)
 			}
 		}
@@ -27,27 +27,27 @@ func (r *Report) Images() []string {
 	return slices.Compact(out)
 }
 
-// Measure tells how large images are, in bytes as registries keep them, where
-// findings are about them. What is not among sizes is not known.
+// Measure adds the compressed sizes of images, in bytes, to the findings about them. An
+// image that is missing in sizes has an unknown size.
 func (r *Report) Measure(sizes map[string]int64) {
 	r.Findings = slices.Clone(r.Findings)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if !resized(f.Rule) {
+		if !isImageRule(f.Rule) {
 			continue
 		}
 		f.BytesBefore, f.BytesAfter = sizes[f.Before], sizes[f.After]
 		switch {
 		case f.BytesBefore > 0 && f.BytesAfter > 0:
-			f.Message += fmt.Sprintf(", %s → %s compressed", amount(f.BytesBefore), amount(f.BytesAfter))
+			f.Message += fmt.Sprintf(", %s → %s compressed", formatAmount(f.BytesBefore), formatAmount(f.BytesAfter))
 		case f.BytesBefore+f.BytesAfter > 0:
-			f.Message += fmt.Sprintf(", %s compressed", amount(f.BytesBefore+f.BytesAfter))
+			f.Message += fmt.Sprintf(", %s compressed", formatAmount(f.BytesBefore+f.BytesAfter))
 		}
 	}
 }
 
-// amount returns a number of bytes as registries show it: "45.2 MB".
-func amount(n int64) string {
+// formatAmount formats a number of bytes like registries: "45.2 MB".
+func formatAmount(n int64) string {
 	if n < 1e6 {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
 	}

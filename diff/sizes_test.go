@@ -7,7 +7,7 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a"), "quay.io/demo/one:v1"), runs(t, "1.1.0", image("b"), "quay.io/demo/two@"+image("c")[len("quay.io/demo/app@"):]), Options{})
+	r, err := Compare(runs(t, "1.0.0", image("a"), "quay.io/demo/one:v1"), runs(t, "1.1.0", image("b"), "quay.io/demo/two@"+image("c")[len("quay.io/demo/app@"):]), CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"images.changed":            "another build of quay.io/demo/app, 45.2 MB → 120.0 MB compressed",
-		"images.repository-changed": "quay.io/demo/two takes the place of quay.io/demo/one, 1.2 kB compressed",
+		"images.changed":            "new digest for quay.io/demo/app, 45.2 MB → 120.0 MB compressed",
+		"images.repository-changed": "quay.io/demo/two replaces quay.io/demo/one, 1.2 kB compressed",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -10,26 +10,25 @@ import (
 
 // Source is one side of a comparison, as files.
 type Source struct {
-	Name              string             // as the user would name it: "main"
-	Revision          string             // of the repository, which faults name; empty for files on disk
-	KubernetesVersion string             // target; empty where unknown
+	Name              string             // as users name it: "main"
+	Revision          string             // of the repository, for errors; empty for files on disk
+	KubernetesVersion string             // target; empty if unknown
 	OpenShiftVersion  string             // likewise
 	Pins              []lockfile.Pin     // of its lock
 	Leaving           []lockfile.Leaving // likewise
-	KeepsDefinitions  bool               // as State has it
+	KeepsDefinitions  bool               // see State
 	ByOperator        bool               // likewise
-	Tree              []File             // what is rendered, any order; see [Base]
-	Own               []File             // what else lies in the repository, any order
+	Tree              []File             // rendered files, in any order; see [Base]
+	Own               []File             // other files of the repository, in any order
 }
 
-// Read turns two sides into states. What is the same on both is read once, and
-// definitions that are the same only up to their versions, so that the work
-// grows with what differs. An error lists every broken file of one tree.
+// Read parses two sides to states. Files that are equal on both sides are parsed once, and
+// equal CRDs only up to their versions, so the work grows with the differences. An error
+// lists every broken file of one tree.
 //
-// Of the user's own files, those count that could be custom resources of the
-// definitions of either side, or Namespaces. A repository holds much that only
-// looks like YAML: files of the side after that do not parse are left out and
-// named in State.Skipped.
+// Of the user's own files, it parses those that may contain custom resources of the CRDs
+// of either side, or Namespaces. Many files of a repository only look like YAML: files of
+// the side after that do not parse are skipped and listed in State.Skipped.
 func Read(before, after Source) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
@@ -40,7 +39,7 @@ func Read(before, after Source) (State, State, error) {
 		return State{}, State{}, err
 	}
 	definitions := slices.Concat(b.Objects, a.Objects)
-	a.Resources, a.Skipped = own(after.Own, definitions)
+	a.Resources, a.Skipped = ownObjects(after.Own, definitions)
 	var fresh []File
 	same, kept := byPath(after.Own), map[string]bool{}
 	for _, f := range before.Own {
@@ -50,7 +49,7 @@ func Read(before, after Source) (State, State, error) {
 			fresh = append(fresh, f)
 		}
 	}
-	b.Resources, _ = own(fresh, definitions)
+	b.Resources, _ = ownObjects(fresh, definitions)
 	for _, o := range a.Resources {
 		if kept[o.Path] {
 			b.Resources = append(b.Resources, o)
@@ -68,10 +67,10 @@ func byPath(files []File) map[string][]byte {
 	return out
 }
 
-// state reads the tree of one side; twins and known are the files and the
-// objects of the other one.
+// state parses the tree of one side. twins are the files of the other side, known its
+// parsed objects.
 func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
-	objects, err := objects(s.Tree, s.Pins, twins, known)
+	objects, err := collectObjects(s.Tree, s.Pins, twins, known)
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}

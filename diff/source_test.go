@@ -9,10 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -58,10 +57,10 @@ func TestReadHead(t *testing.T) {
 		if want := (Ref{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.demo.io"}); !ok || o.Ref() != want || o.Operator != "ops/demo" || o.Path != "x.yaml" {
 			t.Errorf("%s: got %+v, %v", name, o, ok)
 		}
-		if o.serves() != (kobj.Key{Group: "demo.io", Kind: "Widget"}) || kobj.At(o.Content, "spec", "versions") != nil {
+		if o.serves() != (k8s.Key{Group: "demo.io", Kind: "Widget"}) || k8s.At(o.Content, "spec", "versions") != nil {
 			t.Errorf("%s: the head is %v", name, o.Content)
 		}
-		if len(kinds.Define(o.Whole()).Versions) != 1 {
+		if len(k8s.ParseCRD(o.Whole()).Versions) != 1 {
 			t.Errorf("%s: the rest cannot be had", name)
 		}
 	}
@@ -88,7 +87,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 		}}
 	}
 	tight := strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1)
-	broken := "not looked into, because they do not parse as YAML: team/broken.yaml"
+	broken := "not compared, because they are not valid YAML: team/broken.yaml"
 	for name, c := range map[string]struct {
 		before, after Source
 		cut           bool
@@ -108,7 +107,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 					t.Errorf("%s: the definition is %+v", s.Name, o)
 				}
 			}
-			r, err := Compare(before, after, Options{})
+			r, err := Compare(before, after, CompareOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,12 +122,12 @@ func TestReadAgreesWithObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			whole, err := Compare(before, after, Options{})
+			whole, err := Compare(before, after, CompareOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _ := indented(r.Document())
-			want, _ := indented(whole.Document())
+			got, _ := indentJSON(r.Document())
+			want, _ := indentJSON(whole.Document())
 			if d := cmp.Diff(string(want), string(got)); d != "" {
 				t.Errorf("-whole +by its heads\n%s", d)
 			}
@@ -168,7 +167,7 @@ func workspace(b *testing.B, argocd string) Source {
 		if err != nil {
 			continue
 		}
-		pin := lockfile.Pin{Namespace: "ops-" + p.Name(), Package: p.Name(), Version: version, Bundle: content.CSV.Name, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops-" + p.Name()}}
+		pin := lockfile.Pin{Namespace: "ops-" + p.Name(), Package: p.Name(), Version: version, Bundle: content.CSV.Name, InstallMode: model.OwnNamespace, WatchNamespaces: []string{"ops-" + p.Name()}}
 		got, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
 		if err != nil {
 			continue
@@ -203,7 +202,7 @@ func BenchmarkWorkspace(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := Compare(old, now, Options{}); err != nil {
+				if _, err := Compare(old, now, CompareOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}

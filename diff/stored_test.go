@@ -26,26 +26,26 @@ func TestStored(t *testing.T) {
 		"not stored": {
 			widgetOf(v1, beta),
 			map[string][]string{name: {"v1"}},
-			[]string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed; no object is stored in it"},
+			[]string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed; no object is stored in this version"},
 		},
 		"stored": {
 			widgetOf(v1, beta),
 			map[string][]string{name: {"v1", "v1beta1"}},
-			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "version v1beta1, in which objects are stored, is removed; clusters say so, and will refuse the definition"},
+			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "storage version v1beta1 is removed; the clusters' status.storedVersions contain it, so they will refuse the CRD"},
 		},
 		"stored, and long out of the definition": {
 			widgetOf(v1, versionEntry("v2", "served: true, storage: false", plain)),
 			map[string][]string{name: {"v1", "v1alpha1"}},
 			[]string{
-				"critical crd.stored-version-removed v1alpha1: storage version → -", "version v1alpha1, in which objects are stored, is removed; clusters say so, and will refuse the definition",
-				"high crd.served-version-removed v2: served → -", "version v2 is removed; no object is stored in it",
+				"critical crd.stored-version-removed v1alpha1: storage version → -", "storage version v1alpha1 is removed; the clusters' status.storedVersions contain it, so they will refuse the CRD",
+				"high crd.served-version-removed v2: served → -", "version v2 is removed; no object is stored in this version",
 			},
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
 			before := State{Name: "before", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", c.before)}
 			after := State{Name: "after", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", widgetOf(v1))}
-			r, err := Compare(before, after, Options{Stored: c.stored})
+			r, err := Compare(before, after, CompareOptions{Stored: c.stored})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func TestFollowed(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	for _, f := range r.Findings {
-		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is followed by ops/new 2.0.0; 2 objects are handed over, 1 is left until that was seen to run") {
+		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is replaced by ops/new 2.0.0; 2 objects are handed over, 1 is left until the successor was observed to run") {
 			t.Errorf("it says: %s", f.Message)
 		}
 	}

@@ -29,7 +29,7 @@ func between(t testing.TB, before, after string) *Report {
 func compare(t testing.TB, before, after State) *Report {
 	t.Helper()
 	before.Name, after.Name = cmp.Or(before.Name, "main:quayside.lock"), cmp.Or(after.Name, "work tree")
-	r, err := Compare(before, after, Options{})
+	r, err := Compare(before, after, CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

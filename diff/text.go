@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Text returns the report for a terminal: by operator, worst first. With color
-// it holds ANSI sequences; nothing else of the terminal is assumed.
+// Text returns the report for a terminal: by operator, worst first. With color it contains
+// ANSI sequences; it assumes nothing else about the terminal.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
 	w.linef("%s → %s", inert.Line(r.Before), inert.Line(r.After))
@@ -41,7 +41,7 @@ func (w *textWriter) linef(format string, args ...any) {
 	w.out.WriteByte('\n')
 }
 
-// paint wraps s in the color of a severity.
+// paint adds the color of a severity to text.
 func (w *textWriter) paint(s Severity, text string) string {
 	codes := map[Severity]string{Critical: "1;31", High: "31", Medium: "33", Low: "36", Info: "2"}
 	if !w.color || codes[s] == "" {
@@ -57,14 +57,14 @@ func (w *textWriter) bold(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-func (w *textWriter) operator(op Operator, findings []Finding) {
+func (w *textWriter) operator(op OperatorReport, findings []Finding) {
 	w.linef("\n%s  %s  (%s)", w.bold(inert.Line(op.title())), inert.Line(op.step()), op.tally())
 	for _, line := range op.lists() {
 		w.linef("  %s", inert.Line(line))
 	}
-	for _, g := range groups(findings) {
+	for _, g := range groupFindings(findings) {
 		label := strings.ToUpper(g.severity.String())
-		if waived(g) == 1 {
+		if countWaived(g) == 1 {
 			label = "waived " + label
 		}
 		w.linef("  %s  %s [%s]", w.paint(g.severity, label), g.rule.Title, g.rule.ID)
@@ -99,7 +99,7 @@ func (w *textWriter) finding(f Finding) {
 }
 
 func (w *textWriter) removal(r Removal) {
-	w.linef("\n%s", w.bold("uninstall plan of "+inert.Line(onlyIn(r.Clusters)+r.Operator)))
+	w.linef("\n%s", w.bold("uninstall plan for "+inert.Line(onlyIn(r.Clusters)+r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {
@@ -127,7 +127,7 @@ func (w *textWriter) verdict(r *Report) {
 	}
 	for i, f := range v.Faults {
 		if i == 0 {
-			w.linef("\n%s", w.paint(High, "the policy says no"))
+			w.linef("\n%s", w.paint(High, "refused by the policy"))
 		}
 		w.linef("  %s", w.fault(f))
 	}

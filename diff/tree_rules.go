@@ -6,58 +6,57 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/waiver"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TreeJudge judges what clusters get by the rules of a policy that are about objects.
+// TreeJudge evaluates a policy's rules about objects.
 type TreeJudge struct {
 	rules  []compiled
 	waived *waiving
-	shared map[uintptr]map[string]any // contents of the objects of the base by address; holding them keeps the addresses theirs
-	known  map[answer]bool            // of these
+	shared map[uintptr]map[string]any // contents of the base's objects by address; the references keep the addresses valid
+	known  map[answer]bool            // results for objects of the base
 	hits   alike[hit]
 	all    []string
 }
 
-// answer is a question to a rule that was asked before.
+// answer identifies an evaluation of a rule.
 type answer struct {
 	rule    int
-	content uintptr // of the object
-	cluster string  // empty where the rule does not ask for it
+	content uintptr // address of the object's content
+	cluster string  // empty if the rule does not use it
 }
 
-// hit is an object that a rule refuses.
+// hit is an object that a rule refuses, with the rule.
 type hit struct {
 	finding Finding
 	rule    CELRule
 }
 
-// OnTree returns a judge of objects. Those of base, which clusters have in common, are
-// judged once. today is a day such as "2026-11-21". Errors are about rules that are no
-// CEL, all at once.
+// OnTree returns a judge of objects. The objects of base, which clusters share, are
+// evaluated once. today is a day such as "2026-11-21". The error lists all rules that are
+// not valid CEL.
 func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	rules, err := p.compile(true)
 	if err != nil {
 		return nil, err
 	}
 	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[answer]bool{}}
-	j.waived = p.waiving(today, func(w waiver.Waiver) bool { return p.own(w, true) })
+	j.waived = p.waiving(today, func(w diag.Waiver) bool { return p.own(w, true) })
 	for i := range base.Objects {
-		j.shared[address(&base.Objects[i])] = base.Objects[i].Content
+		j.shared[objectAddress(&base.Objects[i])] = base.Objects[i].Content
 	}
 	return j, nil
 }
 
-func address(o *Object) uintptr { return reflect.ValueOf(o.Content).Pointer() }
+func objectAddress(o *Object) uintptr { return reflect.ValueOf(o.Content).Pointer() }
 
 // TreeRules reports whether the policy has rules about objects.
 func (p Policy) TreeRules() bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree })
 }
 
-// Add judges what some clusters get, all of them the same. No names stand for a tree
-// without clusters.
+// Add evaluates the rules for a state that some clusters share. clusters is empty for a
+// tree without clusters.
 func (j *TreeJudge) Add(clusters []string, s State) error {
 	j.all = append(j.all, clusters...)
 	if len(clusters) == 0 {
@@ -81,11 +80,11 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 	return nil
 }
 
-// refuses reports whether a rule refuses an object in a cluster. An object of the base
-// has one answer where the rule does not ask for the cluster.
+// refuses reports whether a rule refuses an object in a cluster. For an object of the
+// base, the result is cached, by cluster if the rule uses it.
 func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	rule := j.rules[at]
-	asked := answer{rule: at, content: address(o)}
+	asked := answer{rule: at, content: objectAddress(o)}
 	if strings.Contains(rule.Expression, "cluster") {
 		asked.cluster = cluster
 	}
@@ -100,8 +99,8 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	return refused, err
 }
 
-// Verdict returns the objects that are refused, each a fault at its file, and warnings
-// about the waivers of the rules.
+// Verdict returns the refused objects, each as an error at its file, and warnings about
+// the waivers of the rules.
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waived.clusters = j.all
 	j.hits.each(nil, func(h hit, clusters []string) {
@@ -115,5 +114,5 @@ func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 			}
 		}
 	})
-	return refused, waiver.Review(j.waived.waivers, j.waived.used, j.waived.today)
+	return refused, diag.Review(j.waived.waivers, j.waived.used, j.waived.today)
 }

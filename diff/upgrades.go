@@ -7,35 +7,36 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
 func upgradeRules() []Rule {
 	return []Rule{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
-		{"upgrade.removed", Medium, "operator goes", "its objects are pruned; custom resources whose finalizers it serves hang once it is gone"},
-		{"upgrade.left-behind", High, "operator is left behind", "it is not uninstalled, and runs on without upgrades: its Application or Kustomization goes without deleting what it applied, as where the commit that added it is reverted"},
-		{"upgrade.followed", Info, "operator is followed by another", "custom resource definitions and custom resources stay, and another operator looks after them; what only the operator before has stays too, without a running program, until the other was seen to run"},
-		{"upgrade.leftovers-removed", Low, "what was left of an operator goes", "objects of an operator that another one follows are pruned: whatever still uses them goes on without"},
-		{"upgrade.version", Info, "operator moves to another version", "what the upgrade changes is in the other findings"},
-		{"upgrade.downgrade", High, "operator goes back to an older version", "operators are seldom tested against data that a newer version has written; a stored version that the old definition does not know is refused"},
-		{"upgrade.hops-skipped", Medium, "versions of the upgrade path passed over", "migrations that an operator does in a version in between never run"},
-		{"upgrade.no-edge", Medium, "no declared upgrade from the version before", "the operator's author did not declare that this version takes the place of the one before"},
-		{"upgrade.same-version-other-content", High, "same version, other content", "what was reviewed under this version is not what will run: the image was rebuilt, or replaced"},
-		{"upgrade.channel", Low, "channel changed", "later upgrades follow another line of releases"},
-		{"upgrade.catalog", Medium, "comes from another catalog", "somebody else publishes what is installed"},
-		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches other namespaces, with permissions to match"},
-		{"upgrade.watch-widened", Medium, "watches more namespaces", "objects there are taken over by this operator"},
-		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "objects in the others are no longer looked after; their finalizers hang"},
-		{"upgrade.approval", Low, "upgrades without being named", "the operator moves with every resolve --upgrade"},
-		{"upgrade.hold-lifted", Low, "hold lifted", "somebody held the operator for a reason"},
-		{"upgrade.config", Info, "configuration changed", "the operator's pods start with other settings"},
-		{"upgrade.storage", Low, "waits for objects to leave a version", "the next bundle drops a version in which objects may be stored, which the API server would refuse: they are stored in another version first, and those of before rewritten"},
+		{"upgrade.removed", Medium, "operator removed", "its objects are pruned; custom resources hang if it served their finalizers"},
+		{"upgrade.left-behind", High, "operator left behind", "it keeps running without upgrades: its Application or Kustomization is deleted without deleting the objects it applied, as after a revert of the commit that added it"},
+		{"upgrade.followed", Info, "operator replaced by a successor", "CRDs and custom resources stay and are managed by the successor; other objects of the predecessor stay, without running pods, until the successor was observed to run"},
+		{"upgrade.leftovers-removed", Low, "leftover objects removed", "leftover objects of a replaced operator are pruned: workloads that still use them break"},
+		{"upgrade.version", Info, "operator upgraded", "see the other findings for its changes"},
+		{"upgrade.downgrade", High, "operator downgraded", "operators are seldom tested with data written by a newer version; a CRD without a stored version is refused"},
+		{"upgrade.hops-skipped", Medium, "versions of the upgrade path skipped", "migrations that the skipped versions perform never run"},
+		{"upgrade.no-edge", Medium, "no declared upgrade from the previous version", "the operator's author did not declare an upgrade from the previous version to this one"},
+		{"upgrade.same-version-other-content", High, "same version, different content", "the bundle image was rebuilt or replaced: the reviewed one is not the one that will run"},
+		{"upgrade.channel", Low, "channel changed", "later upgrades come from another channel"},
+		{"upgrade.catalog", Medium, "catalog changed", "the operator has another publisher"},
+		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches different namespaces, with matching permissions"},
+		{"upgrade.watch-widened", Medium, "watches more namespaces", "objects there are now managed by this operator"},
+		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "objects in the other namespaces are no longer managed; their finalizers hang"},
+		{"upgrade.approval", Low, "upgraded without being named", "the operator is upgraded by every resolve --upgrade"},
+		{"upgrade.hold-lifted", Low, "hold lifted", "the operator was held for a reason"},
+		{"upgrade.config", Info, "configuration changed", "the operator's pods start with different settings"},
+		{"upgrade.storage", Low, "waits for the migration of stored objects", "the next bundle drops a version in which objects may be stored, which the API server refuses: the storage version is changed first and existing objects are rewritten"},
 	}
 }
 
-// compareUpgrades compares the pins.
+// compareUpgrades compares the pins of both sides.
 func compareUpgrades(c *comparison) {
 	for _, p := range sortedPins(c.after.Pins) {
 		old, ok := c.before.pin(p.Key())
@@ -54,11 +55,11 @@ func compareUpgrades(c *comparison) {
 		if leaves {
 			c.followed(p, l.ReplacedBy)
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
-			goes := "goes from here"
+			outcome := "is removed from this cluster"
 			if leftBehind(c.before, c.after, p.Key()) {
-				goes = "is left here, where nothing manages it"
+				outcome = "stays in this cluster, unmanaged"
 			}
-			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), goes)})
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
 			c.removed(p)
 		}
@@ -67,17 +68,17 @@ func compareUpgrades(c *comparison) {
 
 // removed reports that an operator is uninstalled, or left behind.
 func (c *comparison) removed(p lockfile.Pin) {
-	rule, message := "upgrade.removed", fmt.Sprintf("%s %s goes", p.Package, p.VersionText())
+	rule, message := "upgrade.removed", fmt.Sprintf("%s %s removed", p.Package, p.VersionText())
 	if leftBehind(c.before, c.after, p.Key()) {
 		rule = "upgrade.left-behind"
-		message = fmt.Sprintf("%s %s stays in the clusters, where nothing manages it: to uninstall it, use 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
+		message = fmt.Sprintf("%s %s stays in the clusters, unmanaged: to uninstall it, run 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
 	}
 	pinDiff{c, p, p}.add(rule, Finding{Before: p.VersionText(), Message: message})
 }
 
-// followed reports that another operator takes the place of one.
+// followed reports that another operator replaces old.
 func (c *comparison) followed(old lockfile.Pin, by string) {
-	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is followed by %s", old.Key(), old.VersionText(), by)}
+	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {
 		f.After, f.Message = now.VersionText(), f.Message+" "+now.VersionText()
 	}
@@ -93,11 +94,11 @@ func (c *comparison) followed(old lockfile.Pin, by string) {
 			left++
 		}
 	}
-	f.Message += fmt.Sprintf("; %s handed over, %s left until that was seen to run", plural(handed, "object is", "objects are"), plural(left, "is", "are"))
+	f.Message += fmt.Sprintf("; %s handed over, %s left until the successor was observed to run", pluralize(handed, "object is", "objects are"), pluralize(left, "is", "are"))
 	pinDiff{c, old, old}.add("upgrade.followed", f)
 }
 
-// compareLeftovers reports what was left of operators and goes.
+// compareLeftovers reports leftover objects of operators that are removed.
 func compareLeftovers(c *comparison) {
 	for _, l := range c.before.Leaving {
 		if l.ReplacedBy == "" {
@@ -114,7 +115,7 @@ func compareLeftovers(c *comparison) {
 			}
 		}
 		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{
-			Before: l.VersionText(), Message: fmt.Sprintf("%s that %s had left: %s follows it", plural(n, "object goes", "objects go"), l.Key(), l.ReplacedBy),
+			Before: l.VersionText(), Message: fmt.Sprintf("%s left over from %s, which %s replaces", pluralize(n, "object goes", "objects go"), l.Key(), l.ReplacedBy),
 		})
 	}
 }
@@ -125,8 +126,8 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-// becauseOf returns why a dependency among pins is installed; "" for what a declaration
-// asks for.
+// becauseOf returns the reason for installing a dependency, as a phrase; "" for a declared
+// operator.
 func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
 		return ""
@@ -137,7 +138,7 @@ func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
 	return ""
 }
 
-// pinDiff is one operator on both sides.
+// pinDiff compares one operator on both sides.
 type pinDiff struct {
 	c        *comparison
 	old, now lockfile.Pin
@@ -148,7 +149,7 @@ func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
 	d.c.add(rule, nil, f, capped...)
 }
 
-// place returns where the pin stands.
+// place returns the position of the pin.
 func (d pinDiff) place() Place {
 	p := Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if p.Line > 0 {
@@ -163,34 +164,34 @@ func (d pinDiff) moved() {
 	if a.Version == b.Version && a.Bundle == b.Bundle {
 		if a.Image != b.Image || a.ContentDigest != b.ContentDigest {
 			f.Before, f.After = cmp.Or(a.Image, string(a.ContentDigest)), cmp.Or(b.Image, string(b.ContentDigest))
-			f.Message = fmt.Sprintf("%s %s is not what it was", b.Package, b.VersionText())
+			f.Message = fmt.Sprintf("%s %s has other content", b.Package, b.VersionText())
 			d.add("upgrade.same-version-other-content", f)
 		}
 		return
 	}
-	if older(b, a) {
-		f.Message = fmt.Sprintf("%s goes back from %s to %s", b.Package, a.VersionText(), b.VersionText())
+	if isOlder(b, a) {
+		f.Message = fmt.Sprintf("%s downgraded from %s to %s", b.Package, a.VersionText(), b.VersionText())
 		d.add("upgrade.downgrade", f)
 		return
 	}
-	f.Message = fmt.Sprintf("%s moves from %s to %s", b.Package, a.VersionText(), b.VersionText())
+	f.Message = fmt.Sprintf("%s upgraded from %s to %s", b.Package, a.VersionText(), b.VersionText())
 	d.add("upgrade.version", f)
 	switch {
 	case len(b.Skipped) > 0:
-		f.Message = fmt.Sprintf("passes over %s", some(b.Skipped, 8))
+		f.Message = fmt.Sprintf("skips %s", diag.Some(b.Skipped, 8))
 		d.add("upgrade.hops-skipped", f)
 	case b.Replaces != a.Bundle:
-		f.Message = fmt.Sprintf("%s does not say that it replaces %s", b.Bundle, a.Bundle)
+		f.Message = fmt.Sprintf("%s does not declare that it replaces %s", b.Bundle, a.Bundle)
 		d.add("upgrade.no-edge", f)
 	}
 }
 
-// older reports whether a is of a lower version than b, or of a lower release of the
-// same one; false where either has no version.
-func older(a, b lockfile.Pin) bool {
-	_, err1 := olm.ParseVersion(a.Version)
-	_, err2 := olm.ParseVersion(b.Version)
-	return err1 == nil && err2 == nil && olm.CompareBundles(a.Version, olm.ReleaseOf(a.Properties), b.Version, olm.ReleaseOf(b.Properties)) < 0
+// isOlder reports whether a has a lower version than b, or a lower release of the same
+// version; false if either has no version.
+func isOlder(a, b lockfile.Pin) bool {
+	_, err1 := model.ParseVersion(a.Version)
+	_, err2 := model.ParseVersion(b.Version)
+	return err1 == nil && err2 == nil && model.CompareBundles(a.Version, model.ReleaseOf(a.Properties), b.Version, model.ReleaseOf(b.Properties)) < 0
 }
 
 func (d pinDiff) settings() {
@@ -201,25 +202,24 @@ func (d pinDiff) settings() {
 		}
 	}
 	differs("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
-	differs("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("comes from catalog %s, came from %s", b.Catalog, a.Catalog))
+	differs("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
 	differs("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
-		differs("upgrade.approval", "approval", a.Approval, "Automatic", "is no longer upgraded only when it is named")
+		differs("upgrade.approval", "approval", a.Approval, "Automatic", "no longer upgraded only by name")
 	}
 	if a.Hold != "" && b.Hold == "" {
 		differs("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")
 	}
 	if !bytes.Equal(a.Config, b.Config) {
-		d.add("upgrade.config", Finding{Field: "config", Before: show(string(a.Config)), After: show(string(b.Config)), Message: "configuration of the operator's pods changed"})
+		d.add("upgrade.config", Finding{Field: "config", Before: formatValue(string(a.Config)), After: formatValue(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		differs("upgrade.storage", "storage", storageText(a), storageText(b), "is at another stage of migrating objects out of versions that its next bundle drops")
+		differs("upgrade.storage", "storage", storageText(a), storageText(b), "migration of stored versions reached another stage")
 	}
 	d.watched()
 }
 
-// storageText returns how a pin waits for objects to leave versions, "" where it
-// does not.
+// storageText describes a pin's storage migration; "" without one.
 func storageText(p lockfile.Pin) string {
 	if p.Storage == nil {
 		return ""
@@ -250,5 +250,5 @@ func watchWords(list []string) string {
 	if len(list) == 0 {
 		return "all namespaces"
 	}
-	return some(list, 10)
+	return diag.Some(list, 10)
 }

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. The first has a policy of its own; the others are about
-// many at once.
+// Rules about vulnerabilities. The first has its own policy; the others are about many
+// vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"
@@ -21,15 +22,15 @@ const (
 
 func vulnerabilityRules() []Rule {
 	return []Rule{
-		{vulnerabilityAdded, Critical, "vulnerability that a scan did not find before", "whoever reaches the operator may make use of it; with --scan, as grave as the scanner says, and medium where nobody has rated it"},
-		{vulnerabilitiesGone, Info, "vulnerabilities no longer found", "this is what the upgrade mends"},
-		{"vulnerabilities.not-scanned", Medium, "image that no scan is of", "what is wrong with it is not known: that nothing is listed does not mean that nothing was found"},
-		{vulnerabilitiesStayed, Info, "vulnerabilities found before and after", "the upgrade does not mend them"},
+		{vulnerabilityAdded, Critical, "new vulnerability", "it may be exploited through the operator; with --scan, severity as rated by the scanner, medium if unrated"},
+		{vulnerabilitiesGone, Info, "vulnerabilities no longer found", "fixed by the upgrade"},
+		{"vulnerabilities.not-scanned", Medium, "image without a scan", "without a scan result, vulnerabilities of this image are unknown"},
+		{vulnerabilitiesStayed, Info, "vulnerabilities not fixed", "the upgrade does not fix them"},
 	}
 }
 
-// Vulnerability is one that a scanner found in the images of an operator, in however
-// many of their packages.
+// Vulnerability is a vulnerability in the images of an operator, in any number of
+// packages.
 type Vulnerability struct {
 	ID       string   `json:"id" form:"required" doc:"its CVE where it has one, else as the scanner calls it"`
 	Also     []string `json:"also,omitempty" doc:"its other names"`
@@ -41,47 +42,46 @@ type Vulnerability struct {
 	Link     string   `json:"link,omitempty" doc:"a page about it"`
 }
 
-// maxListed bounds how many vulnerabilities a finding about many of them lists.
+// maxListed limits the vulnerabilities in a finding about many of them.
 const maxListed = 1000
 
-// graveness returns the severity of a finding for that of a scanner. What nobody has
-// rated is for a reviewer to look at.
-func graveness(s scan.Severity) Severity {
+// severityOf returns the severity of a finding for that of a scanner. Unrated
+// vulnerabilities are Medium, for review.
+func severityOf(s scan.Severity) Severity {
 	return map[scan.Severity]Severity{
 		scan.Critical: Critical, scan.High: High, scan.Medium: Medium, scan.Low: Low, scan.Negligible: Info, scan.Unknown: Medium,
 	}[s]
 }
 
-// scanned is what scans say of the images of one operator on one side.
+// scanned is the set of scan results for the images of one operator on one side.
 type scanned struct {
-	images map[string]use       // by digest, else by name
+	images map[string]use       // by digest, or by name without one
 	found  map[string]*exposure // by ID
-	called map[string]bool      // the IDs, and all other names
-	dark   []string             // the keys of images that no scan is of, sorted
+	called map[string]bool      // all IDs and aliases
+	dark   []string             // keys of images without a scan, sorted
 }
 
-// exposure is one vulnerability, and the first image that it is found in.
+// exposure is one vulnerability, and the first affected image.
 type exposure struct {
 	Vulnerability
 	severity scan.Severity
 	at       use
 }
 
-// compareScans compares what scanners found in the images of each operator whose
-// images change. A vulnerability counts once for an operator, in however many
-// packages and images it is.
+// compareScans compares the scan results of each operator with changed images. A
+// vulnerability counts once for each operator, in any number of packages and images.
 func compareScans(c *comparison) {
 	if c.opt.Scans == nil {
 		return
 	}
-	for _, file := range c.opt.Scans.Loose() {
-		c.note("%s: this scan names no digest of an image", file)
+	for _, file := range c.opt.Scans.FilesWithoutDigest() {
+		c.note("%s: the scan has no image digest", file)
 	}
 	old, now := operatorImages(c.before), operatorImages(c.after)
 	for _, operator := range union(old, now) {
 		was, _ := c.before.pin(operator)
 		is, _ := c.after.pin(operator)
-		before, after := running(old[operator], was.Image), running(now[operator], is.Image)
+		before, after := runningImages(old[operator], was.Image), runningImages(now[operator], is.Image)
 		if maps.EqualFunc(before, after, func(use, use) bool { return true }) {
 			continue
 		}
@@ -90,9 +90,9 @@ func compareScans(c *comparison) {
 	}
 }
 
-// running returns the images that are run, by digest, else by name, each with its
-// first use: the bundle, which lists itself, is none of them.
-func running(uses []use, bundle string) map[string]use {
+// runningImages returns the running images by digest, or by name, each with its first use.
+// It omits the bundle image, which the bundle itself lists.
+func runningImages(uses []use, bundle string) map[string]use {
 	out, itself := map[string]use{}, imageref.DigestIn(bundle)
 	for _, u := range uses {
 		key := cmp.Or(u.Digest, u.String())
@@ -106,7 +106,7 @@ func running(uses []use, bundle string) map[string]use {
 func scansOf(results *scan.Results, images map[string]use) scanned {
 	s := scanned{images: images, found: map[string]*exposure{}, called: map[string]bool{}}
 	for _, key := range names(images) {
-		found, known := results.Of(key)
+		found, known := results.Vulnerabilities(key)
 		if !known {
 			s.dark = append(s.dark, key)
 		}
@@ -142,7 +142,7 @@ func (s scanned) add(v scan.Vulnerability, u use) {
 	}
 }
 
-// scanDiff is one operator on both sides.
+// scanDiff compares one operator on both sides.
 type scanDiff struct {
 	c        *comparison
 	pin      pinDiff
@@ -170,7 +170,7 @@ func (d scanDiff) run() {
 	d.unknown()
 }
 
-// add adds a finding at the place of an image: in a manifest, else at the pin.
+// add adds a finding at the place of an image: in a manifest, or at the pin.
 func (d scanDiff) add(rule string, at use, f Finding, capped ...Severity) {
 	f.Operator, f.steps = d.operator, at.steps
 	if at.where == nil {
@@ -180,20 +180,20 @@ func (d scanDiff) add(rule string, at use, f Finding, capped ...Severity) {
 }
 
 func (d scanDiff) added(e *exposure) {
-	words := some(e.Packages, 4) + " in " + some(names(imageNames(e.Images)), 3)
+	words := diag.Some(e.Packages, 4) + " in " + diag.Some(names(imageNames(e.Images)), 3)
 	if e.Fixed != "" {
-		words += ", mended in " + e.Fixed
+		words += ", fixed in " + e.Fixed
 	}
 	if e.Title != "" {
 		words += ": " + e.Title
 	}
 	if len(d.was.dark) > 0 {
-		words += " (not found before, as far as the images were scanned)"
+		words += " (new, as far as the images were scanned)"
 	}
-	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: words, Vulnerabilities: []Vulnerability{e.Vulnerability}}, graveness(e.severity))
+	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: words, Vulnerabilities: []Vulnerability{e.Vulnerability}}, severityOf(e.severity))
 }
 
-// imageNames returns images without tag and digest.
+// imageNames returns the images without tag and digest.
 func imageNames(images []string) map[string]bool {
 	out := map[string]bool{}
 	for _, image := range images {
@@ -202,7 +202,7 @@ func imageNames(images []string) map[string]bool {
 	return out
 }
 
-// many adds one finding about vulnerabilities, the worst first.
+// many adds one finding about a list of vulnerabilities, the worst first.
 func (d scanDiff) many(rule string, list []*exposure, partly bool) {
 	if len(list) == 0 {
 		return
@@ -220,9 +220,9 @@ func (d scanDiff) many(rule string, list []*exposure, partly bool) {
 	d.add(rule, use{}, f)
 }
 
-// tally describes the vulnerabilities of a finding of a rule about many of them.
+// tally summarizes the vulnerabilities of a finding about many of them.
 func (f Finding) tally(rule string) string {
-	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "found before and after"}[rule]
+	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "not fixed by the upgrade"}[rule]
 	total := 0
 	var counts []string
 	for _, s := range scan.Severities() {
@@ -234,7 +234,7 @@ func (f Finding) tally(rule string) string {
 	for _, v := range f.Vulnerabilities[:min(len(f.Vulnerabilities), 20)] {
 		ids = append(ids, v.ID)
 	}
-	message := fmt.Sprintf("%s %s (%s): %s", plural(total, "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), strings.Join(ids, ", "))
+	message := fmt.Sprintf("%s %s (%s): %s", pluralize(total, "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), strings.Join(ids, ", "))
 	if total > len(ids) {
 		message += fmt.Sprintf(" and %d more", total-len(ids))
 	}
@@ -244,8 +244,7 @@ func (f Finding) tally(rule string) string {
 	return message
 }
 
-// unknown names the images of which nobody knows what is wrong with them, of those
-// that come and go.
+// unknown reports added and removed images without a scan.
 func (d scanDiff) unknown() {
 	for _, key := range d.is.dark {
 		if _, stays := d.was.images[key]; !stays {
@@ -256,19 +255,19 @@ func (d scanDiff) unknown() {
 	for _, key := range d.was.dark {
 		if _, stays := d.is.images[key]; !stays {
 			u := d.was.images[key]
-			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.dark(u) + ", so what is new after it is not certain"}, Low)
+			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.dark(u) + ", so new vulnerabilities cannot be told apart"}, Low)
 		}
 	}
 }
 
-// dark says why nothing is known of an image.
+// dark explains why an image has no scan result.
 func (d scanDiff) dark(u use) string {
 	if u.Digest == "" {
-		return u.String() + " has no digest that a scan could be of"
+		return u.String() + " has no digest, so scans cannot be matched"
 	}
-	near := d.c.opt.Scans.Near(u.Name(), u.Digest)
+	near := d.c.opt.Scans.OtherDigests(u.Name(), u.Digest)
 	if len(near) == 0 {
-		return "there is no scan of " + u.Name()
+		return "no scan for " + u.Name()
 	}
-	return fmt.Sprintf("there is no scan of %s by this digest, but of %s: scan it by the digest that the lock has", u.Name(), some(near, 2))
+	return fmt.Sprintf("no scan for %s with this digest, only for %s: scan the digest in the lock", u.Name(), diag.Some(near, 2))
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
-	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -49,7 +49,7 @@ func runs(t testing.TB, version string, images ...string) State {
 	itself := image(map[string]string{"1.0.0": "e", "1.1.0": "f"}[version])
 	return State{
 		Name: "lock", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", text),
-		Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Replaces: "demo.v1.0.0", Image: itself, RelatedImages: []catalog.RelatedImage{{Image: itself}}}},
+		Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: version, Bundle: "demo.v" + version, Replaces: "demo.v1.0.0", Image: itself, RelatedImages: []model.RelatedImage{{Image: itself}}}},
 	}
 }
 
@@ -79,31 +79,31 @@ func TestScans(t *testing.T) {
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH CVE-2/zlib/LOW CVE-9/x/CRITICAL", "b CVE-1/zlib/HIGH CVE-3/zlib/CRITICAL"},
 			[]string{
-				"critical added " + at + "CVE-3: zlib 1.0 in quay.io/demo/app, mended in 1.1: a *title*",
+				"critical added " + at + "CVE-3: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*",
 				"info gone : 2 vulnerabilities no longer found (1 critical, 1 low): CVE-9, CVE-2",
-				"info stayed : 1 vulnerability found before and after (1 high): CVE-1",
+				"info stayed : 1 vulnerability not fixed by the upgrade (1 high): CVE-1",
 			},
 		},
 		{
 			"in two packages and two images", nil,
 			[]string{"a", "b"},
 			[]string{"a CVE-1/zlib/LOW CVE-1/libz/LOW", "b CVE-1/zlib/HIGH"},
-			[]string{"high added " + at + "CVE-1: libz 1.0, zlib 1.0 in quay.io/demo/app, mended in 1.1: a *title*"},
+			[]string{"high added " + at + "CVE-1: libz 1.0, zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
 		{
 			"the worst first", nil,
 			[]string{"a", "b"},
 			[]string{"a CVE-1/zlib/HIGH", "b CVE-1/zlib/LOW"},
-			[]string{"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, mended in 1.1: a *title*"},
+			[]string{"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
-		{"unrated", nil, []string{"a"}, []string{"a CVE-1/zlib/UNKNOWN"}, []string{"medium added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, mended in 1.1: a *title*"}},
+		{"unrated", nil, []string{"a"}, []string{"a CVE-1/zlib/UNKNOWN"}, []string{"medium added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"}},
 		{
 			"nobody looked at the new one",
 			[]string{"a"},
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH"},
 			[]string{
-				"medium not-scanned " + at + "container c0: there is no scan of quay.io/demo/app by this digest, but of sha256:" + strings.Repeat("a", 64) + ": scan it by the digest that the lock has",
+				"medium not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("a", 64) + ": scan the digest in the lock",
 				"info gone : 1 vulnerability no longer found (1 high): CVE-1; as far as the images were scanned",
 			},
 		},
@@ -113,8 +113,8 @@ func TestScans(t *testing.T) {
 			[]string{"b"},
 			[]string{"b CVE-1/zlib/HIGH"},
 			[]string{
-				"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, mended in 1.1: a *title* (not found before, as far as the images were scanned)",
-				"low not-scanned " + at + "container c0: there is no scan of quay.io/demo/app by this digest, but of sha256:" + strings.Repeat("b", 64) + ": scan it by the digest that the lock has, so what is new after it is not certain",
+				"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (new, as far as the images were scanned)",
+				"low not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be told apart",
 			},
 		},
 		{"clean", []string{"a"}, []string{"b"}, []string{"a", "b"}, []string{}},
@@ -128,7 +128,7 @@ func TestScans(t *testing.T) {
 				}
 				return runs(t, version, list...)
 			}
-			r, err := Compare(state("1.0.0", c.before), state("1.1.0", c.after), Options{Scans: scans(t, c.scans...)})
+			r, err := Compare(state("1.0.0", c.before), state("1.1.0", c.after), CompareOptions{Scans: scans(t, c.scans...)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,10 +150,10 @@ func TestScansByOtherNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ before, after, want string }{
-		{"a", "b", "info stayed : 1 vulnerability found before and after (1 high): GHSA-1"},
+		{"a", "b", "info stayed : 1 vulnerability not fixed by the upgrade (1 high): GHSA-1"},
 		{"b", "a", "high added Deployment ops/demo CVE-1: zlib in quay.io/demo/app"},
 	} {
-		r, err := Compare(runs(t, "1.0.0", image(c.before)), runs(t, "1.1.0", image(c.after)), Options{Scans: results})
+		r, err := Compare(runs(t, "1.0.0", image(c.before)), runs(t, "1.1.0", image(c.after)), CompareOptions{Scans: results})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,23 +165,23 @@ func TestScansByOtherNames(t *testing.T) {
 
 // TestScansByTag has an image without a digest: no scan is of it for certain.
 func TestScansByTag(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", "quay.io/demo/app:v2"), Options{Scans: scans(t, "a")})
+	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", "quay.io/demo/app:v2"), CompareOptions{Scans: scans(t, "a")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"medium not-scanned Deployment ops/demo container c0: quay.io/demo/app:v2 has no digest that a scan could be of"}
+	want := []string{"medium not-scanned Deployment ops/demo container c0: quay.io/demo/app:v2 has no digest, so scans cannot be matched"}
 	if d := cmp.Diff(want, scannedLines(r)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
 func TestJudgeScans(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), Options{Scans: scans(t, "a", "b CVE-1/zlib/HIGH CVE-2/zlib/MEDIUM CVE-3/zlib/UNKNOWN")})
+	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH CVE-2/zlib/MEDIUM CVE-3/zlib/UNKNOWN")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	waive := func(name, expires string) waiver.Waiver {
-		return waiver.Waiver{Rule: "vulnerabilities.added", Vulnerability: name, Reason: "not reachable", Expires: expires}
+	waive := func(name, expires string) diag.Waiver {
+		return diag.Waiver{Rule: "vulnerabilities.added", Vulnerability: name, Reason: "not reachable", Expires: expires}
 	}
 	cases := []struct {
 		name            string
@@ -193,9 +193,9 @@ func TestJudgeScans(t *testing.T) {
 		{"milder than every finding", Policy{FailOn: Medium, Vulnerabilities: []string{"critical"}}, nil, 0, 0},
 		{"none", Policy{FailOn: Low, Vulnerabilities: []string{}}, nil, 0, 0},
 		{"a list", Policy{Vulnerabilities: []string{"high", "unknown"}}, []string{"vulnerabilities.added CVE-1", "vulnerabilities.added CVE-3"}, 0, 0},
-		{"waived", Policy{Vulnerabilities: []string{"high", "medium"}, Waivers: []waiver.Waiver{waive("CVE-1", "2026-11-21")}}, []string{"vulnerabilities.added CVE-2"}, 0, 0},
-		{"waived until yesterday", Policy{FailOn: High, Waivers: []waiver.Waiver{waive("CVE-1", "2026-11-20")}}, []string{"failOn CVE-1"}, 1, 0},
-		{"another one waived", Policy{FailOn: High, Waivers: []waiver.Waiver{waive("CVE-4", "")}}, []string{"failOn CVE-1"}, 0, 1},
+		{"waived", Policy{Vulnerabilities: []string{"high", "medium"}, Waivers: []diag.Waiver{waive("CVE-1", "2026-11-21")}}, []string{"vulnerabilities.added CVE-2"}, 0, 0},
+		{"waived until yesterday", Policy{FailOn: High, Waivers: []diag.Waiver{waive("CVE-1", "2026-11-20")}}, []string{"failOn CVE-1"}, 1, 0},
+		{"another one waived", Policy{FailOn: High, Waivers: []diag.Waiver{waive("CVE-4", "")}}, []string{"failOn CVE-1"}, 0, 1},
 		{"what is mended, by a rule", Policy{Rules: []CELRule{{Name: "mended", Expression: `finding.vulnerabilities.exists(v, v.fixed != "" && v.severity == "medium")`}}}, []string{"mended CVE-2"}, 0, 0},
 	}
 	for _, c := range cases {
@@ -214,18 +214,18 @@ func TestJudgeScans(t *testing.T) {
 		})
 	}
 	// Without scans, nothing tells whether a waiver is still of use.
-	plain, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), Options{})
+	plain, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Judge(plain, Policy{Waivers: []waiver.Waiver{waive("CVE-4", "")}}, "2026-11-21"); err != nil || len(got.Verdict.Waivers) > 0 {
+	if got, err := Judge(plain, Policy{Waivers: []diag.Waiver{waive("CVE-4", "")}}, "2026-11-21"); err != nil || len(got.Verdict.Waivers) > 0 {
 		t.Errorf("unused without scans: %v, %v", got.Verdict.Waivers, err)
 	}
 }
 
 // TestScansOfClusters has two clusters, in one of which another image runs.
 func TestScansOfClusters(t *testing.T) {
-	opt := Options{Scans: scans(t, "a", "b CVE-1/zlib/HIGH", "c CVE-2/zlib/HIGH")}
+	opt := CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH", "c CVE-2/zlib/HIGH")}
 	var parts []Part
 	for _, x := range []struct{ name, image string }{{"east", "b"}, {"west", "c"}} {
 		r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image(x.image)), opt)

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/waiver"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// part is the smallest thing of a finding that a waiver may select, beside a cluster.
+// part is the smallest part of a finding that a waiver may select within a cluster.
 type part struct {
 	Object           Ref
 	Field, Container string
 	Vulnerability    []string // its names
 }
 
-// parts returns what a finding is about: one field, permission or vulnerability each.
+// parts splits a finding into single fields, permissions or vulnerabilities.
 func (f Finding) parts() []part {
 	whole := part{Object: f.Object, Field: f.Field, Container: f.Container}
 	var out []part
@@ -44,7 +44,7 @@ func (f Finding) parts() []part {
 	return out
 }
 
-// unlisted returns the number of vulnerabilities that the finding counts and does not
+// unlisted returns the number of vulnerabilities that the finding counts but does not
 // list.
 func (f Finding) unlisted() int {
 	n := -len(f.Vulnerabilities)
@@ -54,7 +54,7 @@ func (f Finding) unlisted() int {
 	return max(n, 0)
 }
 
-// only returns the finding about some of its parts, by their indexes in [Finding.parts].
+// only returns the finding with some of its parts, by their indexes in [Finding.parts].
 func (f Finding) only(which []int) Finding {
 	if len(which) == len(f.parts()) {
 		return f
@@ -92,7 +92,7 @@ func (f Finding) onlySpots(which []int) Finding {
 
 func (f Finding) onlyVulnerabilities(which []int) Finding {
 	counts := map[string]int{}
-	if which[len(which)-1] == len(f.Vulnerabilities) { // those that are not listed
+	if which[len(which)-1] == len(f.Vulnerabilities) { // the unlisted vulnerabilities
 		which = which[:len(which)-1]
 		for severity, n := range f.Counts {
 			counts[severity] = n
@@ -118,17 +118,17 @@ func pick[T any](list []T, which []int) []T {
 	return out
 }
 
-// waiving is the waivers of a policy, as they are used.
+// waiving applies the waivers of a policy, and records their use.
 type waiving struct {
-	waivers  []waiver.Waiver
-	used     []bool // selects something, whether it has expired or not
+	waivers  []diag.Waiver
+	used     []bool // selects something, expired or not
 	clusters []string
 	today    string
 }
 
-// waive returns a finding as the findings that each waiver hides, with its reason, and
-// the rest without one: exactly what a waiver selects is hidden. rule is the finding's,
-// or the rule of the user's own that refuses it.
+// waive splits a finding: it returns a finding with the reason for each waiver, and the
+// rest without one. A waiver hides exactly the parts that it selects. rule is the rule of
+// the finding, or the user-defined rule that refuses it.
 func (w *waiving) waive(f Finding, rule string) []Finding {
 	likely := w.likely(rule, f.Operator)
 	if len(likely) == 0 {
@@ -160,15 +160,15 @@ func (w *waiving) waive(f Finding, rule string) []Finding {
 func (w *waiving) likely(rule, operator string) []int {
 	var out []int
 	for i, v := range w.waivers {
-		if waiver.Matches(v.Rule, rule) && (v.Operator == "" || waiver.Matches(v.Operator, operator)) {
+		if diag.Matches(v.Rule, rule) && (v.Operator == "" || diag.Matches(v.Operator, operator)) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// share is the parts of a finding, in some clusters, that the first waiver which selects
-// them hides; the index beyond all waivers is for those that none hides.
+// share is a set of parts of a finding, in some clusters, with the first waiver that
+// selects them; its index is len(waivers) if there is none.
 type share struct {
 	waiver   int
 	parts    []int
@@ -181,7 +181,7 @@ func (w *waiving) shares(f Finding, rule string, clusters []string, likely []int
 	for _, cluster := range clusters {
 		by := map[int][]int{}
 		for i, p := range parts {
-			s := waiver.Subject{
+			s := diag.Subject{
 				Rule: rule, Operator: f.Operator, Objects: []string{p.Object.String()}, Field: p.Field, Container: p.Container,
 				Vulnerabilities: p.Vulnerability, Cluster: cluster,
 			}

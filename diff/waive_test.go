@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/rbac"
-	"github.com/quayside/quayside/internal/waiver"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // atom is the smallest thing that a waiver may hide, with all its names.
@@ -20,7 +20,7 @@ type atom struct {
 }
 
 // hides is the definition: all selectors that are given match, and it has not expired.
-func hides(w waiver.Waiver, a atom, today string) bool {
+func hides(w diag.Waiver, a atom, today string) bool {
 	like := func(pattern, s string) bool {
 		if strings.HasSuffix(pattern, "*") {
 			return strings.HasPrefix(s, pattern[:len(pattern)-1])
@@ -88,7 +88,7 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 	case 0:
 		f.Rule, f.Field, f.Container = "pods.privileged", "m securityContext", some("m", "n")[0]
 	case 1:
-		c := &clause{grant: rbac.Grant{}, verbs: []string{"get"}, objects: some("secrets", "pods", "jobs.batch")}
+		c := &clause{grant: k8s.Grant{}, verbs: []string{"get"}, objects: some("secrets", "pods", "jobs.batch")}
 		f.Rule, f.Field, f.Message, f.clause = "rbac.gained", c.field(), c.message(), c
 	case 2:
 		f.Rule, f.Counts = vulnerabilitiesStayed, map[string]int{}
@@ -114,19 +114,19 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 			g.Rule, g.Field = "crd.field-removed", field
 			folded = append(folded, g)
 		}
-		return fold(folded)[0]
+		return foldFindings(folded)[0]
 	}
 	return f
 }
 
-func randomWaiver(r *rand.Rand) waiver.Waiver {
+func randomWaiver(r *rand.Rand) diag.Waiver {
 	maybe := func(words ...string) string {
 		if r.IntN(3) > 0 {
 			return ""
 		}
 		return words[r.IntN(len(words))]
 	}
-	w := waiver.Waiver{
+	w := diag.Waiver{
 		Rule:     []string{"crd.*", "crd.field-removed", "rbac.gained", "rbac.*", "images.changed", "pods.privileged", "vulnerabilities.*", vulnerabilitiesStayed}[r.IntN(8)],
 		Operator: maybe("ops/a", "ops/b"), Object: maybe("Kind ops/x", "Kind ops/y", "Kind ops/*"), Field: maybe("v1 a.x", "v1 b.x", "secrets", "pods", "container x", "container y"),
 		Container: maybe("m", "n", "o"), Reason: "r", Expires: []string{"2026-11-21", "2026-11-20", "2027-01-01"}[r.IntN(3)],
@@ -150,7 +150,7 @@ func TestWaiverHidesWhatItSelects(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 28))
 		report := &Report{Clusters: clusters, scanned: true}
 		want := map[string]int{}
-		var waivers []waiver.Waiver
+		var waivers []diag.Waiver
 		for range 1 + r.IntN(3) {
 			waivers = append(waivers, randomWaiver(r))
 		}
@@ -158,7 +158,7 @@ func TestWaiverHidesWhatItSelects(t *testing.T) {
 			f := randomFinding(r, clusters)
 			report.Findings = append(report.Findings, f)
 			for _, a := range atomsOf(f, clusters) {
-				hidden := slices.ContainsFunc(waivers, func(w waiver.Waiver) bool { return hides(w, a, today) })
+				hidden := slices.ContainsFunc(waivers, func(w diag.Waiver) bool { return hides(w, a, today) })
 				want[fmt.Sprint(a, hidden)]++
 			}
 		}
@@ -192,11 +192,11 @@ func TestWaiverHidesWhatItSelects(t *testing.T) {
 func TestPartlyWaived(t *testing.T) {
 	before := parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rule("''", "pods", "get")), binding, account))
 	after := parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rule("''", "pods", "get"), rule("batch", "jobs, cronjobs", "create")), binding, account))
-	r, err := Compare(State{Objects: before}, State{Objects: after}, Options{})
+	r, err := Compare(State{Objects: before}, State{Objects: after}, CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = Judge(r, Policy{FailOn: High, Waivers: []waiver.Waiver{{Rule: "rbac.*", Object: "ServiceAccount ops/demo", Field: "jobs.batch", Reason: "r", Expires: "2026-12-31"}}}, "2026-11-21")
+	r, err = Judge(r, Policy{FailOn: High, Waivers: []diag.Waiver{{Rule: "rbac.*", Object: "ServiceAccount ops/demo", Field: "jobs.batch", Reason: "r", Expires: "2026-12-31"}}}, "2026-11-21")
 	if err != nil {
 		t.Fatal(err)
 	}

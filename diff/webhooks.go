@@ -7,22 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 func webhookRules() []Rule {
 	return []Rule{
-		{"webhook.added", Medium, "admission webhook added", "writes of these kinds now go through the operator first"},
-		{"webhook.removed", Low, "admission webhook removed", "what it checked or filled in is no longer checked or filled in"},
-		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds stops every such write while the operator is down, the operator's own restart included"},
+		{"webhook.added", Medium, "admission webhook added", "writes of these kinds now call the operator first"},
+		{"webhook.removed", Low, "admission webhook removed", "objects are no longer validated or defaulted by the webhook"},
+		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds blocks every such write while the operator is down, including the operator's own restart"},
 		{"webhook.failure-policy", High, "failure policy turned to Fail", "while the operator is down or slow, every write of these kinds is refused"},
-		{"webhook.failure-policy-loosened", Medium, "failure policy turned to Ignore", "while the operator is down, what it would refuse or fill in passes"},
-		{"webhook.rules-widened", Medium, "webhook sees more", "writes that did not depend on the operator now do"},
-		{"webhook.rules-narrowed", Info, "webhook sees less", "some writes are no longer checked or filled in"},
-		{"webhook.selector-lost", High, "webhook selector gone", "the webhook applies to objects or namespaces that were spared, system namespaces perhaps included"},
-		{"webhook.selector-changed", Medium, "webhook selector changed", "the webhook applies to other objects or namespaces than before"},
-		{"webhook.selector-added", Info, "webhook selector added", "the webhook spares objects or namespaces that it saw before"},
-		{"webhook.conditions-lost", Medium, "match conditions removed or changed", "the webhook is called for requests that were spared"},
+		{"webhook.failure-policy-loosened", Medium, "failure policy turned to Ignore", "while the operator is down, objects pass without validation or defaults"},
+		{"webhook.rules-widened", Medium, "webhook covers more requests", "more writes depend on the operator"},
+		{"webhook.rules-narrowed", Info, "webhook covers fewer requests", "some writes are no longer validated or defaulted"},
+		{"webhook.selector-lost", High, "webhook selector removed", "the webhook covers objects or namespaces that were excluded, perhaps including system namespaces"},
+		{"webhook.selector-changed", Medium, "webhook selector changed", "the webhook covers different objects or namespaces"},
+		{"webhook.selector-added", Info, "webhook selector added", "the webhook excludes objects or namespaces that it covered"},
+		{"webhook.conditions-lost", Medium, "match conditions removed or changed", "the webhook is called for requests that were excluded"},
 		{"webhook.timeout", Low, "webhook timeout changed", "writes may wait longer, or fail earlier, when the operator is slow"},
 		{"webhook.side-effects", Low, "side effects or match policy changed", "dry runs and requests at other versions are treated differently"},
 	}
@@ -36,20 +37,20 @@ func compareWebhooks(c *comparison) {
 	c.each(func(p pair) {
 		var old, now []map[string]any
 		if p.before != nil {
-			old = kobj.Items(p.before.Content, "webhooks")
+			old = k8s.Items(p.before.Content, "webhooks")
 		}
 		if p.after != nil {
-			now = kobj.Items(p.after.Content, "webhooks")
+			now = k8s.Items(p.after.Content, "webhooks")
 		}
 		find := func(list []map[string]any, name string) map[string]any {
-			i := slices.IndexFunc(list, func(m map[string]any) bool { return kobj.Text(m, "name") == name })
+			i := slices.IndexFunc(list, func(m map[string]any) bool { return k8s.Text(m, "name") == name })
 			if i < 0 {
 				return nil
 			}
 			return list[i]
 		}
 		for _, h := range now {
-			d := webhookDiff{c: c, p: p, name: kobj.Text(h, "name"), old: find(old, kobj.Text(h, "name")), now: h}
+			d := webhookDiff{c: c, p: p, name: k8s.Text(h, "name"), old: find(old, k8s.Text(h, "name")), now: h}
 			if d.old == nil {
 				d.added()
 				continue
@@ -57,16 +58,16 @@ func compareWebhooks(c *comparison) {
 			d.changed()
 		}
 		for _, h := range old {
-			if find(now, kobj.Text(h, "name")) == nil {
+			if find(now, k8s.Text(h, "name")) == nil {
 				c.add("webhook.removed", p.object(), Finding{
-					Field: kobj.Text(h, "name"), Before: show(seen(h)), Message: fmt.Sprintf("webhook %s is removed", kobj.Text(h, "name")), steps: path("webhooks"),
+					Field: k8s.Text(h, "name"), Before: formatValue(watchedRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), steps: stepPath("webhooks"),
 				})
 			}
 		}
 	}, webhookKinds()...)
 }
 
-// webhookDiff is one webhook of a configuration.
+// webhookDiff compares one webhook of a configuration.
 type webhookDiff struct {
 	c        *comparison
 	p        pair
@@ -84,27 +85,27 @@ func (d webhookDiff) add(rule string, f Finding, field string) {
 }
 
 func (d webhookDiff) added() {
-	f := Finding{After: show(seen(d.now)), Message: fmt.Sprintf("webhook sees %s, failure policy %s", some(seen(d.now), 4), failurePolicy(d.now))}
+	f := Finding{After: formatValue(watchedRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(watchedRequests(d.now), 4), failurePolicy(d.now))}
 	d.add("webhook.added", f, "")
-	if danger := coreWrites(d.now); failurePolicy(d.now) == "Fail" && everything(d.now, "namespaceSelector") && everything(d.now, "objectSelector") && len(danger) > 0 {
-		f.Message = fmt.Sprintf("while the operator is down, every request of these fails: %s", some(danger, 4))
+	if danger := coreWrites(d.now); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
+		f.Message = fmt.Sprintf("while the operator is down, all these requests fail: %s", diag.Some(danger, 4))
 		d.add("webhook.wide", f, "rules")
 	}
 }
 
-func failurePolicy(h map[string]any) string { return cmp.Or(kobj.Text(h, "failurePolicy"), "Fail") }
+func failurePolicy(h map[string]any) string { return cmp.Or(k8s.Text(h, "failurePolicy"), "Fail") }
 
-// everything reports whether a selector is absent or empty.
-func everything(h map[string]any, selector string) bool {
-	s := kobj.Map(h, selector)
-	return len(kobj.Map(s, "matchLabels")) == 0 && len(kobj.Items(s, "matchExpressions")) == 0
+// matchesEverything reports whether a selector is absent or empty.
+func matchesEverything(h map[string]any, selector string) bool {
+	s := k8s.Map(h, selector)
+	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// watched is one combination that a rule of a webhook names.
+// watched is one combination of the values of a webhook rule.
 type watched struct{ group, version, resource, operation, scope string }
 
 func (w watched) String() string {
-	return strings.ToLower(w.operation) + " " + groupKind(w.group, w.resource)
+	return strings.ToLower(w.operation) + " " + k8s.Key{Group: w.group, Kind: w.resource}.GroupKind()
 }
 
 func (w watched) covers(o watched) bool {
@@ -113,15 +114,15 @@ func (w watched) covers(o watched) bool {
 		(matches(w.resource, o.resource) || w.resource == "*/*")
 }
 
-// watch multiplies the rules of a webhook out.
+// watch returns the combinations of all rules of a webhook. It stops after maxWatched.
 func watch(h map[string]any) []watched {
 	var out []watched
-	for _, r := range kobj.Items(h, "rules") {
-		for _, g := range kobj.Texts(r, "apiGroups") {
-			for _, v := range kobj.Texts(r, "apiVersions") {
-				for _, res := range kobj.Texts(r, "resources") {
-					for _, op := range kobj.Texts(r, "operations") {
-						if out = append(out, watched{g, v, res, op, cmp.Or(kobj.Text(r, "scope"), "*")}); len(out) > maxWatched {
+	for _, r := range k8s.Items(h, "rules") {
+		for _, g := range k8s.Texts(r, "apiGroups") {
+			for _, v := range k8s.Texts(r, "apiVersions") {
+				for _, res := range k8s.Texts(r, "resources") {
+					for _, op := range k8s.Texts(r, "operations") {
+						if out = append(out, watched{g, v, res, op, cmp.Or(k8s.Text(r, "scope"), "*")}); len(out) > maxWatched {
 							return out
 						}
 					}
@@ -134,10 +135,10 @@ func watch(h map[string]any) []watched {
 
 const maxWatched = 10_000
 
-// seen says in words what a webhook sees.
-func seen(h map[string]any) []string { return distinct(watch(h)) }
+// watchedRequests describes the requests that a webhook receives.
+func watchedRequests(h map[string]any) []string { return distinctWatches(watch(h)) }
 
-func distinct(list []watched) []string {
+func distinctWatches(list []watched) []string {
 	var out []string
 	for _, w := range list {
 		if !slices.Contains(out, w.String()) {
@@ -147,7 +148,7 @@ func distinct(list []watched) []string {
 	return out
 }
 
-// coreWrites returns what a webhook sees of the kinds that a cluster needs to live.
+// coreWrites describes the requests for kinds that are vital to a cluster.
 func coreWrites(h map[string]any) []string {
 	vital := func(w watched) bool {
 		switch w.group {
@@ -164,7 +165,7 @@ func coreWrites(h map[string]any) []string {
 			out = append(out, w)
 		}
 	}
-	return distinct(out)
+	return distinctWatches(out)
 }
 
 func (d webhookDiff) changed() {
@@ -180,7 +181,7 @@ func (d webhookDiff) changed() {
 		d.selector(s)
 	}
 	if a, b := d.old["matchConditions"], d.now["matchConditions"]; a != nil && !reflect.DeepEqual(a, b) {
-		d.add("webhook.conditions-lost", Finding{Before: show(a), After: show(b), Message: "match conditions changed"}, "matchConditions")
+		d.add("webhook.conditions-lost", Finding{Before: formatValue(a), After: formatValue(b), Message: "match conditions changed"}, "matchConditions")
 	}
 	d.implied("webhook.timeout", "timeoutSeconds", int64(10))
 	d.implied("webhook.side-effects", "sideEffects", nil)
@@ -188,7 +189,7 @@ func (d webhookDiff) changed() {
 	d.implied("webhook.side-effects", "reinvocationPolicy", "Never")
 }
 
-// implied compares a field that the API server fills in.
+// implied compares a field with a default of the API server.
 func (d webhookDiff) implied(rule, field string, instead any) {
 	value := func(h map[string]any) any {
 		if v, ok := h[field]; ok {
@@ -197,7 +198,7 @@ func (d webhookDiff) implied(rule, field string, instead any) {
 		return instead
 	}
 	if a, b := value(d.old), value(d.now); !reflect.DeepEqual(a, b) {
-		d.add(rule, Finding{Before: show(a), After: show(b), Message: fmt.Sprintf("%s is %s, was %s", field, show(b), show(a))}, field)
+		d.add(rule, Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s is %s, was %s", field, formatValue(b), formatValue(a))}, field)
 	}
 }
 
@@ -209,28 +210,28 @@ func (d webhookDiff) rules() {
 				out = append(out, w)
 			}
 		}
-		return distinct(out)
+		return distinctWatches(out)
 	}
 	old, now := watch(d.old), watch(d.now)
 	if more := uncovered(old, now); len(more) > 0 {
-		d.add("webhook.rules-widened", Finding{Before: show(seen(d.old)), After: show(seen(d.now)), Message: "sees " + some(more, 5) + " too"}, "rules")
+		d.add("webhook.rules-widened", Finding{Before: formatValue(watchedRequests(d.old)), After: formatValue(watchedRequests(d.now)), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
 	}
 	if less := uncovered(now, old); len(less) > 0 {
-		d.add("webhook.rules-narrowed", Finding{Before: show(seen(d.old)), After: show(seen(d.now)), Message: "no longer sees " + some(less, 5)}, "rules")
+		d.add("webhook.rules-narrowed", Finding{Before: formatValue(watchedRequests(d.old)), After: formatValue(watchedRequests(d.now)), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
 	}
 }
 
 func (d webhookDiff) selector(name string) {
 	a, b := d.old[name], d.now[name]
-	was, is := everything(d.old, name), everything(d.now, name)
-	f := Finding{Before: show(a), After: show(b)}
+	was, is := matchesEverything(d.old, name), matchesEverything(d.now, name)
+	f := Finding{Before: formatValue(a), After: formatValue(b)}
 	switch {
 	case was && is || reflect.DeepEqual(a, b):
 	case is:
-		f.Message = name + " is gone: the webhook sees everything"
+		f.Message = name + " removed: the webhook covers everything"
 		d.add("webhook.selector-lost", f, name)
 	case was:
-		f.Message = name + " limits what the webhook sees"
+		f.Message = name + " restricts the webhook's scope"
 		d.add("webhook.selector-added", f, name)
 	default:
 		f.Message = name + " changed"

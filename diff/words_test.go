@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -16,11 +16,9 @@ func TestWords(t *testing.T) {
 		return fmt.Sprint(m, ok)
 	}
 	for _, c := range []struct{ what, got, want string }{
-		{"as many as there is room for", some([]string{"a", "b", "c"}, 3), "a, b, c"},
-		{"one more", some([]string{"a", "b", "c", "d"}, 3), "a, b, c and 1 more"},
-		{"nothing", quoted(nil), "nothing"},
-		{"a text", quoted("x"), `"x"`},
-		{"a number", quoted(int64(7)), "7"},
+		{"nothing", quoteValue(nil), "nothing"},
+		{"a text", quoteValue("x"), `"x"`},
+		{"a number", quoteValue(int64(7)), "7"},
 		{"no severity below off", Severity(-1).String(), "severity(-1)"},
 		{"off", Off.String(), "off"},
 		{"critical", Critical.String(), "critical"},
@@ -28,9 +26,9 @@ func TestWords(t *testing.T) {
 		{"the first minor", minors("v1.0"), fmt.Sprint(minor{1, 0}, true)},
 		{"a patch and a plus", minors("1.34+") + minors("v1.34.2"), strings.Repeat(fmt.Sprint(minor{1, 34}, true), 2)},
 		{"no major 0", minors("0.9"), fmt.Sprint(minor{0, 9}, false)},
-		{"no scheme", uri("a:b/c"), "./a:b/c"},
-		{"what ends a path", uri("a?b#c%d"), "a%3Fb%23c%25d"},
-		{"other bytes", uri("é "), "%C3%A9%20"},
+		{"no scheme", fileURI("a:b/c"), "./a:b/c"},
+		{"what ends a path", fileURI("a?b#c%d"), "a%3Fb%23c%25d"},
+		{"other bytes", fileURI("é "), "%C3%A9%20"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
@@ -41,12 +39,12 @@ func TestWords(t *testing.T) {
 // TestImageWords holds what is said of an image whose tag comes, goes or stays.
 func TestImageWords(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
-		{"q.io/a:1@sha256:1", "q.io/a:2@sha256:2", "q.io/a moves from 1 to 2"},
-		{"q.io/a:1@sha256:1", "q.io/a@sha256:2", "another build of q.io/a"},
-		{"q.io/a@sha256:1", "q.io/a:2@sha256:2", "another build of q.io/a"},
-		{"q.io/a@sha256:1", "q.io/a@sha256:2", "another build of q.io/a"},
+		{"q.io/a:1@sha256:1", "q.io/a:2@sha256:2", "q.io/a updated from 1 to 2"},
+		{"q.io/a:1@sha256:1", "q.io/a@sha256:2", "new digest for q.io/a"},
+		{"q.io/a@sha256:1", "q.io/a:2@sha256:2", "new digest for q.io/a"},
+		{"q.io/a@sha256:1", "q.io/a@sha256:2", "new digest for q.io/a"},
 	} {
-		if got := moved(imageref.Split(c.before), imageref.Split(c.after)); got != c.want {
+		if got := imageChange(imageref.Split(c.before), imageref.Split(c.after)); got != c.want {
 			t.Errorf("%s → %s: got %q, want %q", c.before, c.after, got, c.want)
 		}
 	}
@@ -70,7 +68,7 @@ func TestFieldsOfTheAPIServer(t *testing.T) {
 		"spec.list[0]": "first", "spec.list[1].x": "deep", "spec.list[2]": "", "spec.list[x]": "", "spec.labels[app]": "web",
 		`spec.labels["a.b/c"]`: "dotted", ".spec.labels.app": "web", "spec.labels.app.x": "",
 	} {
-		if got := show(valueAt(content, field)); got != want {
+		if got := formatValue(valueAt(content, field)); got != want {
 			t.Errorf("%s is %q, want %q", field, got, want)
 		}
 	}
@@ -117,7 +115,7 @@ func TestWhatIsOpen(t *testing.T) {
 		r := &Report{}
 		for i := range n {
 			name := fmt.Sprintf("ops/o%d", i)
-			r.Operators = append(r.Operators, Operator{Name: name})
+			r.Operators = append(r.Operators, OperatorReport{Name: name})
 			r.Findings = append(r.Findings, Finding{Rule: "pods.replicas", Operator: name, Severity: []Severity{High, Medium, Low, Info}[i]})
 		}
 		page, err := HTML(r)

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestApplicationSetInputs has the example of an ApplicationSet make of inputs/ the
@@ -47,7 +47,7 @@ func TestApplicationSetInputs(t *testing.T) {
 				}
 				name := text(t, got, "metadata", "name")
 				if made[name] {
-					t.Errorf("%s: %s is there already", file, name)
+					t.Errorf("%s: %s already exists", file, name)
 				}
 				made[name] = true
 			}
@@ -122,7 +122,7 @@ func TestResourceSetInputs(t *testing.T) {
 			name, dir := text(t, o, "metadata", "name"), filepath.Join("fleet", text(t, o, "spec", "path"))
 			applied := names(t, filepath.Join(dir, "kustomization-*.yaml"))
 			if made[name] || len(applied) == 0 {
-				t.Errorf("%s: %s is there already, or %s has no Kustomizations", file, name, dir)
+				t.Errorf("%s: %s already exists, or %s has no Kustomizations", file, name, dir)
 			}
 			made[name] = true
 			for _, other := range applied {

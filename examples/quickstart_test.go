@@ -13,12 +13,12 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/cmd/quayside/cli"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 var update = flag.Bool("update", false, "write the examples anew")
@@ -73,9 +73,9 @@ func buildCatalog(dir string, src fs.FS) error {
 	if err := fbc.Encode(&buf, content, objects); err != nil {
 		return err
 	}
-	packed, err := registry.Pack(
+	packed, err := oci.Pack(
 		fstest.MapFS{"catalog.json": {Data: buf.Bytes()}},
-		registry.PackOptions{
+		oci.PackOptions{
 			Prefix: "configs",
 			Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 		})
@@ -90,7 +90,7 @@ func run(t *testing.T, args ...string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
-	if code := cli.Main(args, nil, &stdout, &stderr, env); code != 0 {
+	if code := cli.Main(nil, args, nil, &stdout, &stderr, env); code != 0 {
 		t.Fatalf("quayside %q: exit code %d\n%s%s", args, code, &stdout, &stderr)
 	}
 }

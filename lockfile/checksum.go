@@ -11,16 +11,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// maxInteger is the largest integer that every JSON reader can hold: 2^53 - 1.
+// maxInteger is the largest integer that every JSON reader represents exactly: 2^53 - 1.
 const maxInteger = 1<<53 - 1
 
-// checksum returns the checksum of a block: SHA-256 of its value as canonical JSON
-// (RFC 8785), in which larger integers than 2^53 are strings.
-func checksum(b block) catalog.Digest {
+// checksum returns the checksum of a block: SHA-256 of its value as canonical JSON (RFC 8785),
+// with integers beyond maxInteger as strings.
+func checksum(b block) Digest {
 	raw, err := json.Marshal(blockValue(reflect.ValueOf(b)))
 	must(err)
 	var value any
@@ -30,8 +30,7 @@ func checksum(b block) catalog.Digest {
 	return sum
 }
 
-// checksumOf returns the checksum of a block as it stands in a file, without the
-// checksum that it has.
+// checksumOf returns the checksum of a parsed block, computed without its checksum field.
 func checksumOf(n *yaml.Node) (string, error) {
 	raw, err := yamlnode.JSON(n)
 	if err != nil {
@@ -46,8 +45,8 @@ func checksumOf(n *yaml.Node) (string, error) {
 	return string(sum), err
 }
 
-// checksumJSON returns the checksum of a decoded JSON value, which it changes.
-func checksumJSON(value any) (catalog.Digest, error) {
+// checksumJSON returns the checksum of a decoded JSON value. It modifies the value.
+func checksumJSON(value any) (Digest, error) {
 	raw, err := json.Marshal(safeIntegers(value))
 	if err != nil {
 		return "", err
@@ -56,7 +55,7 @@ func checksumJSON(value any) (catalog.Digest, error) {
 	if err := canonical.Canonicalize(); err != nil {
 		return "", err
 	}
-	return catalog.DigestOf(canonical), nil
+	return model.DigestOf(canonical), nil
 }
 
 func decodeJSON(raw []byte, into any) error {
@@ -65,8 +64,8 @@ func decodeJSON(raw []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// safeIntegers returns a JSON value in which larger integers than 2^53 are strings.
-// The value is changed in place.
+// safeIntegers returns a JSON value with integers beyond maxInteger as strings. It modifies the
+// value in place.
 func safeIntegers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -89,7 +88,7 @@ func safeIntegers(v any) any {
 	return v
 }
 
-// blockValue returns the value that the file shows of a block, or of a part of one.
+// blockValue returns the value of a block, or of a nested value, as in the file.
 func blockValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {
@@ -121,7 +120,7 @@ func fieldValue(v reflect.Value) any {
 	}
 }
 
-// itemValue returns the value that the file shows of an item on one line.
+// itemValue returns the value of an item that the file has on one line.
 func itemValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {

@@ -5,15 +5,15 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// ChangeKind tells what happened to a pin or a declared Namespace.
+// ChangeKind is the kind of a change to a block of the lock.
 type ChangeKind string
 
-// A Moved pin has another bundle; a Changed one has the same, and differs
-// otherwise.
+// Kinds of changes. A Moved pin has another bundle or version. A Changed block has other
+// differences.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -21,22 +21,22 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: of a pin; of an operator that is leaving,
-// where Leaving is set; of a declared Namespace, where Package is empty.
+// Change is one difference between two locks: in a pin, in a leaving operator (Leaving or Pruned
+// is set), or in a declared Namespace (Package is empty).
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
-	Package   string      // of a pin, or of an operator that is leaving
-	Leaving   string      // "namespace/package" of the successor of an operator that is leaving
-	Pruned    bool        // the operator is leaving, and has no successor
-	From, To  string      // versions of a pin, with their releases; empty where there was none
-	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
-	Pos       diag.Pos    // of the block, where the old lock has it and was parsed
-	At        diag.Fields // likewise, of the names of its fields
+	Package   string      // package of a pin or of a leaving operator
+	Leaving   string      // successor of a leaving operator, "namespace/package"
+	Pruned    bool        // the operator is leaving and has no successor
+	From, To  string      // versions with their releases; empty if the lock has no such block
+	Fields    []string    // names of changed fields in the file, sorted; nil if added or removed
+	Pos       diag.Pos    // block in the old lock, if that was parsed
+	At        diag.Fields // field names of that block
 }
 
-// Diff returns the changes from old to new: declared Namespaces by name, then pins, then
-// operators that are leaving, by namespace and package. A nil lock is empty.
+// Diff returns the changes from old to new: declared Namespaces by name, then pins, then leaving
+// operators, both by namespace and package. A nil lock is empty.
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
@@ -46,7 +46,7 @@ func Diff(old, new *File) []Change {
 	return out
 }
 
-// changing is a block that changes are told of. Its change is its removal.
+// changing is a block that Diff compares. The change method returns its removal.
 type changing interface {
 	block
 	change() Change
@@ -66,8 +66,8 @@ func (l Leaving) change() Change {
 	return c
 }
 
-// each walks two sorted lists together and appends a change for each item that
-// is in one of them only, or that is not written the same in both.
+// each walks two sorted lists together. It appends a change for each block that is in one list
+// only, or has different text in the two lists.
 func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
@@ -80,7 +80,7 @@ func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 			b = b[1:]
 		default:
 			c := a[0].change()
-			c.Kind, c.To, c.Fields = Changed, b[0].change().From, differing(a[0], b[0])
+			c.Kind, c.To, c.Fields = Changed, b[0].change().From, differingFields(a[0], b[0])
 			if c.Package != "" && (slices.Contains(c.Fields, "bundle") || slices.Contains(c.Fields, "version")) {
 				c.Kind = Moved
 			}
@@ -92,15 +92,15 @@ func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 	}
 }
 
-// differing returns the names of the fields that are not written the same in two
-// blocks of one kind, sorted.
-func differing(a, b block) []string {
+// differingFields returns the sorted names of the fields with different text in two blocks of
+// one kind.
+func differingFields(a, b block) []string {
 	var names []string
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for _, f := range yamlnode.Fields(x.Type()) {
 		var before, after bytes.Buffer
-		field(&before, x, f, "")
-		field(&after, y, f, "")
+		writeField(&before, x, f, "")
+		writeField(&after, y, f, "")
 		if !bytes.Equal(before.Bytes(), after.Bytes()) {
 			names = append(names, f.Name)
 		}

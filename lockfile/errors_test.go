@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -29,9 +29,9 @@ func TestErrors(t *testing.T) {
 		}
 		return strings.Replace(text, old, new, 1)
 	}
-	const undo = ": undo the edit, or delete the block and run quayside resolve"
+	const undo = ": undo the edit, or delete the block and run 'quayside resolve'"
 	for name, c := range map[string]struct{ in, want string }{
-		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54: undo the edit, or run quayside resolve --edited, which moves it to "0.9.5"`},
+		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54: undo the edit, or run 'quayside resolve --edited', which upgrades it to "0.9.5"`},
 		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54` + undo},
 		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54` + undo},
 		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:22:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
@@ -44,15 +44,15 @@ func TestErrors(t *testing.T) {
 		"newer schema":        {edit("v1alpha1", "v1beta1"), `quayside.lock:2:13: written by a newer quayside (schema quayside.dev/v1beta1; this program reads quayside.dev/v1alpha1)`},
 		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: written by a newer quayside (schema quayside.dev/v2; this program reads quayside.dev/v1alpha1)`},
 		"schema 2":            {edit("schema: 1", "schema: 2\nanchors: {}"), `quayside.lock:4:9: written by a newer quayside (schema 2; this program reads 1)`},
-		"schema 0":            {edit("schema: 1", "schema: 0"), `quayside.lock:4:9: there is no schema 0 (want 1)`},
-		"no schema":           {edit("schema: 1\n", ""), `quayside.lock:2:1: no schema (want 1): restore the lock from Git, or delete it and run quayside resolve`},
+		"schema 0":            {edit("schema: 1", "schema: 0"), `quayside.lock:4:9: unknown schema 0 (want 1)`},
+		"no schema":           {edit("schema: 1\n", ""), `quayside.lock:2:1: no schema (want 1): restore the lock from Git, or delete it and run 'quayside resolve'`},
 		"other file":          {"apiVersion: v1\nkind: ConfigMap\n", "quayside.lock:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nquayside.lock:2:7: kind: \"ConfigMap\" is not Lock"},
 		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind: "Workspace" is not Lock`},
 		"no header":           {"pins: []\n", "quayside.lock:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.lock:1:1: no kind (want Lock)"},
-		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
-		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:19:1: unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations`},
+		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run 'quayside resolve'`},
+		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:19:1: unfinished merge: take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve', which updates it from the declarations`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
-		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:56:3: pin "apps/cert" appears twice, first on line 7: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:56:3: pin "apps/cert" appears twice, first on line 7: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'`},
 	} {
 		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
 		if got := fmt.Sprint(err); got != c.want {
@@ -152,7 +152,7 @@ func TestPin(t *testing.T) {
 }
 
 func TestNewLeavesItsArguments(t *testing.T) {
-	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []catalog.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
+	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []model.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
 	lockfile.New(pins)
 	if pins[0].Package != "x" || pins[0].WatchNamespaces[0] != "z" || string(pins[0].Properties[0].Value) != `{"b":1, "a":2}` {
 		t.Errorf("arguments were modified: %v", pins)
@@ -268,10 +268,10 @@ func FuzzFormat(f *testing.F) {
 			return
 		}
 		want := lockfile.New([]lockfile.Pin{{
-			Catalog: lockfile.Catalog{ID: catalog.ID{Name: "c" + strings.ReplaceAll(s, "/", "")}, Source: "s" + s, Identity: s}, RequestedBy: []string{s, "x" + s},
+			Catalog: lockfile.Catalog{ID: model.ID{Name: "c" + strings.ReplaceAll(s, "/", "")}, Source: "s" + s, Identity: s}, RequestedBy: []string{s, "x" + s},
 			Requires:  []lockfile.Requirement{{Requirement: "r" + s, Pin: "p" + s}},
 			Namespace: "n", Package: "p", Version: "1.0.0", Bundle: "b" + s, Hold: s, Skipped: []string{"x" + s}, Config: []byte(raw),
-			Properties: []catalog.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []catalog.RelatedImage{{Name: s, Image: "i"}},
+			Properties: []model.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []model.RelatedImage{{Name: s, Image: "i"}},
 		}})
 		want.Namespaces = []lockfile.Namespace{{Name: "n" + s, Labels: map[string]string{s: s}, Annotations: map[string]string{"a" + s: s, "b": ""}}}
 		got, err := lockfile.Parse("f", lockfile.Format(want))

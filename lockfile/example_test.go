@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -34,7 +33,7 @@ func ExampleParse() {
 func ExampleDiff() {
 	pin := lockfile.Pin{
 		Namespace: "my-etcd", Package: "etcd", Version: "0.9.2", Bundle: "etcdoperator.v0.9.2",
-		InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"my-etcd"},
+		InstallMode: "OwnNamespace", WatchNamespaces: []string{"my-etcd"},
 	}
 	before := lockfile.New([]lockfile.Pin{pin})
 	pin.Version, pin.Bundle, pin.Replaces = "0.9.4", "etcdoperator.v0.9.4", pin.Bundle
@@ -49,9 +48,9 @@ func ExampleDiff() {
 
 func ExampleFile_RequiredBy() {
 	lock := lockfile.New([]lockfile.Pin{
-		{Namespace: "certs", Package: "cert-manager", Version: "1.19.0", Bundle: "cert-manager.v1.19.0", InstallMode: catalog.AllNamespaces},
+		{Namespace: "certs", Package: "cert-manager", Version: "1.19.0", Bundle: "cert-manager.v1.19.0", InstallMode: "AllNamespaces"},
 		{
-			Namespace: "shop", Package: "queue", Version: "2.1.0", Bundle: "queue.v2.1.0", InstallMode: catalog.AllNamespaces,
+			Namespace: "shop", Package: "queue", Version: "2.1.0", Bundle: "queue.v2.1.0", InstallMode: "AllNamespaces",
 			Requires: []lockfile.Requirement{{Requirement: "olm.gvk.required cert-manager.io/v1 Certificate", Pin: "certs/cert-manager"}},
 		},
 	})

@@ -8,13 +8,12 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Format returns the canonical bytes of f: Parse gives f back, and two equal
-// locks give equal bytes.
+// Format returns the canonical bytes of f. Parse restores f from them, and equal locks have equal
+// bytes.
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer
@@ -30,8 +29,8 @@ func Format(f *File) []byte {
 	return b.Bytes()
 }
 
-// section writes one list of blocks with an empty line before each block, so
-// that neighbours merge.
+// section writes one list of blocks. An empty line before each block lets Git merge changes of
+// neighbouring blocks.
 func section[T block](b *bytes.Buffer, name string, items []T) {
 	if len(items) == 0 {
 		fmt.Fprintf(b, "%s: []\n", name)
@@ -39,7 +38,7 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 	}
 	fmt.Fprintf(b, "%s:\n", name)
 	for _, it := range items {
-		text := lines(it)
+		text := blockLines(it)
 		b.WriteString("\n- ")
 		b.Write(bytes.TrimPrefix(text, []byte("  ")))
 		fmt.Fprintf(b, "  checksum: %s\n", checksum(it))
@@ -47,27 +46,26 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 	b.WriteByte('\n')
 }
 
-// lines returns the fields of a block, two blanks in.
-func lines(of block) []byte {
+// blockLines returns the fields of a block, indented by two spaces.
+func blockLines(of block) []byte {
 	var b bytes.Buffer
-	fields(&b, reflect.ValueOf(of), "  ")
+	writeFields(&b, reflect.ValueOf(of), "  ")
 	return b.Bytes()
 }
 
-func fields(b *bytes.Buffer, of reflect.Value, indent string) {
+func writeFields(b *bytes.Buffer, of reflect.Value, indent string) {
 	for _, f := range yamlnode.Fields(of.Type()) {
-		field(b, of, f, indent)
+		writeField(b, of, f, indent)
 	}
 }
 
-// isAbsent reports whether a field has a value that the file does not show.
+// isAbsent reports whether the file omits a field because its value is empty.
 func isAbsent(v reflect.Value) bool {
 	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
-// field writes one field of a block, or of a part of one; nothing where it is
-// empty.
-func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
+// writeField writes one field of a block or of a nested value. It omits an empty field.
+func writeField(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
 	v := of.FieldByIndex(f.Index)
 	if isAbsent(v) {
 		return
@@ -94,11 +92,11 @@ func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent stri
 			put([...]string{"", ", "}[min(i, 1)], yamlnode.Quote(s))
 		}
 		put("]\n")
-	case []catalog.Property: // on one line: reviewers read the images, resolving reads these
+	case []Property: // on one line, because only the resolver reads them, not reviewers
 		put(" [")
 		for i := range value {
 			put([...]string{"{", ", {"}[min(i, 1)])
-			members(b, v.Index(i))
+			writeMembers(b, v.Index(i))
 			put("}")
 		}
 		put("]\n")
@@ -108,25 +106,25 @@ func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent stri
 			put(" ", yamlnode.Quote(v.String()), "\n")
 		case reflect.Pointer:
 			put("\n")
-			fields(b, v.Elem(), indent+"  ")
+			writeFields(b, v.Elem(), indent+"  ")
 		case reflect.Slice:
 			put("\n")
 			for i := range v.Len() {
 				put(indent, "- {")
-				members(b, v.Index(i))
+				writeMembers(b, v.Index(i))
 				put("}\n")
 			}
 		default:
 			put(" {")
-			members(b, v)
+			writeMembers(b, v)
 			put("}\n")
 		}
 	}
 }
 
-// members writes the fields of an item on one line, without what is empty
-// and need not be there.
-func members(b *bytes.Buffer, item reflect.Value) {
+// writeMembers writes the fields of an item on one line. It omits fields that are empty and not
+// required.
+func writeMembers(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
 	for _, f := range yamlnode.Fields(item.Type()) {
 		value := item.FieldByIndex(f.Index)
@@ -148,26 +146,25 @@ func members(b *bytes.Buffer, item reflect.Value) {
 	}
 }
 
-// isShown reports whether an item shows a field.
+// isShown reports whether writeMembers writes a field.
 func isShown(f reflect.StructField, v reflect.Value) bool {
 	return v.Kind() == reflect.Slice || !v.IsZero() || yamlnode.Required(f)
 }
 
-// must panics where what is to be JSON is not.
+// must panics if err is not nil. Callers use it for JSON that must be valid.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("lockfile: %v", err))
 	}
 }
 
-// Checksum returns the checksum that the pin's block has in a lock.
-func (p Pin) Checksum() catalog.Digest { return checksum(sorted(canonical(p))) }
+// Checksum returns the checksum of the pin's block in a lock.
+func (p Pin) Checksum() Digest { return checksum(sortPin(canonicalPin(p))) }
 
-// VersionText returns the version as people read it: with the release that the
-// catalog says of the bundle, where it says one.
-func (p Pin) VersionText() string { return olm.VersionText(p.Version, olm.ReleaseOf(p.Properties)) }
+// VersionText returns the version for display, with the bundle's release if the catalog has one.
+func (p Pin) VersionText() string { return model.VersionText(p.Version, model.ReleaseOf(p.Properties)) }
 
 // CompareVersions orders pins of one package by version, then by release.
 func (p Pin) CompareVersions(other Pin) int {
-	return olm.CompareBundles(p.Version, olm.ReleaseOf(p.Properties), other.Version, olm.ReleaseOf(other.Properties))
+	return model.CompareBundles(p.Version, model.ReleaseOf(p.Properties), other.Version, model.ReleaseOf(other.Properties))
 }

@@ -1,13 +1,12 @@
 // Package lockfile reads and writes quayside.lock.
 //
-// The lock is the contract between resolving and rendering. It holds decisions:
-// everything that rendering needs beside the content of bundles and quayside.yaml,
-// and nothing that can be derived from declarations, catalogs or content. Its bytes
-// are canonical and depend on no machine. Each block has a checksum of its own and
-// depends on one pin or on settings alone, so that branches of different operators
-// merge. The package never resolves and never renders.
+// The lock is the contract between resolving and rendering. It records decisions: everything
+// that rendering needs in addition to bundle content and quayside.yaml, and nothing that follows
+// from declarations, catalogs or content. Its bytes are canonical and the same on every machine.
+// Each block has its own checksum and depends on one pin or on settings only, so that branches
+// of different operators merge. The package never resolves and never renders.
 //
-// The package is public: docs/library.md has the promise.
+// The package is public: docs/contributing/library.md has its compatibility promise.
 //
 // Start from [New], [Parse] and [Format].
 package lockfile
@@ -17,49 +16,47 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
 // APIVersion is the API version of a lock.
 const APIVersion = "quayside.dev/v1alpha1"
 
-// Schema is the number of the schema that Format writes. Parse reads it and every
-// older one.
+// Schema is the schema number that Format writes. Parse also reads older schemas.
 const Schema = 1
 
-// Kind is the kind of the only document in a lock.
+// Kind is the kind of the document in a lock.
 const Kind = "Lock"
 
-// New returns a lock of these pins, sorted, in canonical form: lists sorted where
-// their order has no meaning, empty ones nil, JSON with its keys sorted. The argument
-// is not modified. JSON that does not parse panics.
+// New returns a lock of these pins, sorted and in canonical form: lists without a meaningful
+// order are sorted, empty lists are nil, and JSON has sorted keys. It does not modify its
+// argument. It panics on invalid JSON.
 func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock of these pins and of the other blocks of f, in the form of New.
-// A nil f is empty; it is not modified.
+// With returns a lock of these pins and the other blocks of f, in the same form as New. It does
+// not modify f. A nil f is empty.
 func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
 	out.Pins = slices.Clone(pins)
 	for i := range out.Pins {
-		out.Pins[i] = canonical(out.Pins[i])
+		out.Pins[i] = canonicalPin(out.Pins[i])
 	}
 	return out.sorted()
 }
 
-// sorted returns f, built by hand or not, with all in order. A nil f is empty.
+// sorted returns a sorted copy of f. A nil f is empty.
 func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
 	}
 	out := &File{ReadSchema: f.ReadSchema, Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
 	for i := range out.Pins {
-		out.Pins[i] = sorted(out.Pins[i])
+		out.Pins[i] = sortPin(out.Pins[i])
 	}
 	for i := range out.Leaving {
-		out.Leaving[i].Pin = sorted(canonical(out.Leaving[i].Pin))
+		out.Leaving[i].Pin = sortPin(canonicalPin(out.Leaving[i].Pin))
 		out.Leaving[i].With = slices.Sorted(slices.Values(out.Leaving[i].With))
 	}
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
@@ -80,8 +77,8 @@ func comparePins(a, b Pin) int {
 
 func compareLeaving(a, b Leaving) int { return comparePins(a.Pin, b.Pin) }
 
-// sorted returns a pin with its lists in order.
-func sorted(p Pin) Pin {
+// sortPin returns a pin with sorted lists.
+func sortPin(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
 	p.RequestedBy = sortedUnique(p.RequestedBy, strings.Compare)
 	p.Requires = sortedUnique(p.Requires, compareRequirements)
@@ -99,8 +96,9 @@ func sorted(p Pin) Pin {
 	return p
 }
 
-// canonical returns a pin with empty lists nil, and JSON with its keys sorted.
-func canonical(p Pin) Pin {
+// canonicalPin returns a pin with nil for empty lists and for the default approval, and with
+// sorted keys in JSON.
+func canonicalPin(p Pin) Pin {
 	p.Skipped = nonEmpty(p.Skipped)
 	if p.Approval == automatic {
 		p.Approval = ""
@@ -117,7 +115,7 @@ func canonical(p Pin) Pin {
 	return p
 }
 
-// automatic is the approval that a pin without one has.
+// automatic is the default approval.
 const automatic = "Automatic"
 
 func mustCanonical(raw []byte) []byte {
@@ -151,18 +149,17 @@ func compareStored(a, b StoredVersions) int {
 	return cmp.Or(strings.Compare(a.Definition, b.Definition), strings.Compare(a.From, b.From), strings.Compare(a.To, b.To))
 }
 
-func compareImages(a, b catalog.RelatedImage) int {
+func compareImages(a, b RelatedImage) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Image, b.Image))
 }
 
 // Key returns "namespace/package", the identity of an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
 
-// BundleDigest returns the digest of the bundle: of its image, else of the
-// manifests that the catalog embeds; empty for a pin that is not tied to its
-// content yet.
-func (p Pin) BundleDigest() catalog.Digest {
-	return cmp.Or(catalog.Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
+// BundleDigest returns the digest of the bundle image or, without one, of the manifests embedded
+// in the catalog. It returns "" if the content of the pin is not fixed yet.
+func (p Pin) BundleDigest() Digest {
+	return cmp.Or(Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
 }
 
 // Pin returns the pin of a package in a namespace.
@@ -174,15 +171,15 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	return f.Pins[i], true
 }
 
-// IsOlder reports whether a lock was read in an older schema than Format writes. A nil
-// lock is not.
+// IsOlder reports whether the lock was read from an older schema than Schema. It returns false
+// for a nil lock.
 func (f *File) IsOlder() bool { return f != nil && f.ReadSchema != 0 && f.ReadSchema < Schema }
 
-// Generated reports whether nobody declared the package: it is a dependency.
+// Generated reports whether the package is a dependency without a declaration of its own.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 
-// Subscription returns the name of the declaration that the pin answers, or of the
-// Subscription that OLM would generate for a dependency.
+// Subscription returns the name of the pin's first declaration or, for a dependency, the name of
+// the Subscription that OLM would generate.
 func (p Pin) Subscription() string {
 	if p.Generated() {
 		return GeneratedName(p.Package, p.Channel, p.Catalog.ID)
@@ -191,13 +188,13 @@ func (p Pin) Subscription() string {
 	return name
 }
 
-// GeneratedName returns the name that OLM gives a Subscription that it generates.
-func GeneratedName(pkg, channel string, id catalog.ID) string {
+// GeneratedName returns the name that OLM gives to a generated Subscription.
+func GeneratedName(pkg, channel string, id ID) string {
 	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }
 
-// Needed returns the operators that an operator requires, directly or over others, all
-// by "namespace/package". It contains the operator itself where these require it in turn.
+// Needed returns the direct and transitive requirements of an operator. Operators are identified
+// by "namespace/package". In a cycle, the result contains the operator itself.
 func (f *File) Needed(operator string) map[string]bool {
 	requires := map[string][]Requirement{}
 	for _, p := range f.Pins {
@@ -215,8 +212,7 @@ func (f *File) Needed(operator string) map[string]bool {
 	return found
 }
 
-// RequiredBy returns which pins require the package of p, by namespace and package,
-// and what they require.
+// RequiredBy returns the pins that require p, each with its requirement, by namespace and package.
 func (f *File) RequiredBy(p Pin) []Requirement {
 	var out []Requirement
 	for _, by := range f.Pins {
@@ -229,7 +225,7 @@ func (f *File) RequiredBy(p Pin) []Requirement {
 	return out
 }
 
-// Leaves returns the block of an operator that is leaving, by "namespace/package".
+// Leaves returns the block of a leaving operator, given by "namespace/package".
 func (f *File) Leaves(operator string) (Leaving, bool) {
 	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
 	if i < 0 {
@@ -238,8 +234,8 @@ func (f *File) Leaves(operator string) (Leaving, bool) {
 	return f.Leaving[i], true
 }
 
-// Successor returns the pinned operator that replaces one that is leaving, directly or
-// over others that are leaving too, by "namespace/package"; empty where there is none.
+// Successor returns the pinned operator ("namespace/package") that replaces a leaving one,
+// directly or through other leaving operators. It returns "" if there is none.
 func (f *File) Successor(l Leaving) string {
 	for range len(f.Leaving) {
 		ns, pkg, _ := strings.Cut(l.ReplacedBy, "/")
@@ -255,9 +251,8 @@ func (f *File) Successor(l Leaving) string {
 	return ""
 }
 
-// Catalogs returns the catalogs that pins, and operators that are leaving, were taken
-// from: by name, then source, then digest. One whose digest differs from pin to pin
-// stands there once for each.
+// Catalogs returns the catalogs of all pins and leaving operators, by name, source and digest. A
+// catalog with several digests appears once for each digest.
 func (f *File) Catalogs() []Catalog {
 	var out []Catalog
 	for _, p := range f.Pins {
@@ -266,35 +261,35 @@ func (f *File) Catalogs() []Catalog {
 	for _, l := range f.Leaving {
 		out = append(out, l.Catalog)
 	}
-	out = slices.DeleteFunc(out, func(c Catalog) bool { return c.ID == catalog.ID{} })
+	out = slices.DeleteFunc(out, func(c Catalog) bool { return c.ID == ID{} })
 	return sortedUnique(out, compareCatalogs)
 }
 
-// unique adds a fault for each block that names what the one before it names.
-func unique(f *File, errs *diag.List) {
+// checkUnique adds a fault for each duplicate block, and the faults of checkSuccessors.
+func checkUnique(f *File, errs *diag.List) {
 	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos })
 	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos })
 	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos })
-	succeeded(errs, f)
+	checkSuccessors(errs, f)
 }
 
 func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) {
 	for i := 1; i < len(sorted); i++ {
 		if first, b := sorted[i-1], sorted[i]; b.title() == first.title() {
-			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve", b.title(), at(first).Line)
+			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'", b.title(), at(first).Line)
 		}
 	}
 }
 
-// succeeded adds a fault for each operator that is leaving and pinned all the same, or
-// whose successor is not pinned.
-func succeeded(errs *diag.List, f *File) {
+// checkSuccessors adds a fault for each leaving operator that is also pinned, or that has a
+// successor without a pin.
+func checkSuccessors(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {
-			errs.Addf(l.Pos, "%s: it is pinned: delete one block and run quayside resolve", l.title())
+			errs.Addf(l.Pos, "%s: it is also pinned: delete one block and run 'quayside resolve'", l.title())
 		}
 		if l.ReplacedBy != "" && f.Successor(l) == "" {
-			errs.Addf(l.Pos, "%s: its successor %q is not pinned: delete the block and run quayside resolve", l.title(), l.ReplacedBy)
+			errs.Addf(l.Pos, "%s: its successor %q is not pinned: delete the block and run 'quayside resolve'", l.title(), l.ReplacedBy)
 		}
 	}
 }

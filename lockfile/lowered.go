@@ -2,25 +2,24 @@ package lockfile
 
 import "slices"
 
-// Side is the lock of a commit that a merge joins.
+// Side is the lock of one of the merged commits.
 type Side struct {
-	Name string // of the commit: "MERGE_HEAD"
-	Lock *File  // nil: the commit has none
+	Name string // the commit: "MERGE_HEAD"
+	Lock *File  // nil: the commit has no lock
 }
 
-// Lowering is a pin whose version is below the one that a side of a merge has.
+// Lowering is a pin with a lower version than on one side of a merge.
 type Lowering struct {
-	Pin    Pin    // of the settled lock; empty where that has none
-	Higher Pin    // of the side
-	Side   string // name
+	Pin    Pin    // in the settled lock; empty if the operator has no pin there
+	Higher Pin    // on the side
+	Side   string // name of the side
 }
 
-// Lowerings returns the pins of a settled lock that are below the version to which a
-// side raised them since the base; of several sides the highest counts. A pin that only
-// one side has was raised. Two kinds of pins are lowered on purpose, and left out: those
-// that another side lowered to the same version, and those whose replaces names the
-// higher bundle, which resolving records when it is allowed to go down. A nil lock is
-// empty.
+// Lowerings returns the pins of the settled lock with a lower version than one of the sides,
+// if that side raised the version since the base. The highest side counts. A pin that the
+// base lacks counts as raised. Intentional downgrades are left out: pins that another side
+// lowered to the same version, and pins with the higher bundle in Replaces, which resolve
+// records for an allowed downgrade. A nil lock is empty.
 func Lowerings(settled, base *File, sides ...Side) []Lowering {
 	var out []Lowering
 	for _, pin := range settled.sorted().Pins {
@@ -44,14 +43,14 @@ func Lowerings(settled, base *File, sides ...Side) []Lowering {
 	return out
 }
 
-// Accepted returns the lowered pin with a record that it replaces the higher one.
+// Accepted returns the lowered pin with the higher bundle recorded in Replaces.
 func (l Lowering) Accepted() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
-// Vanished returns what sides have of operators that a settled lock has no pin of: of
-// several sides the highest. Their Pin is empty. A nil lock is empty.
+// Vanished returns the operators that have a pin on a side but none in the settled lock, with
+// the highest version of all sides. Their Pin is empty. A nil lock is empty.
 func Vanished(settled *File, sides ...Side) []Lowering {
 	var out []Lowering
 	for _, s := range sides {

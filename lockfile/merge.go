@@ -2,8 +2,8 @@ package lockfile
 
 import "slices"
 
-// Merge returns base with the changes of each next to it, in order. Each must be made
-// from base.
+// Merge returns base with the changes of each next lock, applied in order. Each next lock must
+// be derived from base.
 func Merge(base *File, next ...*File) *File {
 	pins, leaving := slices.Clone(base.Pins), slices.Clone(base.Leaving)
 	for _, n := range next {
@@ -15,7 +15,7 @@ func Merge(base *File, next ...*File) *File {
 	return out.sorted()
 }
 
-// mergeBlocks returns onto with the changes from base to next.
+// mergeBlocks returns a copy of onto with the changes from base to next.
 func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
 	out := slices.Clone(onto)
 	remove := func(b T) { out = slices.DeleteFunc(out, func(o T) bool { return compare(o, b) == 0 }) }
@@ -36,8 +36,8 @@ func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
 	return out
 }
 
-// Apart reports whether Git merges two files that were made from base, in either order:
-// they change other blocks, and neither adds or removes one where the other does.
+// Apart reports whether Git can merge two files derived from base without conflict, in either
+// order: they change different blocks, and add or remove blocks in different places.
 func Apart(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	for _, i := range x.touched {
@@ -53,22 +53,22 @@ func Apart(base, a, b *File) bool {
 	return true
 }
 
-// edits are the places of a lock that a change touches: blocks by their number, pins
-// before those that are leaving, and gaps, where gap i is before block i.
+// edits are the places that a change touches: blocks and gaps by number. Pins are numbered before
+// leaving operators. Gap i is before block i.
 type edits struct{ touched, gaps []int }
 
 func editsOf(base, next *File) edits {
 	var e edits
 	n := addBlocks(&e, 0, base.Pins, next.Pins, comparePins)
 	if len(base.Leaving) == 0 && len(next.Leaving) > 0 {
-		e.gaps = append(e.gaps, n) // the list itself comes behind the last pin
+		e.gaps = append(e.gaps, n) // the new list starts after the last pin
 	}
 	addBlocks(&e, n+1, base.Leaving, next.Leaving, compareLeaving)
 	return e
 }
 
-// addBlocks adds the places of one list, whose first block has the number first, and
-// returns the number behind its last one. A block that is removed opens the gaps on
+// addBlocks adds the touched places of one list to e. The first block of the list has the number
+// first. It returns the number after the last block. A removed block also touches the gaps on
 // both sides.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {

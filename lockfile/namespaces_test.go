@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -62,11 +62,11 @@ func TestNamespaceFaults(t *testing.T) {
 	text := string(lockfile.Format(declared()))
 	block := text[strings.Index(text, "- name: apps"):strings.Index(text, "- name: my-etcd")]
 	for name, c := range map[string]struct{ old, new, want string }{
-		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:10:3: Namespace "my-etcd" does not match its checksum on line 16: undo the edit, or delete the block and run quayside resolve`},
+		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:10:3: Namespace "my-etcd" does not match its checksum on line 16: undo the edit, or delete the block and run 'quayside resolve'`},
 		"no name":     {"- name: apps\n  checksum", "- checksum", `quayside.lock:7:3: Namespace: no name`},
 		"not a text":  {`monitoring: "true"`, `monitoring: true`, `quayside.lock:13:38: labels.openshift.io/cluster-monitoring: want a string, got the boolean true (put it in quotes)`},
-		"twice":       {block, block + block, `quayside.lock:10:3: Namespace "apps" appears twice, first on line 7: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
-		"no checksum": {"- name: apps\n  checksum: ", "- name: apps\n  # ", `quayside.lock:7:3: Namespace "apps" has no checksum: undo the edit, or delete the block and run quayside resolve`},
+		"twice":       {block, block + block, `quayside.lock:10:3: Namespace "apps" appears twice, first on line 7: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'`},
+		"no checksum": {"- name: apps\n  checksum: ", "- name: apps\n  # ", `quayside.lock:7:3: Namespace "apps" has no checksum: undo the edit, or delete the block and run 'quayside resolve'`},
 	} {
 		in := strings.Replace(text, c.old, c.new, 1)
 		if in == text {
@@ -122,7 +122,7 @@ func TestNamespacesMerge(t *testing.T) {
 		t.Skip("git is not installed: nothing to merge with")
 	}
 	lock := func(labels map[string]string, names ...string) *lockfile.File {
-		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: lockfile.Catalog{ID: catalog.ID{Name: "c"}}}}}
+		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: lockfile.Catalog{ID: model.ID{Name: "c"}}}}}
 		for _, name := range names {
 			n := lockfile.Namespace{Name: name}
 			if name == "d" {

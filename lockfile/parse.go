@@ -9,31 +9,30 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Parse reads a lock of this schema or of an older one, which it migrates: ReadSchema
-// tells which. Every fault is found, with its position; the error is a diag.List. A
-// newer schema is refused, naming both numbers, and so is a block that does not match
-// its checksum, or a file with the marks of an unfinished merge.
+// Parse reads a lock of the current schema, or of an older one, which it migrates. File.ReadSchema
+// is the schema of the input. The error is a diag.List of all faults with their positions.
+// Parse rejects newer schemas, blocks that do not match their checksum, and files with
+// conflict markers of Git.
 func Parse(file string, data []byte) (*File, error) {
 	return parse(newParser(file), data)
 }
 
-// Edit is a version that was written over the one of a pin.
+// Edit is a manual change of a pin's version.
 type Edit struct {
 	Namespace, Package string
-	Version            string // that is asked for
+	Version            string // requested version
 	Pos                diag.Pos
 }
 
-// ParseEdited reads a lock as it was before versions of its pins were written
-// over, by hand or by a bot, and returns these in the order of the file. Every
-// other edit is the fault that it is to Parse.
+// ParseEdited reads a lock in which a person or a bot may have overwritten versions of pins.
+// It returns the lock with the original versions, and the edits in the order of the file.
+// Every other edit is a fault, as in Parse.
 func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 	var edits []Edit
 	p := newParser(file)
@@ -47,7 +46,7 @@ func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 
 func parse(p parser, data []byte) (*File, error) {
 	file := p.file
-	if err := unmerged(file, data); err != nil {
+	if err := conflictError(file, data); err != nil {
 		return nil, err
 	}
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 200, Nodes: 1_000_000})
@@ -55,7 +54,7 @@ func parse(p parser, data []byte) (*File, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: restore the lock, or delete it and run quayside resolve", len(docs))}
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: restore the lock, or delete it and run 'quayside resolve'", len(docs))}
 	}
 	schema, err := p.schemaOf(docs[0])
 	if err != nil {
@@ -78,25 +77,25 @@ func parse(p parser, data []byte) (*File, error) {
 		return nil, err
 	}
 	f = f.With(f.Pins)
-	unique(f, &p.errs)
+	checkUnique(f, &p.errs)
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// unmerged finds the marks that git leaves in a file it could not merge.
-func unmerged(file string, data []byte) error {
+// conflictError returns an error if the file contains conflict markers of Git.
+func conflictError(file string, data []byte) error {
 	mark := regexp.MustCompile(`(?m)^(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>)( |\r?$)`).FindIndex(data)
 	if mark == nil {
 		return nil
 	}
 	pos := diag.Pos{File: file, Line: bytes.Count(data[:mark[0]], []byte("\n")) + 1, Col: 1}
-	return diag.List{diag.Errorf(pos, "unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations")}
+	return diag.List{diag.Errorf(pos, "unfinished merge: take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve', which updates it from the declarations")}
 }
 
-// schemaOf returns the number of a document's schema. A document that is not a lock,
-// or whose schema this program does not read, is an error.
+// schemaOf returns the schema number of a document. It fails if the document is not a lock, or
+// if its schema is unsupported.
 func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	var errs diag.List
 	if yamlnode.Header(p.file, n, APIVersion, Kind, &errs); errs != nil {
@@ -104,7 +103,7 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	}
 	key, v := yamlnode.Field(n, "schema")
 	if key == nil {
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): restore the lock from Git, or delete it and run quayside resolve", p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): restore the lock from Git, or delete it and run 'quayside resolve'", p.schema)}
 	}
 	var schema int
 	if err := yamlnode.Decode(p.file, v, &schema); err != nil {
@@ -114,33 +113,32 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	case schema > p.schema:
 		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this program reads %d)", schema, p.schema)}
 	case schema < 1:
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "there is no schema %d (want %d)", schema, p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "unknown schema %d (want %d)", schema, p.schema)}
 	}
 	return schema, nil
 }
 
-// A migration changes a document of one schema into one of the next.
+// migration changes a document from one schema to the next, in place.
 type migration func(doc *yaml.Node)
 
-// migrations returns how documents of older schemas are read: the first migrates
-// schema 1 to 2.
-func migrations() []migration { return nil }
+// schemaMigrations returns the migrations in order: the first one migrates schema 1 to 2.
+func schemaMigrations() []migration { return nil }
 
 type parser struct {
 	file       string
-	schema     int                   // that is read into the types of this package
+	schema     int                   // current schema, the one of this package's types
 	migrations []migration           // from schema 1 on
-	sums       map[*yaml.Node]string // of blocks that were migrated: the checksum of their canonical value before
+	sums       map[*yaml.Node]string // migrated block → its checksum before the migration
 	errs       diag.List
-	edits      *[]Edit // where versions that were written over are taken, these
+	edits      *[]Edit // collects edited versions; nil: edits are faults
 }
 
 func newParser(file string) parser {
-	return parser{file: file, schema: Schema, migrations: migrations()}
+	return parser{file: file, schema: Schema, migrations: schemaMigrations()}
 }
 
-// migrate changes a document of an older schema into one of the schema that is read.
-// Its checksums are of the values as they were.
+// migrate changes a document from an older schema to the current one. It computes the checksums
+// of the blocks before the migration.
 func (p *parser) migrate(doc *yaml.Node, from int) error {
 	p.sums = map[*yaml.Node]string{}
 	for i := 0; i+1 < len(doc.Content); i += 2 {
@@ -158,9 +156,8 @@ func (p *parser) migrate(doc *yaml.Node, from int) error {
 	return nil
 }
 
-// blocks reads each block by itself, so that a fault in one hides none in
-// another. The checksum of a block is looked at where it could be read as it
-// stands.
+// blocks reads each block by itself, so that a fault in one block hides none in another. It
+// verifies checksums only for blocks without faults and without an edited version.
 func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	var out []T
 	for _, n := range nodes {
@@ -188,7 +185,7 @@ func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	return out
 }
 
-// fields returns where the names of a block's fields stand.
+// fields returns the positions of the field names in a block.
 func (p *parser) fields(n *yaml.Node) diag.Fields {
 	out := diag.Fields{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -197,7 +194,7 @@ func (p *parser) fields(n *yaml.Node) diag.Fields {
 	return out
 }
 
-// check looks at one field of a block.
+// check validates one field of a block.
 func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
 	at := yamlnode.At(p.file, n)
 	if _, said := yamlnode.Field(n, f.Name); said != nil {
@@ -211,10 +208,10 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 	}
 	var err error
 	switch value := value.Interface().(type) {
-	case catalog.Digest:
-		_, err = catalog.ParseDigest(string(value))
-	case catalog.InstallMode:
-		_, err = catalog.ParseInstallMode(string(value))
+	case Digest:
+		_, err = model.ParseDigest(string(value))
+	case InstallMode:
+		_, err = model.ParseInstallMode(string(value))
 	case *Adopted:
 		if value.Condition == "" {
 			err = fmt.Errorf("%s: adopted: no operatorCondition", what)
@@ -224,21 +221,21 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 			err = fmt.Errorf("%s: %w", what, err)
 		}
 	case Catalog:
-		if value.ID == (catalog.ID{}) {
+		if value.ID == (ID{}) {
 			err = fmt.Errorf("%s: catalog: no name", what)
 		} else if value.Digest != "" {
-			_, err = catalog.ParseDigest(string(value.Digest))
+			_, err = model.ParseDigest(string(value.Digest))
 		}
 	case string:
 		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
-			_, err = catalog.ParseDigest(digest)
+			_, err = model.ParseDigest(digest)
 		}
 	}
 	p.errs.Add(at, err)
 }
 
-// sum compares the checksum of a block with the canonical values that the file has:
-// quoting, order of keys and line wrapping do not matter.
+// sum verifies the checksum of a block. The checksum covers the canonical value, so quoting,
+// order of keys and line wrapping do not matter.
 func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	got, migrated := p.sums[n]
 	if !migrated {
@@ -251,10 +248,10 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	if checksum == got {
 		return
 	}
-	remedy := "undo the edit, or delete the block and run quayside resolve"
+	remedy := "undo the edit, or delete the block and run 'quayside resolve'"
 	if pin, ok := b.(Pin); ok {
-		if _, ok := unedited(pin, checksum); ok {
-			remedy = "undo the edit, or run quayside resolve --edited, which moves it to " + strconv.Quote(pin.Version)
+		if _, ok := undoVersionEdit(pin, checksum); ok {
+			remedy = "undo the edit, or run 'quayside resolve --edited', which upgrades it to " + strconv.Quote(pin.Version)
 		}
 	}
 	if checksum == "" {
@@ -265,10 +262,10 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
 }
 
-// restore takes back another version that was written over a pin's own, notes it, and
-// reports whether there was one.
+// restore undoes an edit of the pin's version and records it in p.edits. It reports whether
+// there was such an edit.
 func (p *parser) restore(n *yaml.Node, pin *Pin, checksum string) bool {
-	before, ok := unedited(*pin, checksum)
+	before, ok := undoVersionEdit(*pin, checksum)
 	if !ok {
 		return false
 	}
@@ -281,10 +278,11 @@ func (p *parser) restore(n *yaml.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// unedited returns a pin with this checksum as it was if nothing but its version was
-// written over: its properties have that once more.
-func unedited(pin Pin, sum string) (before Pin, ok bool) {
+// undoVersionEdit returns the pin before a manual change of its version, which it restores from the
+// pin's properties. It returns false if the version is unchanged, or if the restored pin does
+// not match the checksum because something else was changed too.
+func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
-	before.Version = olm.Read(pin.Properties).Version
+	before.Version = model.Read(pin.Properties).Version
 	return before, before.Version != pin.Version && sum == string(before.Checksum())
 }

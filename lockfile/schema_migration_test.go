@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // TestSchemas reads a lock of every schema that was ever released. No flag rewrites
@@ -131,8 +131,8 @@ func TestChecksumIsOfValues(t *testing.T) {
 		want := New([]Pin{{
 			Namespace: "a", Package: "p", Version: "1.0.0", Bundle: text.Draw(t, "bundle"), Hold: text.Draw(t, "hold"), Config: config,
 			WatchNamespaces: rapid.SliceOfDistinct(text, func(s string) string { return s }).Draw(t, "watch"),
-			Catalog:         Catalog{ID: catalog.ID{Name: "c"}, Source: text.Draw(t, "source")},
-			Properties:      []catalog.Property{{Type: "t", Value: config}},
+			Catalog:         Catalog{ID: model.ID{Name: "c"}, Source: text.Draw(t, "source")},
+			Properties:      []model.Property{{Type: "t", Value: config}},
 		}})
 		docs, err := yamlnode.Documents("f", Format(want), yamlnode.Limits{})
 		if err != nil {
@@ -179,7 +179,7 @@ func restyle(n *yaml.Node, random *rand.Rand) {
 
 // TestLargeIntegers tells integers apart that are one number as a double.
 func TestLargeIntegers(t *testing.T) {
-	sums := map[catalog.Digest]bool{}
+	sums := map[model.Digest]bool{}
 	for _, n := range []string{"9007199254740992", "9007199254740993", "12345678901234567890", "12345678901234567891"} {
 		sums[(Pin{Config: []byte(`{"n":` + n + `}`)}).Checksum()] = true
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -92,29 +92,29 @@ func TestAdopted(t *testing.T) {
 		Certificates: []string{base64.StdEncoding.EncodeToString(block.Bytes)},
 		Annotations:  []lockfile.Annotation{{Deployment: "d", Name: "olmcahash", Value: "abc"}, {Deployment: "other", Name: "no", Value: "no"}, {Deployment: "d", Name: "gone", Absent: true}},
 	})
-	template := kobj.Map(got["Deployment/d"], "spec", "template")
+	template := k8s.Map(got["Deployment/d"], "spec", "template")
 	want := map[string]string{
 		"note": "of the CSV", "own": "of the CSV", "olmcahash": "abc",
 		"olm.operatorGroup": "og", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "",
 		"operatorframework.io/properties": `{"properties":[{"type":"olm.gvk","value":{"group":"x.io","kind":"Thing","version":"v1"}},{"type":"olm.package","value":{"packageName":"x","version":"1.0.0"}}]}`,
 	}
-	if d := cmp.Diff(want, kobj.TextMap(template, "metadata", "annotations")); d != "" {
+	if d := cmp.Diff(want, k8s.TextMap(template, "metadata", "annotations")); d != "" {
 		t.Errorf("annotations: -want +got\n%s", d)
 	}
 	names := func(m map[string]any, key string) (out []string) {
-		for _, item := range kobj.Items(m, key) {
-			out = append(out, kobj.Text(item, "name"))
+		for _, item := range k8s.Items(m, key) {
+			out = append(out, k8s.Text(item, "name"))
 		}
 		return out
 	}
-	pod := kobj.Map(template, "spec")
-	containers := kobj.Items(pod, "containers")
+	pod := k8s.Map(template, "spec")
+	containers := k8s.Items(pod, "containers")
 	for what, pair := range map[string][2][]string{
 		"volumes":         {{"theirs", "tmp", "apiservice-cert", "webhook-cert"}, names(pod, "volumes")},
 		"mounts":          {{"webhook-cert", "tmp", "apiservice-cert"}, names(containers[0], "volumeMounts")},
 		"mounted already": {{"webhook-cert", "apiservice-cert"}, names(containers[1], "volumeMounts")},
-		"account":         {{"default"}, {kobj.Text(pod, "serviceAccountName")}},
-		"condition":       {{"x.v1.0.0"}, {kobj.Text(kobj.Items(containers[0], "env")[0], "value")}},
+		"account":         {{"default"}, {k8s.Text(pod, "serviceAccountName")}},
+		"condition":       {{"x.v1.0.0"}, {k8s.Text(k8s.Items(containers[0], "env")[0], "value")}},
 	} {
 		if !slices.Equal(pair[0], pair[1]) {
 			t.Errorf("%s: want %v, got %v", what, pair[0], pair[1])
@@ -124,12 +124,12 @@ func TestAdopted(t *testing.T) {
 	for key, path := range map[string][]string{
 		"CustomResourceDefinition/things.x.io": {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
 	} {
-		if kobj.Text(got[key], path...) != bundle {
+		if k8s.Text(got[key], path...) != bundle {
 			t.Errorf("%s has another CA", key)
 		}
 	}
 	hook := got["ValidatingWebhookConfiguration/ns.x.v.x.io"]
-	if kobj.Text(kobj.Items(hook, "webhooks")[0], "clientConfig", "caBundle") != bundle {
+	if k8s.Text(k8s.Items(hook, "webhooks")[0], "clientConfig", "caBundle") != bundle {
 		t.Errorf("the webhook has another CA: %v", hook)
 	}
 	for _, key := range []string{"Certificate/d-service-cert", "CustomResourceDefinition/" + conditionCRD} {

@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // small returns a bundle of one CRD, one deployment and whatever else the
@@ -83,7 +83,7 @@ func smallLock(bundles map[string]fstest.MapFS, watch map[string][]string, decla
 		_, version, _ := strings.Cut(string(fsys["manifests/csv.yaml"].Data), "\n  version: ")
 		version, _, _ = strings.Cut(version, "\n")
 		lock.Pins = append(lock.Pins, lockfile.Pin{
-			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: catalog.ModeFor(ns, w),
+			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: model.ModeFor(ns, w),
 		})
 	}
 	return lock
@@ -116,15 +116,15 @@ func TestAllErrors(t *testing.T) {
 		opt     Options
 		want    []string
 	}{
-		"error/two ship one object": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", config("1")), "b/y": small("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both ship PriorityClass.scheduling.k8s.io p"}},
-		"error/old version needed":  {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1alpha1"), "b/x": small("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, which b/x (x.v2.0.0) provides without it"}},
+		"error/two ship one object": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", config("1")), "b/y": small("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
+		"error/old version needed":  {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1alpha1"), "b/x": small("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
 		"error/no successor":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
 		"error/no apiVersion":       {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w" without apiVersion`}},
 		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": small("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
-		"error/cluster name":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "../up"}}}, []string{`"../up"`}},
-		"error/glob":                {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
-		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
-		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
+		"error/cluster name":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "../up"}}}, []string{`"../up"`}},
+		"error/glob":                {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
+		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
+		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
 			"}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}, {kind: Group, name: g, apiGroup: rbac.authorization.k8s.io}]}"
 	}
-	opt := Options{Clusters: []Cluster{{Name: "all"}, {Name: "second", Operators: []string{"b/*"}}}}
+	opt := Options{Clusters: []profile.Cluster{{Name: "all"}, {Name: "second", Operators: []string{"b/*"}}}}
 	res, err := renderSmall(map[string]fstest.MapFS{
 		"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.1.0", "v1", binding("view")), "c/x": small("x", "1.1.0", "v1", binding("view")),
 	}, nil, opt)
@@ -178,8 +178,8 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		}
 		m, _ := v.(map[string]any)
 		var out []string
-		for _, s := range kobj.Items(m, "subjects") {
-			out = append(out, kobj.Text(s, "namespace")+"/"+kobj.Text(s, "name"))
+		for _, s := range k8s.Items(m, "subjects") {
+			out = append(out, k8s.Text(s, "namespace")+"/"+k8s.Text(s, "name"))
 		}
 		return out
 	}
@@ -193,7 +193,7 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		"a/x and b/y": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/y": small("y", "1.0.0", "v1", binding("view"))},
 		"a/x and b/x": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.0.0", "v1", binding("edit"))},
 	} {
-		if _, err := renderSmall(other, nil, opt); err == nil || !strings.Contains(err.Error(), name+" both ship ClusterRoleBinding") {
+		if _, err := renderSmall(other, nil, opt); err == nil || !strings.Contains(err.Error(), name+" both contain ClusterRoleBinding") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -214,10 +214,10 @@ func TestShippedServiceKeepsItsSelector(t *testing.T) {
 		"type": "NodePort", "selector": map[string]any{"app": "hooks"},
 		"ports": []any{map[string]any{"name": "80-tcp", "port": int64(80)}, map[string]any{"name": "443", "port": int64(443), "targetPort": int64(443)}},
 	}
-	if d := cmp.Diff(want, kobj.Map(res.Objects[i].Object, "spec")); d != "" {
+	if d := cmp.Diff(want, k8s.Map(res.Objects[i].Object, "spec")); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if kobj.Text(res.Objects[i].Object, "metadata", "annotations", "service.beta.openshift.io/serving-cert-secret-name") == "" {
+	if k8s.Text(res.Objects[i].Object, "metadata", "annotations", "service.beta.openshift.io/serving-cert-secret-name") == "" {
 		t.Errorf("without its certificate: %v", res.Objects[i].Object)
 	}
 }
@@ -239,8 +239,8 @@ func TestSecondInstall(t *testing.T) {
 			t.Errorf("%s appears twice", r.Object.Key())
 		}
 		seen[r.Object.Key()] = true
-		if kobj.IsCRD(r.Object) && kobj.Text(r.Object, "metadata", "labels", kobj.LabelPackage) == "x" && kobj.Text(r.Object, "metadata", "labels", kobj.LabelVersion) != "1.1.0" {
-			t.Errorf("the CRD is from %v", kobj.Map(r.Object, "metadata", "labels"))
+		if k8s.IsCRD(r.Object) && k8s.Text(r.Object, "metadata", "labels", k8s.LabelPackage) == "x" && k8s.Text(r.Object, "metadata", "labels", k8s.LabelVersion) != "1.1.0" {
+			t.Errorf("the CRD is from %v", k8s.Map(r.Object, "metadata", "labels"))
 		}
 	}
 	for _, r := range one.Objects {
@@ -274,9 +274,9 @@ func TestNoPins(t *testing.T) {
 func TestNoPinsAnyMore(t *testing.T) {
 	for name, dir := range map[profile.Name]string{profile.Plain: ".", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
 		for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
-			opt := Options{Profile: name, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
-				Name: "quayside", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
-				SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Granularity: granularity,
+			opt := Options{Profile: name, HealthChecks: true, Clusters: []profile.Cluster{{Name: "lab"}}, GitOps: &profile.GitOps{
+				Name: "quayside", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", ArgoCDSettings: profile.ArgoCDSettings{Project: "default"},
+				FluxSettings: profile.FluxSettings{SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}}, Granularity: granularity,
 			}}
 			res, err := All(&lockfile.File{}, opt, nil)
 			if err != nil {
@@ -346,7 +346,7 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 			t.Errorf("%s: the CSV was changed", dir)
 		}
 		for i := range b.Objects {
-			if !kobj.Equal(b.Objects[i].Object, fresh.Objects[i].Object) {
+			if !k8s.Equal(b.Objects[i].Object, fresh.Objects[i].Object) {
 				t.Errorf("%s: %s was changed", dir, b.Objects[i])
 			}
 		}

@@ -23,9 +23,9 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -128,7 +128,7 @@ func (s *specimen) test() {
 		}
 		for _, r := range res.Objects {
 			key := r.Object.Key()
-			if kobj.IsCRD(r.Object) && i > 0 {
+			if k8s.IsCRD(r.Object) && i > 0 {
 				continue // no mode changes it
 			}
 			s.taken(r.Object, loose[key.String()] || loose[Key{Group: key.Group, Kind: key.Kind, Name: key.Name}.String()])
@@ -167,8 +167,8 @@ func (s *specimen) taken(o Object, loose bool) {
 		s.t.Errorf("%s: %v", o.Key(), err)
 	}
 	faults := admit.Metadata(o)
-	if kobj.IsCRD(o) {
-		faults = append(faults, admit.Define(o)...)
+	if k8s.IsCRD(o) {
+		faults = append(faults, admit.CheckCRD(o)...)
 	}
 	if faults != nil {
 		s.t.Errorf("%s: %v", o.Key(), faults)

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // failer is a test of any sort.
@@ -75,7 +75,7 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 				want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o)))
 			}
 		}
-		for _, o := range adopted(installs) {
+		for _, o := range adoptedObjects(installs) {
 			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o.object)))
 		}
 		for _, r := range res.Objects {
@@ -253,7 +253,7 @@ func renderHostile(t failer, manifest string) *Result {
 	t.Helper()
 	res, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{
 		Profile:  profile.ArgoCD,
-		Clusters: []Cluster{{Name: "one", Config: json.RawMessage(`{"env":[{"name":"A","value":"b"}]}`)}, {Name: "two", Operators: []string{"b/*"}}},
+		Clusters: []profile.Cluster{{Name: "one", Config: json.RawMessage(`{"env":[{"name":"A","value":"b"}]}`)}, {Name: "two", Operators: []string{"b/*"}}},
 		Mirrors:  []Mirror{{Source: "quay.io/a", Mirror: "mirror.example.com/a"}},
 	})
 	if err != nil {
@@ -401,14 +401,14 @@ func TestBundlesDoNotSteer(t *testing.T) {
 			said = append(said, w.Msg)
 		}
 		for _, key := range keys { // on three objects, in two places each, and on the Deployment
-			at := fmt.Sprintf("CustomResourceDefinition things.x.io: metadata.annotations: %q is dropped", key)
+			at := fmt.Sprintf("CustomResourceDefinition things.x.io: metadata.annotations: %q ignored", key)
 			if !slices.ContainsFunc(said, func(s string) bool {
 				return strings.HasPrefix(s, at) && strings.HasSuffix(s, "(and so in 6 more places)")
 			}) {
 				t.Errorf("%s: nothing is said of %s: %q", name, key, said)
 			}
 		}
-		if !strings.Contains(strings.Join(said, "\n"), `suggested-namespace-template: "argocd.argoproj.io/sync-wave" is dropped`) {
+		if !strings.Contains(strings.Join(said, "\n"), `suggested-namespace-template: "argocd.argoproj.io/sync-wave" ignored`) {
 			t.Errorf("%s: nothing is said of the template", name)
 		}
 		for _, r := range res.Objects {

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -54,7 +55,7 @@ func renderedOf(t *testing.T, versions map[string]string) *filetree.Tree {
 		dirs[pkg] = os.DirFS(dir)
 		pins = append(pins, pinOf(load(t, dir), pkg))
 	}
-	opt := Options{Profile: "argocd", Clusters: []Cluster{{Name: "c1", Destination: "c1"}, {Name: "c2", Destination: "c2"}}}
+	opt := Options{Profile: "argocd", Clusters: []profile.Cluster{{Name: "c1", ArgoCDCluster: profile.ArgoCDCluster{Destination: "c1"}}, {Name: "c2", ArgoCDCluster: profile.ArgoCDCluster{Destination: "c2"}}}}
 	res, err := All(lockfile.New(pins), opt, func(p lockfile.Pin) (fs.FS, error) { return dirs[p.Package], nil })
 	if err != nil {
 		t.Fatal(err)

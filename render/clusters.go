@@ -11,28 +11,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// prefix returns what stands before the directories of a cluster's pieces in the
-// tree: nothing where it gets what is rendered for all, else its own directory. It
-// depends on settings alone.
-func (t *tree) prefix(c Cluster) string {
-	all := len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
-	g := t.opt.GitOps
-	registered := g != nil && g.Clusters != nil && len(t.opt.Clusters) > 1 // only by name, which Argo CD fills in
-	if all && !registered && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
+// prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the
+// base unchanged, otherwise the cluster's own directory. It depends on settings only.
+func (t *tree) prefix(c profile.Cluster) string {
+	separate := len(t.opt.Clusters) > 1 && profile.Separate(t.opt.GitOps)
+	if c.GetsAll() && !separate && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
 		return ""
 	}
 	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
-// clusters writes the list of the clusters, and for each in which something differs
-// what that is.
+// clusters writes the list of clusters, and the directories of clusters that differ from the base.
 func (t *tree) clusters() error {
 	var members []profile.Member
 	seen := map[string]bool{}
@@ -42,10 +38,10 @@ func (t *tree) clusters() error {
 	held, parts := texts{}, map[string][]file{}
 	for _, c := range t.opt.Clusters {
 		if c.Name == "" || fileName(c.Name) != c.Name || seen[c.Name] {
-			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
+			return fmt.Errorf("clusters: %q is not a unique name of lower-case letters, digits, \"-\" and \".\"", c.Name)
 		}
 		seen[c.Name] = true
-		told := t.toldCluster(c)
+		told := t.profileCluster(c)
 		member := profile.MemberOf(told)
 		if t.engine() {
 			member = t.opt.profile.Member(*t.opt.GitOps, told)
@@ -54,8 +50,9 @@ func (t *tree) clusters() error {
 		if told.Prefix == "" {
 			continue
 		}
-		part, known := parts[c.key()]
-		if own := len(c.Overlays) > 0; !known || own { // whose paths name the cluster
+		part, known := parts[sharedPieces(c)]
+		// Paths of overlays contain the cluster's name, so clusters with overlays share nothing.
+		if own := len(c.Overlays) > 0; !known || own {
 			var err error
 			if part, err = t.ownPieces(c); err != nil {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
@@ -64,7 +61,7 @@ func (t *tree) clusters() error {
 				part[i].data = held.once(f.data)
 			}
 			if !own {
-				parts[c.key()] = part
+				parts[sharedPieces(c)] = part
 			}
 		}
 		for _, f := range part {
@@ -86,7 +83,7 @@ func (t *tree) clusters() error {
 	return t.whole()
 }
 
-// unknownOverlays refuses overlays of operators that a cluster does not get: their changes
+// unknownOverlays rejects overlays of operators that a cluster does not get, because their changes
 // would be lost silently.
 func (t *tree) unknownOverlays() error {
 	var faults diag.List
@@ -110,25 +107,23 @@ func (t *tree) unknownOverlays() error {
 	return faults.Err()
 }
 
-// toldCluster returns a cluster as the profile is told of it.
-func (t *tree) toldCluster(c Cluster) profile.Cluster {
-	return profile.Cluster{
-		Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values,
-		Prefix: t.prefix(c), Overlays: len(c.Overlays) > 0,
-	}
+// profileCluster returns a cluster in the form of the profile, with its prefix.
+func (t *tree) profileCluster(c profile.Cluster) profile.Cluster {
+	c.Prefix = t.prefix(c)
+	return c
 }
 
-// byCluster reports whether all that a cluster gets is applied as one: where the
-// workspace says so, and where nothing is known of what applies the tree.
+// byCluster reports whether all objects of a cluster are applied as one: either the workspace is
+// configured so, or the tool that applies the tree is unknown.
 func (t *tree) byCluster() bool {
 	return !profile.PerPiece(t.opt.profile, t.opt.GitOps)
 }
 
-// engine reports whether objects are rendered by which an engine applies the tree.
-func (t *tree) engine() bool { return t.opt.GitOps != nil && t.opt.profile.Kind() != "" }
+// engine reports whether the tree contains objects that make an engine apply it.
+func (t *tree) engine() bool { return t.opt.GitOps != nil && t.opt.profile.About().Kind != "" }
 
-// ownPieces returns the directories of a cluster's own.
-func (t *tree) ownPieces(c Cluster) ([]file, error) {
+// ownPieces returns the files of a cluster's own directories.
+func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 	cfg, err := t.config(c)
 	if err != nil {
 		return nil, err
@@ -141,28 +136,29 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 	var out []file
 	own := func(dir string, fields map[string]any, names []string, more []file) {
 		var components []string
-		// The one of all pieces is the last, as in one build of everything.
+		// The Component for all pieces is the last, as in a build of the whole cluster.
 		for _, name := range append(names, "") {
-			// The reporter has its own alone: it is built by itself in both granularities.
+			// The reporter gets only its own, because it is always built separately.
 			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != layout.Reporter) {
 				components = append(components, t.overlay(c, dir, name))
 			}
 		}
 		if len(components) > 0 {
-			fields["components"] = kobj.Values(components...)
+			fields["components"] = k8s.Values(components...)
 		}
 		_, patched := fields["patches"]
-		same := kobj.Equal(fields["resources"], kobj.Values(above(dir, true)+dir))
-		if t.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same { // which the list of all names in the base
+		same := k8s.Equal(fields["resources"], k8s.Values(pathAbove(dir, true)+dir))
+		// Without changes, the list of all pieces names the base's directory.
+		if t.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same {
 			return
 		}
-		for _, f := range append(more, file{layout.Kustomization, kustomization(fields)}) {
+		for _, f := range append(more, file{layout.Kustomization, encodeKustomization(fields)}) {
 			out = append(out, file{path.Join(dir, f.name), f.data})
 		}
 	}
 	for _, ns := range t.neededNamespaces(here) {
 		dir := path.Join(layout.Namespaces, ns)
-		own(dir, map[string]any{"resources": kobj.Values(above(dir, true) + dir)}, nil, nil)
+		own(dir, map[string]any{"resources": k8s.Values(pathAbove(dir, true) + dir)}, nil, nil)
 	}
 	for _, p := range t.pieces {
 		if !p.gets(here) {
@@ -173,8 +169,8 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 		for _, f := range more {
 			resources = append(resources, f.name)
 		}
-		fields := map[string]any{"resources": kobj.Values(resources...)}
-		targets, patches, err := patches(cfg, t.changeables(p, here, c.nameRoom(p.dir())))
+		fields := map[string]any{"resources": k8s.Values(resources...)}
+		targets, patches, err := configPatches(cfg, t.changeables(p, here, clusterNameRoom(c, p.dir())))
 		if err != nil {
 			return nil, err
 		}
@@ -187,13 +183,14 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 		}
 		own(p.dir(), fields, names, append(more, patches...))
 	}
-	if slices.Contains(c.Overlays, layout.Resources) && !t.byCluster() { // whose list has the team's directory itself
-		own(layout.Resources, map[string]any{"resources": kobj.Values(t.overlay(c, layout.Resources, layout.Resources))}, nil, nil)
+	// If the cluster is applied as one, the list of all pieces names the team's directory.
+	if slices.Contains(c.Overlays, layout.Resources) && !t.byCluster() {
+		own(layout.Resources, map[string]any{"resources": k8s.Values(t.overlay(c, layout.Resources, layout.Resources))}, nil, nil)
 	}
 	if t.opt.Reporter == nil {
 		return out, nil
 	}
-	own(layout.Reporter, map[string]any{"resources": kobj.Values(above(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
+	own(layout.Reporter, map[string]any{"resources": k8s.Values(pathAbove(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
 	expected, err := t.inOverlay(c)
 	if err != nil {
 		return nil, err
@@ -201,19 +198,19 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(layout.Installations, installationFile(in)), documents(t.adornAll(t.reported(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.adornAll(t.reported(in)))})
 	}
 	if !t.engine() {
-		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), kustomization(map[string]any{"resources": kobj.Values(files...)})})
+		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})
 	}
 	return out, nil
 }
 
-// shareOf returns the directories of a piece that a cluster gets, as seen from its own
-// directory of the piece, and the patches that take out of these what it does not get:
-// leftover objects of an operator that it never had.
+// shareOf returns the directories of a piece that a cluster gets, relative to the cluster's own
+// directory of the piece. It also returns patches that remove leftover objects of operators that
+// the cluster never had.
 func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
-	up := above(p.dir(), true)
+	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
 	for _, in := range p.members {
 		switch {
@@ -221,7 +218,7 @@ func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
 			dirs = append(dirs, up+p.memberDir(in))
 		case in.follower != "":
 			for _, o := range in.objects {
-				removed := kobj.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
+				removed := k8s.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
 				removed["$patch"] = "delete"
 				without = append(without, map[string]any{"patch": string(yamlnode.Encode(removed))})
 			}
@@ -230,15 +227,15 @@ func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
 	switch {
 	case len(dirs) == len(p.members):
 		return whole, nil
-	case slices.Contains(dirs, whole[0]): // with all that is left of others
+	case slices.Contains(dirs, whole[0]): // it includes all leftover objects
 		return whole, without
 	}
 	return dirs, nil
 }
 
-// above returns the way from a directory of the tree, or of a cluster's own, to the
-// tree.
-func above(dir string, own bool) string {
+// pathAbove returns the relative path from a directory up to the root of the tree. With own, the
+// directory is below a cluster's own directory.
+func pathAbove(dir string, own bool) string {
 	depth := strings.Count(dir, "/") + 1
 	if own {
 		depth += 2
@@ -246,37 +243,37 @@ func above(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// overlay returns the way from a directory of a cluster's own to the team's changes
-// of that name, "" being those of all pieces.
-func (t *tree) overlay(c Cluster, dir, name string) string {
-	return above(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
+// overlay returns the relative path from a cluster's own directory to the team's overlay of that
+// name; "" is the overlay of all pieces.
+func (t *tree) overlay(c profile.Cluster, dir, name string) string {
+	return pathAbove(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
 }
 
-// key returns what stands for all that the pieces of a cluster depend on, the base
-// and the team's changes aside: clusters of which it is the same get the same.
-func (c Cluster) key() string {
-	return strings.Join(append([]string{string(c.Config), strconv.Itoa(max(len(c.Name), usualName))}, c.Operators...), "\x00")
+// sharedPieces returns a key of all inputs of a cluster's pieces except the base and the team's
+// overlays. Clusters with the same key and without overlays have the same pieces.
+func sharedPieces(c profile.Cluster) string {
+	return strconv.Itoa(max(len(c.Name), usualName)) + c.Shared()
 }
 
-// usualName is the length in bytes up to which the names of clusters make no difference: their
-// patches have the same file names.
+// usualName is a length in bytes. Cluster names up to this length do not affect the file names of
+// patches.
 const usualName = 24
 
-// nameRoom returns the length that file names in the directory of a cluster may have.
-func (c Cluster) nameRoom(dir string) int {
+// clusterNameRoom returns the maximum length of file names in a cluster's own directory.
+func clusterNameRoom(c profile.Cluster, dir string) int {
 	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), usualName)), dir))
 }
 
-// file is a file below some directory of the tree.
+// file is a file below a directory of the tree.
 type file struct {
 	name string
 	data []byte
 }
 
-// texts holds texts of which many are the same.
+// texts is a set of file contents, which many clusters share.
 type texts map[[sha256.Size]byte][]byte
 
-// once returns the text that is held already where there is the same, else data.
+// once returns the equal text in the set. If there is none, it adds and returns data.
 func (t texts) once(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	if _, held := t[sum]; !held {
@@ -285,15 +282,15 @@ func (t texts) once(data []byte) []byte {
 	return t[sum]
 }
 
-// changeable is an object of the base that the config of a cluster may change.
+// changeable is an object of the base that a cluster's config can change.
 type changeable struct {
-	object Object // as the base has it
-	file   string // of the patch
+	object Object // object of the base
+	file   string // file name of the patch
 	target map[string]any
 }
 
-// changeables returns what the config of a cluster may change of the operators of a
-// piece that it gets, with the names of patches of at most room bytes.
+// changeables returns the changeable objects of a piece's operators that a cluster gets. File names
+// of patches have at most room bytes.
 func (t *tree) changeables(p piece, here []*opened, room int) []changeable {
 	var out []changeable
 	for _, in := range p.members {
@@ -311,22 +308,21 @@ func (t *tree) changeablesOf(p piece, in *opened, room int) []changeable {
 	}
 	var out []changeable
 	n := naming{room: room}
-	if p.memberDir(in) == p.dir() { // whose name says both
+	if p.memberDir(in) == p.dir() { // the path contains namespace and package
 		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
 	}
 	for _, o := range in.objects {
-		if changes(o) {
-			out = append(out, changeable{o, n.patchFile(o), target(o)})
+		if isConfigurable(o) {
+			out = append(out, changeable{o, n.patchFile(o), patchTarget(o)})
 		}
 	}
 	t.changes[key] = out
 	return out
 }
 
-// adoptedBy returns, by piece, files with what operators of a cluster ship and an
-// operator renders that the cluster does not get, each once.
+// adoptedBy returns, by piece, a file for each object of adoptedObjects, with the cluster's config.
 func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
-	out, all := map[string][]file{}, adopted(here)
+	out, all := map[string][]file{}, adoptedObjects(here)
 	for _, p := range t.pieces {
 		var objects []Object
 		for _, o := range all {
@@ -343,9 +339,9 @@ func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
 	return out
 }
 
-// whole writes the lists of all that a cluster gets in one, where that is how it is
-// applied. Each names directories alone, so that it changes where an operator or a
-// Namespace comes or goes.
+// whole writes the list of all pieces of each cluster, if a cluster is applied as one. A list
+// names only directories, so that it changes only if an operator or a Namespace is added or
+// removed.
 func (t *tree) whole() error {
 	if !t.byCluster() {
 		return nil
@@ -361,7 +357,7 @@ func (t *tree) whole() error {
 		if err != nil {
 			return err
 		}
-		up := above(layout.All, prefix != "")
+		up := pathAbove(layout.All, prefix != "")
 		var resources []string
 		add := func(dir string) { resources = append(resources, t.nearest(prefix, "../", up, dir)) }
 		for _, ns := range t.neededNamespaces(here) {
@@ -375,11 +371,11 @@ func (t *tree) whole() error {
 		if slices.Contains(c.Overlays, layout.Resources) {
 			resources = append(resources, up+path.Join("..", layout.Overlays, c.Name, layout.Resources))
 		}
-		fields := marked(resources, nil)
+		fields := annotatedKustomization(resources, nil)
 		if slices.Contains(c.Overlays, "") {
-			fields["components"] = kobj.Values(up + path.Join("..", layout.Overlays, c.Name))
+			fields["components"] = k8s.Values(up + path.Join("..", layout.Overlays, c.Name))
 		}
-		if err := t.files.Add(path.Join(prefix, layout.All, layout.Kustomization), kustomization(fields)); err != nil {
+		if err := t.files.Add(path.Join(prefix, layout.All, layout.Kustomization), encodeKustomization(fields)); err != nil {
 			return err
 		}
 		if t.engine() {
@@ -392,9 +388,9 @@ func (t *tree) whole() error {
 	return nil
 }
 
-// top writes the list of everything that a cluster gets, definitions and the reporter
-// too, for kubectl apply -k.
-func (t *tree) top(c Cluster) error {
+// top writes the list of everything in a cluster, including CRDs and the reporter, for kubectl
+// apply -k.
+func (t *tree) top(c profile.Cluster) error {
 	prefix, up := t.prefix(c), ""
 	if prefix != "" {
 		up = "../../"
@@ -416,8 +412,8 @@ func (t *tree) top(c Cluster) error {
 	return t.kustomization(path.Join(".", prefix), resources)
 }
 
-// nearest returns the way to a directory: to a cluster's own, where that has it, else
-// to that of the tree.
+// nearest returns the relative path to a directory: the cluster's own directory if it exists,
+// otherwise that of the base.
 func (t *tree) nearest(prefix, near, up, dir string) string {
 	if _, own := t.files.Get(path.Join(prefix, dir, layout.Kustomization)); own && prefix != "" {
 		return near + dir
@@ -425,24 +421,24 @@ func (t *tree) nearest(prefix, near, up, dir string) string {
 	return up + dir
 }
 
-// crdsOf returns the directories of definitions that a cluster gets, each of which
-// has a kustomization.
-func (t *tree) crdsOf(c Cluster) []string {
+// crdsOf returns the directories of the CRDs that a cluster gets. Each has a kustomization.
+func (t *tree) crdsOf(c profile.Cluster) []string {
 	if own := path.Join(layout.Clusters, c.Name, layout.CRDs); t.ownCRDs {
 		return []string{own}
 	}
 	dirs := map[string]bool{}
 	for _, r := range t.objects {
-		if kobj.IsCRD(r.Object) {
+		if k8s.IsCRD(r.Object) {
 			dirs[path.Dir(r.Path)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// gets returns whether a cluster gets a CRD of the tree: those that its operators
-// ship, whoever provides them, and those that quayside brings itself.
-func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
+// gets returns a function that reports whether a cluster gets a CRD of the tree. A cluster gets
+// the CRDs that its operators ship, even if another operator renders them, and the CRDs of
+// quayside.
+func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
 	if !t.byCluster() {
 		return t.getsWithPieces(c)
 	}
@@ -462,9 +458,9 @@ func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
 	return func(crd Object) bool { return names[crd.Name()] }, nil
 }
 
-// getsWithPieces is as gets where the definitions of a package go, as one directory,
-// with each piece that ships some of them.
-func (t *tree) getsWithPieces(c Cluster) (func(crd Object) bool, error) {
+// getsWithPieces is gets for an engine that applies each piece separately: a piece gets the whole
+// directory of each package that provides some of its CRDs.
+func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) {
 	here, err := t.here(c)
 	if err != nil {
 		return nil, err
@@ -481,17 +477,16 @@ func (t *tree) getsWithPieces(c Cluster) (func(crd Object) bool, error) {
 	return func(crd Object) bool { return slices.Contains(dirs, t.crdDirs[crd.Name()]) }, nil
 }
 
-// clusterCRDs writes, where all that a cluster gets is applied as one and some
-// cluster does not get every CRD, a kustomization of them for each cluster, over one
-// for each package that provides some. These are there, too, where no engine
-// applies them as plain directories.
+// clusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one. If some cluster
+// gets only a part of the CRDs, every cluster gets its own kustomization, on top of one for each
+// package. Without an engine, which applies plain directories, the packages always get theirs.
 func (t *tree) clusterCRDs() error {
 	if !t.byCluster() {
 		return nil
 	}
 	packages := map[string][]string{} // directory → files
 	lacking := map[string][]string{}  // cluster → files that it does not get
-	known := map[string][]string{}    // operators → files
+	known := map[string][]string{}    // operators → files that their clusters do not get
 	for _, c := range t.opt.Clusters {
 		operators := strings.Join(c.Operators, "\x00")
 		files, seen := known[operators]
@@ -501,7 +496,7 @@ func (t *tree) clusterCRDs() error {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for _, r := range t.objects {
-				if kobj.IsCRD(r.Object) && !gets(r.Object) {
+				if k8s.IsCRD(r.Object) && !gets(r.Object) {
 					files = append(files, r.Path)
 				}
 			}
@@ -515,7 +510,7 @@ func (t *tree) clusterCRDs() error {
 		return nil
 	}
 	for _, r := range t.objects {
-		if dir, file := path.Split(r.Path); kobj.IsCRD(r.Object) {
+		if dir, file := path.Split(r.Path); k8s.IsCRD(r.Object) {
 			packages[dir] = append(packages[dir], file)
 		}
 	}
@@ -536,8 +531,8 @@ func (t *tree) clusterCRDs() error {
 	return nil
 }
 
-// chosenCRDs writes the kustomization of a cluster's CRDs to dir: the packages
-// that it gets all of, and copies of what it gets of others.
+// chosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that the
+// cluster gets as a whole, and copies single CRDs of the others.
 func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -558,16 +553,16 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 	return t.kustomization(dir, slices.Concat(whole, some))
 }
 
-// adoptedObject is an object that no operator of a cluster renders, and the first that
-// ships it.
+// adoptedObject is an object that the base has with another operator, which a cluster does not
+// get, and the first operator of the cluster that ships it.
 type adoptedObject struct {
 	object Object
 	by     *opened
 }
 
-// adopted returns what some of the installs ship and none of them renders,
-// each from the first that does.
-func adopted(installs []*opened) []adoptedObject {
+// adoptedObjects returns the objects that some of the installs ship but none of them renders, each
+// from the first install that ships it.
+func adoptedObjects(installs []*opened) []adoptedObject {
 	there := map[Key]bool{}
 	for _, in := range installs {
 		for _, o := range in.objects {
@@ -587,7 +582,7 @@ func adopted(installs []*opened) []adoptedObject {
 }
 
 // chosen returns the installs that a cluster gets.
-func (t *tree) chosen(c Cluster) ([]*opened, error) {
+func (t *tree) chosen(c profile.Cluster) ([]*opened, error) {
 	var out []*opened
 	for i := range t.installs {
 		ok, err := c.Gets(t.installs[i].name())
@@ -601,50 +596,33 @@ func (t *tree) chosen(c Cluster) ([]*opened, error) {
 	return out, nil
 }
 
-// Gets reports whether one of the cluster's globs names an operator. No globs name
-// all.
-func (c Cluster) Gets(operator string) (bool, error) {
-	if len(c.Operators) == 0 {
-		return true, nil
-	}
-	found := false
-	for _, glob := range c.Operators {
-		ok, err := path.Match(glob, operator)
-		if err != nil {
-			return false, fmt.Errorf("operators: %q: %w", glob, err)
-		}
-		found = found || ok || glob == "*"
-	}
-	return found, nil
-}
-
-// config returns the config of a cluster, with the images of mirrors.
-func (t *tree) config(c Cluster) (config, error) {
+// config returns the config of a cluster with images replaced by their mirrors.
+func (t *tree) config(c profile.Cluster) (config, error) {
 	cfg, err := parseConfig(c.Config)
-	mirrorValues(kobj.Items(cfg, "env"), t.opt.Mirrors)
+	mirrorValues(k8s.Items(cfg, "env"), t.opt.Mirrors)
 	return cfg, err
 }
 
-// inCluster returns o with a cluster's own config; it shares with o what is the same.
+// inCluster returns o with a cluster's own config. The result shares unchanged values with o.
 func (t *tree) inCluster(cfg config, o Object) Object {
-	if !changes(o) {
+	if !isConfigurable(o) {
 		return o
 	}
 	return cfg.applied(o)
 }
 
-// changes reports whether a cluster may change an object.
-func changes(o Object) bool { return o.Is("apps", "Deployment") }
+// isConfigurable reports whether a cluster's config can change an object.
+func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 
-// patches returns what the config of a cluster changes of objects: a file each, and
-// the kustomization's entries for them.
-func patches(cfg config, of []changeable) (targets []any, files []file, err error) {
+// configPatches returns the changes that a cluster's config makes to objects: one patch file for
+// each changed object, and the kustomization's entries for the patches.
+func configPatches(cfg config, of []changeable) (targets []any, files []file, err error) {
 	for _, c := range of {
 		want := cfg.applied(c.object)
 		if err := cfg.mounted(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}
-		ops := difference(nil, "", map[string]any(c.object), map[string]any(want))
+		ops := appendPatch(nil, "", map[string]any(c.object), map[string]any(want))
 		if len(ops) == 0 {
 			continue
 		}
@@ -653,10 +631,10 @@ func patches(cfg config, of []changeable) (targets []any, files []file, err erro
 	return targets, files, nil
 }
 
-// target returns what selects one object in a kustomization, and no other.
-func target(o Object) map[string]any {
+// patchTarget returns the target of a kustomization's patch that selects exactly this object.
+func patchTarget(o Object) map[string]any {
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
-	// The name is an expression, in which a dot is any character.
+	// The name is a regular expression, in which a dot matches any character.
 	out := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": regexp.QuoteMeta(o.Name())}
 	if o.Namespace() != "" {
 		out["namespace"] = o.Namespace()

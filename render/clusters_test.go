@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -24,7 +25,7 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opt.Clusters = nil
 		for i := range rapid.IntRange(1, 6).Draw(t, "clusters") {
-			c := Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`, `{"env":[{"name":"I","value":"quay.io/a/b:1"}],"annotations":{"a":"b"},"affinity":{}}`, `{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"resources":{"limits":{"cpu":"1"}}}`}).Draw(t, "config"))}
+			c := profile.Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`, `{"env":[{"name":"I","value":"quay.io/a/b:1"}],"annotations":{"a":"b"},"affinity":{}}`, `{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"resources":{"limits":{"cpu":"1"}}}`}).Draw(t, "config"))}
 			c.Operators = rapid.SampledFrom([][]string{nil, {"*/*"}, {"my-lantern/*"}, {"other-lantern/*"}}).Draw(t, "operators")
 			c.Overlays = rapid.SliceOfNDistinct(rapid.SampledFrom(team), 0, 2, rapid.ID).Draw(t, "overlays")
 			opt.Clusters = append(opt.Clusters, changed(t, c))
@@ -32,7 +33,7 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 		together := clusterFiles(t, lock, opt, open)
 		for _, c := range opt.Clusters {
 			one := opt
-			one.Clusters = []Cluster{c}
+			one.Clusters = []profile.Cluster{c}
 			for name, want := range clusterFiles(t, lock, one, open) {
 				if d := cmp.Diff(want, together[name]); d != "" {
 					t.Fatalf("%s: -alone +together\n%s", name, d)
@@ -64,7 +65,7 @@ func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfi
 }
 
 // changed returns a cluster without changes of operators that it does not get.
-func changed(t failer, c Cluster) Cluster {
+func changed(t failer, c profile.Cluster) profile.Cluster {
 	c.Overlays = slices.DeleteFunc(c.Overlays, func(name string) bool {
 		got, err := c.Gets(strings.Replace(name, ".", "/", 1))
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -18,18 +18,18 @@ const (
 	conditionCRD      = "operatorconditions." + conditionGroup
 )
 
-// conditionName is the name of the install's OperatorCondition. It stays the
-// same from version to version, and with it what the operator reported; of an
-// adopted one it is the name that OLM gave it.
+// conditionName returns the name of the install's OperatorCondition. It is the same for all
+// versions, so that reported conditions survive an upgrade. An adopted operator keeps the name
+// from OLM.
 func (in *install) conditionName() string {
 	if in.pin.Adopted != nil {
 		return in.pin.Adopted.Condition
 	}
-	return kobj.Fit(in.pin.Package, kobj.MaxSubdomain)
+	return k8s.Fit(in.pin.Package, k8s.MaxSubdomain)
 }
 
-// operatorConditions makes the object in which an operator says that it must
-// not be upgraded, and lets the operator's accounts write to it.
+// operatorConditions generates the OperatorCondition, in which an operator can block its upgrade,
+// and the Role that lets the operator's accounts write it.
 func operatorConditions(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {
@@ -41,20 +41,20 @@ func operatorConditions(in *install) ([]Object, error) {
 		accounts[deploymentAccount(d)] = true
 	}
 	sorted := slices.Sorted(maps.Keys(accounts))
-	o := kobj.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
-	o["spec"] = map[string]any{"deployments": kobj.Values(names...), "serviceAccounts": kobj.Values(sorted...)}
+	o := k8s.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
+	o["spec"] = map[string]any{"deployments": k8s.Values(names...), "serviceAccounts": k8s.Values(sorted...)}
 	rule := apiRule(conditionGroup, "operatorconditions", in.conditionName(), []string{"get", "update", "patch"})
 	role := in.role("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
 	return append([]Object{o}, role...), nil
 }
 
-// access is one of the kinds of ClusterRole that give users an operator's API.
+// access is a level of access to an operator's API for users.
 type access struct {
 	suffix string
 	verbs  []string
 }
 
-func accesses() []access {
+func accessRules() []access {
 	return []access{
 		{"admin", []string{"*"}},
 		{"edit", []string{"create", "update", "patch", "delete"}},
@@ -62,32 +62,32 @@ func accesses() []access {
 	}
 }
 
-// providedAPIRoles makes the ClusterRoles that let admins, editors and viewers
-// of a namespace work with the operator's custom resources.
+// providedAPIRoles generates the ClusterRoles that give admins, editors and viewers of a namespace
+// access to the operator's custom resources.
 func providedAPIRoles(in *install) ([]Object, error) {
 	if in.opt.NoAggregatedRoles {
 		return nil, nil
 	}
 	var out []Object
-	for _, p := range provided(in.b.CSV) {
-		for _, a := range accesses() {
+	for _, p := range providedAPIs(in.b.CSV) {
+		for _, a := range accessRules() {
 			out = append(out, in.apiRole(p, a, a.suffix, apiRule(p.Group, p.Name, "", a.verbs)))
 		}
 		if p.crd != "" {
-			out = append(out, in.apiRole(p, accesses()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
+			out = append(out, in.apiRole(p, accessRules()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
 		}
 	}
 	return out, nil
 }
 
-// providedAPI is an API that an operator owns: its Name is the plural.
+// providedAPI is an API that an operator owns. Its Name is the plural.
 type providedAPI struct {
 	bundle.API
-	crd string // the name of its CRD; empty for an API service
+	crd string // name of its CRD; empty for an API service
 }
 
-// provided returns the APIs that a CSV owns, those of CRDs first.
-func provided(csv *bundle.CSV) []providedAPI {
+// providedAPIs returns the APIs that a CSV owns, those of CRDs first.
+func providedAPIs(csv *bundle.CSV) []providedAPI {
 	var out []providedAPI
 	for _, api := range csv.OwnedCRDs {
 		if plural, group, ok := strings.Cut(api.Name, "."); ok {
@@ -101,39 +101,38 @@ func provided(csv *bundle.CSV) []providedAPI {
 }
 
 func apiRule(group, resource, name string, verbs []string) map[string]any {
-	rule := map[string]any{"apiGroups": kobj.Values(group), "resources": kobj.Values(resource), "verbs": kobj.Values(verbs...)}
+	rule := map[string]any{"apiGroups": k8s.Values(group), "resources": k8s.Values(resource), "verbs": k8s.Values(verbs...)}
 	if name != "" {
-		rule["resourceNames"] = kobj.Values(name)
+		rule["resourceNames"] = k8s.Values(name)
 	}
 	return rule
 }
 
 func (in *install) apiRole(p providedAPI, a access, suffix string, rule map[string]any) Object {
-	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", kobj.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, kobj.MaxSubdomain))
+	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", k8s.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, k8s.MaxSubdomain))
 	o["rules"] = []any{rule}
-	return kobj.Label(o, map[string]string{
+	return k8s.Label(o, map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-" + a.suffix: "true",
 		p.aggregatesTo(a.suffix):                             "true",
 	})
 }
 
-// aggregatesTo is the label by which OLM gathers the roles of one API.
+// aggregatesTo returns the label by which OLM aggregates the roles of one API.
 func (p providedAPI) aggregatesTo(suffix string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))
 	return "olm.opgroup.permissions/aggregate-to-" + strconv.FormatUint(h.Sum64(), 16) + "-" + suffix
 }
 
-// operatorGroupRoles makes the three ClusterRoles that gather the roles of all
-// APIs that the operator provides, for those who bind them in a namespace of
-// the OperatorGroup.
+// operatorGroupRoles generates the three ClusterRoles that aggregate the roles of all provided
+// APIs. Users can bind them in a namespace of the OperatorGroup.
 func operatorGroupRoles(in *install) ([]Object, error) {
 	if in.pin.OperatorGroup == "" || in.opt.NoAggregatedRoles {
 		return nil, nil
 	}
 	var out []Object
-	for _, a := range accesses() {
-		o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
+	for _, a := range accessRules() {
+		o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
@@ -144,13 +143,13 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// aggregatedRoles returns the keys of all aggregated roles that a bundle may have
-// where it is pinned: those of its APIs and those of its OperatorGroup.
+// aggregatedRoles returns the keys of all possible aggregated roles of a pinned bundle: those of
+// its APIs and those of its OperatorGroup.
 func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
 	in := &install{b: b, pin: pin}
 	out := map[Key]bool{}
 	for _, generate := range []generator{providedAPIRoles, operatorGroupRoles} {
-		roles, _ := generate(in) // neither fails
+		roles, _ := generate(in) // neither generator fails
 		for _, o := range roles {
 			out[o.Key()] = true
 		}
@@ -160,7 +159,7 @@ func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
 
 func aggregationSelectors(csv *bundle.CSV, suffix string) []any {
 	keys := map[string]bool{}
-	for _, p := range provided(csv) {
+	for _, p := range providedAPIs(csv) {
 		keys[p.aggregatesTo(suffix)] = true
 	}
 	var out []any
@@ -170,19 +169,18 @@ func aggregationSelectors(csv *bundle.CSV, suffix string) []any {
 	return out
 }
 
-// operatorConditionCRD returns the CRD of OperatorCondition, which OLM would
-// have brought.
+// operatorConditionCRD returns the CRD of OperatorCondition, which OLM would install.
 func operatorConditionCRD() Object {
 	text := map[string]any{"type": "string"}
 	list := func(item map[string]any) map[string]any { return map[string]any{"type": "array", "items": item} }
 	condition := map[string]any{
 		"type":     "object",
-		"required": kobj.Values("message", "reason", "status", "type"),
+		"required": k8s.Values("message", "reason", "status", "type"),
 		"properties": map[string]any{
 			"lastTransitionTime": map[string]any{"type": "string", "format": "date-time"},
 			"message":            text, "reason": text,
 			"observedGeneration": map[string]any{"type": "integer", "format": "int64", "minimum": int64(0)},
-			"status":             map[string]any{"type": "string", "enum": kobj.Values("True", "False", "Unknown")},
+			"status":             map[string]any{"type": "string", "enum": k8s.Values("True", "False", "Unknown")},
 			"type":               text,
 		},
 	}
@@ -205,12 +203,12 @@ func operatorConditionCRD() Object {
 			}},
 		}
 	}
-	o := kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", conditionCRD)
+	o := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", conditionCRD)
 	o["spec"] = map[string]any{
 		"group": conditionGroup,
 		"names": map[string]any{
 			"kind": "OperatorCondition", "listKind": "OperatorConditionList", "plural": "operatorconditions", "singular": "operatorcondition",
-			"shortNames": kobj.Values("condition"), "categories": kobj.Values("olm"),
+			"shortNames": k8s.Values("condition"), "categories": k8s.Values("olm"),
 		},
 		"scope":    "Namespaced",
 		"versions": []any{version("v1", false), version("v2", true)},

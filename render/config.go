@@ -8,17 +8,17 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// config is a Subscription's spec.config: what the user adds to every container
-// of every Deployment. A field that is absent or null leaves things as they are.
+// config is the spec.config of a Subscription: the user's additions to the Deployments of an
+// operator. An absent or null field changes nothing.
 type config map[string]any
 
-// parseConfig reads a config in JSON, by the types of its fields; nil is the
-// empty one.
+// parseConfig parses a config in JSON and checks the types of its fields. Without data it returns
+// nil.
 func parseConfig(data []byte) (config, error) {
 	var c map[string]any
 	if len(data) == 0 {
@@ -35,12 +35,12 @@ func parseConfig(data []byte) (config, error) {
 	for _, f := range shape.Wrong {
 		errs = append(errs, fmt.Errorf("%s: %s", f.Field, f.Message))
 	}
-	delete(c, "selector") // which OLM takes and does nothing with
+	delete(c, "selector") // OLM accepts and ignores it
 	return c, errors.Join(errs...)
 }
 
-// applied returns a Deployment with the config. The Deployment is not modified, and
-// shares with what is returned what is the same.
+// applied returns a Deployment with the config. It does not modify the original, which shares
+// unchanged values with the result.
 func (c config) applied(deployment Object) Object {
 	if len(c) == 0 {
 		return deployment
@@ -48,9 +48,9 @@ func (c config) applied(deployment Object) Object {
 	out := maps.Clone(deployment)
 	ownAt(out, "metadata", "annotations")
 	ownAt(out, "spec", "template", "metadata", "annotations")
-	ownAt(kobj.Map(out, "spec", "template"), "spec", "affinity")
-	pod := kobj.PodSpec(out)
-	if containers := slices.Clone(kobj.List(pod, "containers")); containers != nil {
+	ownAt(k8s.Map(out, "spec", "template"), "spec", "affinity")
+	pod := k8s.PodSpec(out)
+	if containers := slices.Clone(k8s.List(pod, "containers")); containers != nil {
 		for i, v := range containers {
 			if container, ok := v.(map[string]any); ok {
 				containers[i] = maps.Clone(container)
@@ -62,8 +62,7 @@ func (c config) applied(deployment Object) Object {
 	return out
 }
 
-// ownAt gives m copies of its own of the mappings on a path, as far as they are
-// there.
+// ownAt replaces the mappings on a path in m by copies, as far as the path exists.
 func ownAt(m map[string]any, path ...string) {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -75,57 +74,56 @@ func ownAt(m map[string]any, path ...string) {
 	}
 }
 
-// apply changes a Deployment that the caller owns, down to its containers, its
-// annotations and its affinity: what lies below these it replaces as a whole.
+// apply changes a Deployment in place. The caller must own it down to its containers, annotations
+// and affinity. Values below these are replaced as a whole.
 func (c config) apply(deployment Object) {
-	spec := kobj.Ensure(deployment, "spec")
+	spec := k8s.Ensure(deployment, "spec")
 	pod := podOf(spec)
-	for _, container := range kobj.Items(pod, "containers") {
-		for _, env := range kobj.Items(c, "env") {
+	for _, container := range k8s.Items(pod, "containers") {
+		for _, env := range k8s.Items(c, "env") {
 			replaceNamed(container, "env", env)
 		}
-		appendNew(container, "envFrom", kobj.List(c, "envFrom"))
-		replaceNamed(container, "volumeMounts", kobj.Items(c, "volumeMounts")...)
-		if resources := kobj.Map(c, "resources"); resources != nil {
-			container["resources"] = kobj.Copy(resources)
+		appendNew(container, "envFrom", k8s.List(c, "envFrom"))
+		replaceNamed(container, "volumeMounts", k8s.Items(c, "volumeMounts")...)
+		if resources := k8s.Map(c, "resources"); resources != nil {
+			container["resources"] = k8s.Copy(resources)
 		}
 	}
-	replaceNamed(pod, "volumes", kobj.Items(c, "volumes")...)
-	appendNew(pod, "tolerations", kobj.List(c, "tolerations"))
-	if nodeSelector := kobj.Map(c, "nodeSelector"); nodeSelector != nil {
-		pod["nodeSelector"] = kobj.Copy(nodeSelector)
+	replaceNamed(pod, "volumes", k8s.Items(c, "volumes")...)
+	appendNew(pod, "tolerations", k8s.List(c, "tolerations"))
+	if nodeSelector := k8s.Map(c, "nodeSelector"); nodeSelector != nil {
+		pod["nodeSelector"] = k8s.Copy(nodeSelector)
 	}
 	c.applyAffinity(pod)
-	if annotations := kobj.Map(c, "annotations"); len(annotations) > 0 {
-		addMissing(kobj.Ensure(deployment, "metadata", "annotations"), annotations)
-		addMissing(kobj.Ensure(spec, "template", "metadata", "annotations"), annotations)
+	if annotations := k8s.Map(c, "annotations"); len(annotations) > 0 {
+		addMissing(k8s.Ensure(deployment, "metadata", "annotations"), annotations)
+		addMissing(k8s.Ensure(spec, "template", "metadata", "annotations"), annotations)
 	}
 }
 
-// mounted refuses mounts of volumes that the pods of a Deployment do not have,
-// with what c adds.
+// mounted rejects the config's mounts of volumes that a Deployment with the config does not have.
 func (c config) mounted(pos diag.Pos, deployment Object) error {
-	mounts := kobj.Items(c, "volumeMounts")
+	mounts := k8s.Items(c, "volumeMounts")
 	if len(mounts) == 0 {
 		return nil
 	}
 	var errs diag.List
 	have := map[string]bool{}
-	for _, v := range kobj.Items(deployment, "spec", "template", "spec", "volumes") {
-		have[kobj.Text(v, "name")] = true
+	for _, v := range k8s.Items(deployment, "spec", "template", "spec", "volumes") {
+		have[k8s.Text(v, "name")] = true
 	}
 	for _, m := range mounts {
-		if name := kobj.Text(m, "name"); !have[name] {
-			errs.Addf(pos, "config.volumeMounts: volume %q is not in config.volumes, nor has Deployment %q one of that name", name, deployment.Name())
+		if name := k8s.Text(m, "name"); !have[name] {
+			errs.Addf(pos, "config.volumeMounts: no volume %q in config.volumes or Deployment %q", name, deployment.Name())
 		}
 	}
 	return errs.Err()
 }
 
-// applyAffinity replaces each kind of affinity that the config gives; an empty
-// one removes it, and an empty affinity removes them all.
+// applyAffinity replaces each kind of affinity in the config. An empty kind removes that kind, and
+// an empty affinity removes all.
 func (c config) applyAffinity(pod map[string]any) {
-	affinity := kobj.Map(c, "affinity")
+	affinity := k8s.Map(c, "affinity")
 	if affinity == nil {
 		return
 	}
@@ -133,14 +131,14 @@ func (c config) applyAffinity(pod map[string]any) {
 		delete(pod, "affinity")
 		return
 	}
-	have := kobj.Ensure(pod, "affinity")
+	have := k8s.Ensure(pod, "affinity")
 	for key, value := range affinity {
 		switch {
 		case value == nil:
-		case hollow(value):
+		case isHollow(value):
 			delete(have, key)
 		default:
-			have[key] = kobj.Copy(value)
+			have[key] = k8s.Copy(value)
 		}
 	}
 	if len(have) == 0 {
@@ -148,14 +146,14 @@ func (c config) applyAffinity(pod map[string]any) {
 	}
 }
 
-// hollow reports whether v holds nothing but empty lists and objects.
-func hollow(v any) bool {
+// isHollow reports whether v is null, an empty list, or an object of such values.
+func isHollow(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		for _, e := range v {
-			if !hollow(e) {
+			if !isHollow(e) {
 				return false
 			}
 		}
@@ -167,30 +165,31 @@ func hollow(v any) bool {
 	}
 }
 
-// appendNew appends what is not in the list at key yet.
+// appendNew appends the items of more that the list at key does not contain yet.
 func appendNew(m map[string]any, key string, more []any) {
 	if len(more) > 0 {
-		m[key] = union(kobj.List(m, key), kobj.Copy(more))
+		m[key] = mergeLists(k8s.List(m, key), k8s.Copy(more))
 	}
 }
 
-// replaceNamed replaces the first item of each name that the list at key has, or
-// appends the new one: two mounts of a new volume are two mounts.
+// replaceNamed replaces the first item of the same name in the list at key, or appends the new item
+// if there is none. Items of more do not replace each other, so that a new volume can have two
+// mounts.
 func replaceNamed(m map[string]any, key string, more ...map[string]any) {
 	if len(more) == 0 {
 		return
 	}
-	list := slices.Clone(kobj.List(m, key))
+	list := slices.Clone(k8s.List(m, key))
 	before := len(list)
 	for _, item := range more {
 		i := slices.IndexFunc(list[:before], func(v any) bool {
 			have, ok := v.(map[string]any)
-			return ok && kobj.Text(have, "name") == kobj.Text(item, "name")
+			return ok && k8s.Text(have, "name") == k8s.Text(item, "name")
 		})
 		if i < 0 {
-			list = append(list, kobj.Copy(item))
+			list = append(list, k8s.Copy(item))
 		} else {
-			list[i] = kobj.Copy(item)
+			list[i] = k8s.Copy(item)
 		}
 	}
 	m[key] = list

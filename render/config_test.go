@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -79,10 +80,10 @@ func TestConfigMerge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := kobj.New("apps/v1", "Deployment", "ns", "d")
+			o := k8s.New("apps/v1", "Deployment", "ns", "d")
 			o["spec"] = map[string]any{"template": map[string]any{"spec": fromYAML(t, c.pod)}}
 			cfg.apply(o)
-			if d := cmp.Diff(fromYAML(t, c.want), kobj.Map(o, "spec", "template", "spec")); d != "" {
+			if d := cmp.Diff(fromYAML(t, c.want), k8s.Map(o, "spec", "template", "spec")); d != "" {
 				t.Error(d)
 			}
 		})
@@ -96,10 +97,10 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 	}
 	o := Object(fromYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
 	cfg.apply(o)
-	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, kobj.Map(o, "metadata", "annotations")); d != "" {
+	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, k8s.Map(o, "metadata", "annotations")); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(map[string]any{"a": "config", "b": "own"}, kobj.Map(o, "spec", "template", "metadata", "annotations")); d != "" {
+	if d := cmp.Diff(map[string]any{"a": "config", "b": "own"}, k8s.Map(o, "spec", "template", "metadata", "annotations")); d != "" {
 		t.Error(d)
 	}
 }
@@ -146,7 +147,7 @@ func TestDockerMirrors(t *testing.T) {
 	} {
 		o := Object{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": in}}}}}}
 		mirrorImages(o, mirrors)
-		if got := kobj.Text(kobj.Items(o, "spec", "template", "spec", "containers")[0], "image"); got != want {
+		if got := k8s.Text(k8s.Items(o, "spec", "template", "spec", "containers")[0], "image"); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -171,13 +172,13 @@ func TestMountOfNoVolume(t *testing.T) {
 	open := func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil }
 	lock.Pins[0].Pos = diag.Pos{File: "quayside.lock", Line: 7, Col: 3}
 	mount := []byte(`{"volumeMounts":[{"mountPath":"/x","name":"nowhere"}]}`)
-	_, err := All(lock, Options{Clusters: []Cluster{{Name: "c", Config: mount}}}, open)
-	if err == nil || !strings.Contains(err.Error(), `rendering cluster "c": config.volumeMounts: volume "nowhere" is not in config.volumes, nor has Deployment "`) {
+	_, err := All(lock, Options{Clusters: []profile.Cluster{{Name: "c", Config: mount}}}, open)
+	if err == nil || !strings.Contains(err.Error(), `rendering cluster "c": config.volumeMounts: no volume "nowhere" in config.volumes or Deployment "`) {
 		t.Errorf("in a cluster: got %v", err)
 	}
 	lock.Pins[0].Config = mount
 	_, err = All(lock, Options{}, open)
-	if err == nil || !strings.Contains(err.Error(), `quayside.lock:7:3: config.volumeMounts: volume "nowhere"`) {
+	if err == nil || !strings.Contains(err.Error(), `quayside.lock:7:3: config.volumeMounts: no volume "nowhere"`) {
 		t.Errorf("got %v", err)
 	}
 	lock.Pins[0].Config = []byte(`{"volumeMounts":[{"mountPath":"/x","name":"here"}],"volumes":[{"emptyDir":{},"name":"here"}]}`)

@@ -12,11 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -59,7 +58,7 @@ const conformanceNamespace = "op-ns"
 func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
 	return lockfile.Pin{
 		Namespace: conformanceNamespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: group,
-		InstallMode: catalog.ModeFor(conformanceNamespace, c.watch), WatchNamespaces: c.watch,
+		InstallMode: model.ModeFor(conformanceNamespace, c.watch), WatchNamespaces: c.watch,
 	}
 }
 
@@ -117,39 +116,39 @@ func normalise(objects []Object) map[Key]Object {
 	}
 	out := map[Key]Object{}
 	for _, o := range objects {
-		o = plainMetadata(kobj.Copy(o)) // what steers a tool is dropped (rule 16)
-		o = kobj.Without(unowned(o), "metadata", "creationTimestamp")
-		if kobj.Text(o, "metadata", "labels", kobj.LabelManagedBy) == "quayside" {
-			o = kobj.Without(o, "metadata", "labels", kobj.LabelManagedBy)
+		o = plainMetadata(k8s.Copy(o)) // what steers a tool is dropped (rule 16)
+		o = k8s.Without(withoutOwner(o), "metadata", "creationTimestamp")
+		if k8s.Text(o, "metadata", "labels", k8s.LabelManagedBy) == "quayside" {
+			o = k8s.Without(o, "metadata", "labels", k8s.LabelManagedBy)
 		}
 		dropNulls(o)
 		for _, field := range []string{"labels", "annotations"} {
-			if len(kobj.Map(o, "metadata", field)) == 0 {
-				o = kobj.Without(o, "metadata", field)
+			if len(k8s.Map(o, "metadata", field)) == 0 {
+				o = k8s.Without(o, "metadata", field)
 			}
 		}
 		if clusterScopedObject(o) {
-			o = kobj.Without(o, "metadata", "namespace")
+			o = k8s.Without(o, "metadata", "namespace")
 		}
 		if o.APIVersion() == "" {
 			o["apiVersion"] = typedKinds()[o.Kind()]
 		}
-		if kobj.IsCRD(o) {
+		if k8s.IsCRD(o) {
 			delete(o, "status")
 		}
 		switch {
 		case o.Is("apps", "Deployment"):
 			normaliseDeployment(o)
 		case o.Group() == "admissionregistration.k8s.io":
-			if hooks := kobj.Items(o, "webhooks"); len(hooks) == 1 {
-				o = kobj.With(o, kobj.Text(hooks[0], "name"), "metadata", "name")
+			if hooks := k8s.Items(o, "webhooks"); len(hooks) == 1 {
+				o = k8s.With(o, k8s.Text(hooks[0], "name"), "metadata", "name")
 			}
 			dropEmpty(o)
 		case o.Is("", "Service"):
 			dropEmpty(o)
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
-			for _, s := range kobj.Items(o, "subjects") {
-				if kobj.Text(s, "kind") == "ServiceAccount" && accounts[kobj.Text(s, "name")] {
+			for _, s := range k8s.Items(o, "subjects") {
+				if k8s.Text(s, "kind") == "ServiceAccount" && accounts[k8s.Text(s, "name")] {
 					delete(s, "namespace")
 				}
 			}
@@ -164,18 +163,18 @@ func normalise(objects []Object) map[Key]Object {
 	return out
 }
 
-func clusterScopedObject(o Object) bool { return !kinds.Namespaced(o.Group(), o.Kind()) }
+func clusterScopedObject(o Object) bool { return !k8s.Namespaced(o.Group(), o.Kind()) }
 
 func normaliseDeployment(o Object) {
-	pod := kobj.Map(o, "spec", "template", "spec")
-	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
-		for _, p := range kobj.Items(c, "ports") {
+	pod := k8s.Map(o, "spec", "template", "spec")
+	for _, c := range slices.Concat(k8s.Items(pod, "containers"), k8s.Items(pod, "initContainers")) {
+		for _, p := range k8s.Items(c, "ports") {
 			if p["protocol"] == "TCP" {
 				delete(p, "protocol")
 			}
 		}
 		env, _ := c["env"].([]any)
-		c["env"] = slices.DeleteFunc(env, func(v any) bool { return kobj.Text(v.(map[string]any), "name") == conditionVariable })
+		c["env"] = slices.DeleteFunc(env, func(v any) bool { return k8s.Text(v.(map[string]any), "name") == conditionVariable })
 	}
 	dropEmpty(o)
 }
@@ -267,7 +266,7 @@ func compareValues(out map[string]string, object, at string, got, want any) {
 		}
 		return
 	}
-	if !kobj.Equal(got, want) && !(want == nil && zero(got)) {
+	if !k8s.Equal(got, want) && !(want == nil && zero(got)) {
 		out[object+"\t"+at] = fmt.Sprintf("got %.200s, want %.200s", mustJSON(got), mustJSON(want))
 	}
 }
@@ -395,19 +394,19 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 	out := map[Key]Object{}
 	for _, o := range objects {
-		o = kobj.Copy(o)
+		o = k8s.Copy(o)
 		dropNulls(o)
-		o = kobj.Without(o, "metadata", "annotations")
-		labels := kobj.Map(o, "metadata", "labels")
+		o = k8s.Without(o, "metadata", "annotations")
+		labels := k8s.Map(o, "metadata", "labels")
 		maps.DeleteFunc(labels, func(k string, _ any) bool {
 			return strings.HasPrefix(k, "olm.managed") || strings.HasPrefix(k, "olm.owner") || strings.HasPrefix(k, "operators.coreos.com/") ||
-				strings.HasPrefix(k, "quayside.dev/") || k == kobj.LabelManagedBy
+				strings.HasPrefix(k, "quayside.dev/") || k == k8s.LabelManagedBy
 		})
 		name := strings.TrimPrefix(o.Name(), conformanceNamespace+".")
 		switch {
 		case o.Is(conditionGroup, "OperatorCondition"):
 			name = "condition"
-			delete(kobj.Map(o, "spec"), "serviceAccounts")
+			delete(k8s.Map(o, "spec"), "serviceAccounts")
 		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):
 			name = "og-" + strings.TrimPrefix(name, b.Package+".og.og.")
 		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, "olm.og.og."):
@@ -419,7 +418,7 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 			continue
 		}
 		dropEmpty(o)
-		o = kobj.With(o, name, "metadata", "name")
+		o = k8s.With(o, name, "metadata", "name")
 		out[o.Key()] = o
 	}
 	return out

@@ -8,23 +8,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// conversion is the way from an old version of an API to the served one.
+// conversion converts objects from an old version of an API to its successor.
 type conversion struct {
 	from    string // "policy/v1beta1"
 	kinds   []string
-	removed int    // minor version of Kubernetes that no longer serves it
-	to      string // "policy/v1"; empty where there is no successor
+	removed int    // first minor version of Kubernetes that no longer serves it
+	to      string // "policy/v1"; empty if there is no successor
 	convert func(Object) (Object, error)
 }
 
-// conversions lists the versions that Kubernetes has stopped serving and what
-// became of them. A nil convert changes the version only.
+// conversions returns the API versions that Kubernetes no longer serves, with their successors. A
+// nil convert changes only the version.
 func (in *install) conversions(file bundle.Object) []conversion {
 	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
 	return []conversion{
@@ -54,8 +54,8 @@ func (in *install) conversions(file bundle.Object) []conversion {
 	}
 }
 
-// served returns o at a version that the target Kubernetes serves. Without a
-// target, a current one is meant.
+// served returns o at a version that the target Kubernetes serves. The default target is a current
+// Kubernetes.
 func (in *install) served(file bundle.Object, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed {
@@ -65,13 +65,13 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 			return diag.Errorf(file.Pos(), "%s %q at %s, which Kubernetes serves only before 1.%d: %s", o.Kind(), o.Name(), c.from, c.removed, why)
 		}
 		if c.to == "" {
-			return nil, lossy("there is no successor that means the same")
+			return nil, lossy("no equivalent successor")
 		}
-		converted := kobj.With(o, c.to, "apiVersion")
+		converted := k8s.With(o, c.to, "apiVersion")
 		if c.convert != nil {
 			var err error
 			if converted, err = c.convert(converted); err != nil {
-				return nil, lossy(fmt.Sprintf("it cannot be turned into %s without a loss: %v", c.to, err))
+				return nil, lossy(fmt.Sprintf("it cannot be converted to %s without loss: %v", c.to, err))
 			}
 		}
 		in.warn(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
@@ -80,9 +80,9 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 	return o, nil
 }
 
-// minor returns the newest minor version of the clusters that the base is for,
-// one beyond all tables where one of them does not say. A successor is served
-// long before what it succeeds goes, so that it suits the older ones too.
+// minor returns the newest minor version of the clusters. If the version of a cluster is unknown,
+// it returns a number newer than any release. Older clusters also serve the successor of an API,
+// because it is available long before the old version is removed.
 func (in *install) minor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
@@ -91,7 +91,8 @@ func (in *install) minor() int {
 	return newest
 }
 
-// minorOf returns the minor version of "1.34" or "v1.34.2".
+// minorOf returns the minor version of "1.34" or "v1.34.2". For other text it returns a number
+// newer than any release.
 func minorOf(version string) int {
 	const unknown = 1 << 10
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -105,25 +106,24 @@ func minorOf(version string) int {
 	return n
 }
 
-// convertCRD turns a v1beta1 CRD into v1. It warns of the fields that are left
-// out.
+// convertCRD converts a CRD from v1beta1 to v1. It warns of fields that it leaves out.
 func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
-	spec, left, err := admit.Upgrade(kobj.Map(o, "spec"))
+	spec, left, err := admit.Upgrade(k8s.Map(o, "spec"))
 	if err != nil {
 		return nil, err
 	}
 	if len(left) > 0 {
-		in.warn(file.Pos(), "manifest-converted", "%s: left out, for no CustomResourceDefinition at apiextensions.k8s.io/v1 can say it: %s", file, few(left))
+		in.warn(file.Pos(), "manifest-converted", "%s: omitted, because apiextensions.k8s.io/v1 cannot express it: %s", file, formatFew(left))
 	}
-	o = kobj.With(kobj.Without(o, "status"), any(spec), "spec")
-	if admit.NeedsApproval(kobj.Text(spec, "group")) {
-		o = kobj.Annotate(o, map[string]string{admit.ApprovalAnnotation: "unapproved, converted from v1beta1, which asked for no approval"})
+	o = k8s.With(k8s.Without(o, "status"), any(spec), "spec")
+	if admit.NeedsApproval(k8s.Text(spec, "group")) {
+		o = k8s.Annotate(o, map[string]string{admit.ApprovalAnnotation: "unapproved, converted from v1beta1, which needs no approval"})
 	}
 	return o, nil
 }
 
-// few returns the first entries of a list, and how many more there are.
-func few(list []string) string {
+// formatFew returns the first three entries of a list, and the number of the remaining ones.
+func formatFew(list []string) string {
 	const most = 3
 	if more := len(list) - most; more > 0 {
 		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", more))
@@ -131,72 +131,72 @@ func few(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// convertWebhooks writes out the defaults that v1 changed.
+// convertWebhooks sets the v1beta1 defaults that differ in v1.
 func convertWebhooks(o Object) (Object, error) {
 	var hooks []any
-	for i, h := range kobj.Items(o, "webhooks") {
+	for i, h := range k8s.Items(o, "webhooks") {
 		h = maps.Clone(h)
-		if effects := kobj.Text(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
-			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 takes None and NoneOnDryRun", i, effects)
+		if effects := k8s.Text(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
+			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 allows None and NoneOnDryRun", i, effects)
 		}
 		addMissing(h, map[string]any{
-			"admissionReviewVersions": kobj.Values("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),
+			"admissionReviewVersions": k8s.Values("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),
 		})
 		hooks = append(hooks, h)
 	}
-	return kobj.With(o, hooks, "webhooks"), nil
+	return k8s.With(o, hooks, "webhooks"), nil
 }
 
-// convertBudget refuses the one selector that changed its meaning.
+// convertBudget rejects an empty selector, which has another meaning in v1.
 func convertBudget(o Object) (Object, error) {
-	if selector, ok := kobj.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
-		return nil, fmt.Errorf("spec.selector is empty: no pods before, all pods in v1")
+	if selector, ok := k8s.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
+		return nil, fmt.Errorf("spec.selector is empty: it selects no pods in v1beta1, all pods in v1")
 	}
 	return o, nil
 }
 
-// convertWorkload writes out the selector that apps/v1 demands.
+// convertWorkload adds the selector that apps/v1 requires.
 func convertWorkload(o Object) (Object, error) {
-	if kobj.Map(o, "spec", "selector") == nil {
-		labels := kobj.Map(o, "spec", "template", "metadata", "labels")
+	if k8s.Map(o, "spec", "selector") == nil {
+		labels := k8s.Map(o, "spec", "template", "metadata", "labels")
 		if len(labels) == 0 {
 			return nil, fmt.Errorf("spec.selector and spec.template.metadata.labels are missing")
 		}
-		o = kobj.With(o, map[string]any{"matchLabels": labels}, "spec", "selector")
+		o = k8s.With(o, map[string]any{"matchLabels": labels}, "spec", "selector")
 	}
-	if _, ok := kobj.Map(o, "spec")["rollbackTo"]; ok {
+	if _, ok := k8s.Map(o, "spec")["rollbackTo"]; ok {
 		return nil, fmt.Errorf("spec.rollbackTo has no successor")
 	}
 	return o, nil
 }
 
-// convertIngress writes backends in their new form.
+// convertIngress converts backends to the format of v1.
 func convertIngress(o Object) (Object, error) {
-	if backend := kobj.Map(o, "spec", "backend"); backend != nil {
-		o = kobj.With(kobj.Without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
+	if backend := k8s.Map(o, "spec", "backend"); backend != nil {
+		o = k8s.With(k8s.Without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
 	}
 	var out []any
-	for _, rule := range kobj.Items(o, "spec", "rules") {
-		if http := kobj.Map(rule, "http"); http != nil {
+	for _, rule := range k8s.Items(o, "spec", "rules") {
+		if http := k8s.Map(rule, "http"); http != nil {
 			var paths []any
-			for _, p := range kobj.Items(http, "paths") {
+			for _, p := range k8s.Items(http, "paths") {
 				p = maps.Clone(p)
-				p["backend"] = ingressBackend(kobj.Map(p, "backend"))
+				p["backend"] = ingressBackend(k8s.Map(p, "backend"))
 				addMissing(p, map[string]any{"pathType": "ImplementationSpecific"})
 				paths = append(paths, p)
 			}
-			rule = kobj.With(rule, paths, "http", "paths")
+			rule = k8s.With(rule, paths, "http", "paths")
 		}
 		out = append(out, rule)
 	}
 	if out != nil {
-		o = kobj.With(o, out, "spec", "rules")
+		o = k8s.With(o, out, "spec", "rules")
 	}
 	return o, nil
 }
 
 func ingressBackend(b map[string]any) map[string]any {
-	name, port := kobj.Text(b, "serviceName"), b["servicePort"]
+	name, port := k8s.Text(b, "serviceName"), b["servicePort"]
 	if name == "" {
 		return b
 	}
@@ -204,6 +204,6 @@ func ingressBackend(b map[string]any) map[string]any {
 	if s, ok := port.(string); ok {
 		target = map[string]any{"name": s}
 	}
-	rest := kobj.Without(kobj.Without(b, "serviceName"), "servicePort")
-	return kobj.With(rest, map[string]any{"name": name, "port": target}, "service")
+	rest := k8s.Without(k8s.Without(b, "serviceName"), "servicePort")
+	return k8s.With(rest, map[string]any{"name": name, "port": target}, "service")
 }

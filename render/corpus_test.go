@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -52,10 +52,10 @@ func load(tb testing.TB, dir string) *bundle.Bundle {
 func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 	pin := lockfile.Pin{
 		Namespace: namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
-		OperatorGroup: "og", InstallMode: catalog.AllNamespaces,
+		OperatorGroup: "og", InstallMode: model.AllNamespaces,
 	}
-	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
-		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{namespace}
+	if !slices.Contains(b.CSV.Modes, model.AllNamespaces) {
+		pin.InstallMode, pin.WatchNamespaces = model.OwnNamespace, []string{namespace}
 	}
 	return pin
 }

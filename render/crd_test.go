@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -22,7 +22,7 @@ func installable(t *testing.T, crd Object) {
 		t.Errorf("%s is at %s", crd.Name(), crd.APIVersion())
 		return
 	}
-	for _, f := range admit.Define(crd) {
+	for _, f := range admit.CheckCRD(crd) {
 		t.Errorf("%s: %s: %s", crd.Name(), f.Field, f.Message)
 	}
 }
@@ -46,7 +46,7 @@ func TestConvertedCRDsAreInstallable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			if kobj.IsCRD(o) {
+			if k8s.IsCRD(o) {
 				installable(t, o)
 			}
 		}
@@ -88,7 +88,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 			continue
 		}
 		for _, r := range res.Objects {
-			if kobj.IsCRD(r.Object) {
+			if k8s.IsCRD(r.Object) {
 				installable(t, r.Object)
 			}
 			if strings.Contains(r.Object.APIVersion(), "beta") && !strings.HasPrefix(r.Object.Group(), "etcd.") {
@@ -115,22 +115,22 @@ func TestOldCRD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := objects[slices.IndexFunc(objects, kobj.IsCRD)]
+	got := objects[slices.IndexFunc(objects, k8s.IsCRD)]
 	installable(t, got)
-	if approval := kobj.Text(got, "metadata", "annotations", "api-approved.kubernetes.io"); !strings.HasPrefix(approval, "unapproved, ") {
+	if approval := k8s.Text(got, "metadata", "annotations", "api-approved.kubernetes.io"); !strings.HasPrefix(approval, "unapproved, ") {
 		t.Errorf("approval %q", approval)
 	}
-	if kobj.Text(got, "metadata", "odd") != "stays" || got["status"] != nil {
+	if k8s.Text(got, "metadata", "odd") != "stays" || got["status"] != nil {
 		t.Errorf("what is not the spec: got %v", got)
 	}
 	const at = "spec.validation.openAPIV3Schema.properties.spec."
-	want := "CustomResourceDefinition as.keda.k8s.io: left out, for no CustomResourceDefinition at apiextensions.k8s.io/v1 can say it: " +
+	want := "CustomResourceDefinition as.keda.k8s.io: omitted, because apiextensions.k8s.io/v1 cannot express it: " +
 		at + "x-four; " + at + "x-one; " + at + "x-three; and 1 more"
 	if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Msg == want && w.Pos.File == "manifests/a.yaml" }) {
 		t.Errorf("got %v, want %q", warnings, want)
 	}
 	b = crd(map[string]any{"anyOf": []any{map[string]any{"type": "array"}, map[string]any{"type": "object"}}})
-	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without a loss: spec: type array in a part of anyOf") {
+	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without loss: spec: type array in a part of anyOf") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,18 +5,18 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// customResourceDefinitions passes the bundle's CRDs on, at the served version
-// of their API, and points conversion webhooks at the right Service.
+// customResourceDefinitions returns the bundle's CRDs at the served version of their API, with
+// conversion webhooks that refer to the right Service.
 func customResourceDefinitions(in *install) ([]Object, error) {
 	var errs diag.List
 	var out []Object
 	for _, file := range in.b.Objects {
-		if !kobj.IsCRD(file.Object) {
+		if !k8s.IsCRD(file.Object) {
 			continue
 		}
 		o, err := in.versioned(file)
@@ -26,28 +26,27 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 		}
 		o = plainMetadata(o)
 		errs.Add(file.Pos(), in.typed(file.Pos(), o))
-		out = append(out, in.conversion(kobj.Without(o, "metadata", "namespace")))
+		out = append(out, in.conversion(k8s.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()
 }
 
-// conversion returns the CRD with the conversion webhook that the CSV lists
-// for it. One that only the CRD file knows is pointed at the bundle's Service
-// where it names one of them.
+// conversion returns the CRD with the conversion webhook from the CSV. If the CSV has none, a
+// webhook in the CRD file is changed to refer to the bundle's Service, if it names one.
 func (in *install) conversion(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
 			return in.listedConversion(crd, w)
 		}
 	}
-	service := kobj.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
+	service := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
 	if service == nil {
 		return crd
 	}
-	name := in.ownService(kobj.Text(service, "name"))
+	name := in.ownService(k8s.Text(service, "name"))
 	if name == "" {
-		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q is converted by Service %q in namespace %q, which the bundle does not bring",
-			crd.Name(), kobj.Text(service, "name"), kobj.Text(service, "namespace"))
+		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q is converted by Service %q in namespace %q, which is not in the bundle",
+			crd.Name(), k8s.Text(service, "name"), k8s.Text(service, "namespace"))
 		return crd
 	}
 	service = maps.Clone(service)
@@ -55,29 +54,29 @@ func (in *install) conversion(crd Object) Object {
 	if port := in.onlyPort(name); port != nil {
 		service["port"] = port
 	}
-	crd = kobj.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
+	crd = k8s.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.generated(name) {
-		// a caBundle belongs to another certificate
-		crd = in.injectCA(kobj.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
+		// A caBundle in the file belongs to another certificate.
+		crd = in.injectCA(k8s.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
 	}
 	return crd
 }
 
-// listedConversion sets what the CSV says of a CRD's conversion.
+// listedConversion returns a CRD with the conversion webhook from the CSV.
 func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
 	service := in.services[w.DeploymentName]
-	webhook := kobj.With(kobj.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
+	webhook := k8s.With(k8s.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
 		"name": service, "namespace": in.pin.Namespace, "path": cmp.Or(w.Path, "/"), "port": w.ContainerPort,
 	}}, "clientConfig")
 	if versions, ok := w.Fields["admissionReviewVersions"]; ok {
 		webhook["conversionReviewVersions"] = versions
 	}
-	crd = kobj.With(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
+	crd = k8s.With(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
 	return in.injectCA(crd, service)
 }
 
-// onlyPort returns the port of a generated Service that has one, where that is
-// not the one meant by default.
+// onlyPort returns the port of a generated Service, or nil if the Service has several ports or only
+// the default port.
 func (in *install) onlyPort(service string) any {
 	for deployment, name := range in.services {
 		ports := in.servicePorts(deployment)
@@ -88,14 +87,14 @@ func (in *install) onlyPort(service string) any {
 	return nil
 }
 
-// generated reports whether name is that of a Service that the CSV asks for.
+// generated reports whether a Service of that name is generated for the CSV.
 func (in *install) generated(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the bundle's Service that name means: one that is
-// generated or shipped; the one generated Service, where the file still has
-// the name that the author's own tooling gives it. Else "".
+// ownService returns the bundle's Service for a name in a file: a generated or shipped Service of
+// that name, otherwise the only generated Service, because files may still have the name from the
+// author's own tooling. If there is none, it returns "".
 func (in *install) ownService(name string) string {
 	if in.generated(name) {
 		return name

@@ -8,22 +8,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// deployments makes one Deployment for each that the CSV lists.
-func deployments(in *install) ([]Object, error) {
+// renderDeployments generates the Deployments of the CSV.
+func renderDeployments(in *install) ([]Object, error) {
 	var errs diag.List
 	var out []Object
 	for _, d := range in.b.CSV.Deployments {
-		o := kobj.New("apps/v1", "Deployment", in.pin.Namespace, d.Name)
+		o := k8s.New("apps/v1", "Deployment", in.pin.Namespace, d.Name)
 		if len(d.Labels) > 0 {
-			o = kobj.Label(o, d.Labels)
+			o = k8s.Label(o, d.Labels)
 		}
-		spec := kobj.Copy(d.Spec)
+		spec := k8s.Copy(d.Spec)
 		if spec == nil {
 			spec = map[string]any{}
 		}
@@ -48,14 +47,14 @@ func deployments(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// podOf returns the pod spec of a deployment's spec, made where missing.
-func podOf(spec map[string]any) map[string]any { return kobj.Ensure(spec, "template", "spec") }
+// podOf returns the pod spec in a deployment's spec. It adds a missing one.
+func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
-// defaultPorts sets the protocol of container ports to TCP where it is
-// missing, as the CSV's own CRD does.
+// defaultPorts sets missing protocols of container ports to TCP, the default in the CRD of the
+// CSV.
 func defaultPorts(pod map[string]any) {
-	for _, c := range kobj.Containers(pod) {
-		for _, port := range kobj.Items(c, "ports") {
+	for _, c := range k8s.Containers(pod) {
+		for _, port := range k8s.Items(c, "ports") {
 			if _, ok := port["protocol"]; !ok {
 				port["protocol"] = "TCP"
 			}
@@ -64,17 +63,17 @@ func defaultPorts(pod map[string]any) {
 }
 
 func setAnnotations(spec map[string]any, annotations map[string]string) {
-	have := kobj.Ensure(kobj.Ensure(spec, "template"), "metadata", "annotations")
+	have := k8s.Ensure(k8s.Ensure(spec, "template"), "metadata", "annotations")
 	for k, v := range annotations {
 		have[k] = v
 	}
 }
 
-// templateAnnotations returns the annotations that pods get: OLM's, and those
-// of the CSV that a container reads.
+// templateAnnotations returns the annotations of the pod template: those of OLM, and those of the
+// CSV that a container reads. Options.CSVAnnotations and adopted operators add all of the CSV.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
-	read := ReadAnnotations(kobj.Map(spec, "template", "spec"))
-	own := kobj.Map(spec, "template", "metadata", "annotations")
+	read := ReadAnnotations(k8s.Map(spec, "template", "spec"))
+	own := k8s.Map(spec, "template", "metadata", "annotations")
 	out := map[string]string{}
 	csv := maps.Clone(in.b.CSV.Annotations)
 	if err := in.addProperties(csv, read); err != nil {
@@ -94,8 +93,9 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 	return out, nil
 }
 
-// addProperties adds the bundle's properties in the two forms that OLM writes
-// them in: v0's where a container reads it, v1's also on request.
+// addProperties adds the bundle's properties in the two formats of OLM: as
+// operatorframework.io/properties (OLM v0) if a container reads it or the operator is adopted, and
+// as olm.properties (OLM v1) if a container reads it or Options.CSVAnnotations is set.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
 	if in.pin.Adopted != nil || read["operatorframework.io/properties"] {
 		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})
@@ -120,27 +120,27 @@ func (in *install) addProperties(csv map[string]string, read map[string]bool) er
 	return nil
 }
 
-// properties returns what the catalog says of the bundle, as the lock records
-// it, else what the bundle says of itself.
-func (in *install) properties() []catalog.Property {
+// properties returns the bundle's properties from the catalog, as recorded in the lock. Without
+// these it derives them from the bundle.
+func (in *install) properties() []model.Property {
 	if len(in.pin.Properties) > 0 {
 		return in.pin.Properties
 	}
-	var out []catalog.Property
+	var out []model.Property
 	for _, crd := range in.b.CSV.OwnedCRDs {
-		if group, ok := olm.GroupOf(crd.Name); ok {
-			out = append(out, olm.Provided(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
+		if group, ok := model.GroupOf(crd.Name); ok {
+			out = append(out, model.Provided(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range in.b.CSV.OwnedAPIs {
-		out = append(out, olm.Provided(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		out = append(out, model.Provided(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
-	slices.SortFunc(out, func(a, b catalog.Property) int { return bytes.Compare(a.Value, b.Value) })
-	out = append(out, olm.Named(in.pin.Package, in.pin.Version))
+	slices.SortFunc(out, func(a, b model.Property) int { return bytes.Compare(a.Value, b.Value) })
+	out = append(out, model.Named(in.pin.Package, in.pin.Version))
 	return append(out, in.b.Properties...)
 }
 
-func propertyList(in []catalog.Property) []any {
+func propertyList(in []model.Property) []any {
 	out := make([]any, len(in))
 	for i, p := range in {
 		out[i] = map[string]any{"type": p.Type, "value": p.Value}
@@ -148,14 +148,14 @@ func propertyList(in []catalog.Property) []any {
 	return out
 }
 
-// ReadAnnotations returns the keys of the annotations that a pod reads through
-// the downward API; "*" stands for all of them.
+// ReadAnnotations returns the keys of the annotations that a pod reads through the downward API.
+// The key "*" means all annotations.
 func ReadAnnotations(pod map[string]any) map[string]bool {
 	read := map[string]bool{}
 	var look func(v any)
 	look = func(v any) {
 		fields, _ := v.(map[string]any)
-		path := kobj.Text(fields, "fieldRef", "fieldPath")
+		path := k8s.Text(fields, "fieldRef", "fieldPath")
 		if path == "metadata.annotations" {
 			read["*"] = true
 		}
@@ -174,17 +174,17 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 	return read
 }
 
-// addEnvironment sets what the operator learns of its surroundings on every
-// container: the proxy, unless its config speaks of one, and the name of its
-// OperatorCondition, unless the config sets it.
+// addEnvironment sets environment variables in every container: the proxy, unless the operator's
+// config sets one of its variables, and the name of the OperatorCondition, unless the config sets
+// it.
 func (in *install) addEnvironment(pod map[string]any) {
 	given := map[string]bool{}
-	for _, env := range kobj.Items(in.config, "env") {
-		given[kobj.Text(env, "name")] = true
+	for _, env := range k8s.Items(in.config, "env") {
+		given[k8s.Text(env, "name")] = true
 	}
 	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
 	ownProxy := given["HTTP_PROXY"] || given["HTTPS_PROXY"] || given["NO_PROXY"]
-	for _, c := range kobj.Items(pod, "containers") {
+	for _, c := range k8s.Items(pod, "containers") {
 		for _, name := range slices.Sorted(maps.Keys(proxy)) {
 			if proxy[name] != "" && !ownProxy {
 				replaceNamed(c, "env", map[string]any{"name": name, "value": proxy[name]})
@@ -196,9 +196,8 @@ func (in *install) addEnvironment(pod map[string]any) {
 	}
 }
 
-// mountCertificates mounts the serving certificate where OLM does, in every
-// container. A mount of one of the two volumes at a path of the bundle's own
-// choice is kept.
+// mountCertificates mounts the serving certificate in every container, at the same paths as OLM. It
+// keeps the bundle's own mounts of the two volumes at other paths.
 func (in *install) mountCertificates(pod map[string]any, secret string) {
 	mounts := []certificateMount{
 		{"webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"},
@@ -209,7 +208,7 @@ func (in *install) mountCertificates(pod map[string]any, secret string) {
 		for _, m := range mounts {
 			m.addAsOLM(pod, secret)
 		}
-		pod["serviceAccountName"] = cmp.Or(kobj.Text(pod, "serviceAccountName"), "default")
+		pod["serviceAccountName"] = cmp.Or(k8s.Text(pod, "serviceAccountName"), "default")
 		return
 	}
 	for _, m := range mounts {
@@ -217,8 +216,8 @@ func (in *install) mountCertificates(pod map[string]any, secret string) {
 	}
 }
 
-// certificateMount is a volume with a serving certificate, and where its files
-// lie in a container.
+// certificateMount is a volume with a serving certificate, and the paths of its files in a
+// container.
 type certificateMount struct{ name, path, crt, key string }
 
 func (m certificateMount) volume(secret string) map[string]any {
@@ -230,35 +229,35 @@ func (m certificateMount) mount() map[string]any {
 	return map[string]any{"name": m.name, "mountPath": m.path}
 }
 
-// add puts the volume into pod in place of the one of its name, and mounts it in
-// every container that does not mount it yet, in place of whatever is mounted at
-// its path. A volume that nobody mounts any more goes.
+// add adds the volume to the pod and replaces a volume of the same name. It mounts the volume in
+// every container without such a mount, and replaces other mounts at the path. It removes replaced
+// volumes that no container mounts any more.
 func (m certificateMount) add(pod map[string]any, secret string) {
 	displaced := map[string]bool{}
-	for _, c := range kobj.Items(pod, "containers") {
-		mounts := kobj.Items(c, "volumeMounts")
-		if slices.ContainsFunc(mounts, func(have map[string]any) bool { return kobj.Text(have, "name") == m.name }) {
+	for _, c := range k8s.Items(pod, "containers") {
+		mounts := k8s.Items(c, "volumeMounts")
+		if slices.ContainsFunc(mounts, func(have map[string]any) bool { return k8s.Text(have, "name") == m.name }) {
 			continue
 		}
 		var kept []any
 		for _, have := range mounts {
-			if strings.TrimRight(kobj.Text(have, "mountPath"), "/") == m.path {
-				displaced[kobj.Text(have, "name")] = true
+			if strings.TrimRight(k8s.Text(have, "mountPath"), "/") == m.path {
+				displaced[k8s.Text(have, "name")] = true
 				continue
 			}
 			kept = append(kept, have)
 		}
 		c["volumeMounts"] = append(kept, m.mount())
 	}
-	for _, c := range kobj.Containers(pod) {
-		for _, m := range kobj.Items(c, "volumeMounts") {
-			delete(displaced, kobj.Text(m, "name"))
+	for _, c := range k8s.Containers(pod) {
+		for _, m := range k8s.Items(c, "volumeMounts") {
+			delete(displaced, k8s.Text(m, "name"))
 		}
 	}
 	volumes, _ := pod["volumes"].([]any)
 	volumes = slices.DeleteFunc(slices.Clone(volumes), func(v any) bool {
 		have, ok := v.(map[string]any)
-		return ok && (displaced[kobj.Text(have, "name")] || kobj.Text(have, "name") == m.name)
+		return ok && (displaced[k8s.Text(have, "name")] || k8s.Text(have, "name") == m.name)
 	})
 	pod["volumes"] = append(volumes, m.volume(secret))
 }

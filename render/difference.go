@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// difference appends the JSON patch operations that turn a into b: objects
-// field by field, lists of the same length item by item, all else whole. What both
-// share is the same without a look.
-func difference(ops []any, at string, a, b any) []any {
+// appendPatch appends the JSON patch operations that turn a into b. It compares objects field by
+// field and lists of equal length item by item, and replaces all other values as a whole. Maps
+// and lists that a and b share are equal without a comparison.
+func appendPatch(ops []any, at string, a, b any) []any {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
@@ -33,7 +33,7 @@ func difference(ops []any, at string, a, b any) []any {
 			case !had:
 				ops = append(ops, map[string]any{"op": "add", "path": here, "value": to})
 			default:
-				ops = difference(ops, here, from, to)
+				ops = appendPatch(ops, here, from, to)
 			}
 		}
 		return ops
@@ -46,17 +46,17 @@ func difference(ops []any, at string, a, b any) []any {
 			return ops
 		}
 		for i := range x {
-			ops = difference(ops, at+"/"+strconv.Itoa(i), x[i], y[i])
+			ops = appendPatch(ops, at+"/"+strconv.Itoa(i), x[i], y[i])
 		}
 		return ops
 	}
-	if kobj.Equal(a, b) {
+	if k8s.Equal(a, b) {
 		return ops
 	}
 	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
 }
 
-// keysOf returns the keys of either object, sorted.
+// keysOf returns the sorted keys of both objects.
 func keysOf(a, b map[string]any) []string {
 	keys := slices.Collect(maps.Keys(a))
 	for key := range b {

@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // applied is what an engine has of a tree for one cluster: a name, and the directories
@@ -57,17 +57,17 @@ func engineObjects(t failer, res *Result, cluster string) []applied {
 		set := fileDocuments(t, text)[0].head
 		app, known := map[string]any(set), member
 		if set.Kind() == "ApplicationSet" {
-			app = kobj.Map(set, "spec", "template")
-			if known = generated(kobj.Items(set, "spec", "generators")[0], cluster, member); known == nil {
+			app = k8s.Map(set, "spec", "template")
+			if known = generated(k8s.Items(set, "spec", "generators")[0], cluster, member); known == nil {
 				continue
 			}
 		}
-		of := applied{name: filled(t, kobj.Text(app, "metadata", "name"), known)}
-		for _, source := range append(kobj.Items(app, "spec", "sources"), kobj.Map(app, "spec", "source")) {
-			if source == nil || kobj.Text(source, "directory", "exclude") == "*" {
+		of := applied{name: filled(t, k8s.Text(app, "metadata", "name"), known)}
+		for _, source := range append(k8s.Items(app, "spec", "sources"), k8s.Map(app, "spec", "source")) {
+			if source == nil || k8s.Text(source, "directory", "exclude") == "*" {
 				continue
 			}
-			of.dirs = append(of.dirs, strings.TrimPrefix(filled(t, kobj.Text(source, "path"), known), "out/"))
+			of.dirs = append(of.dirs, strings.TrimPrefix(filled(t, k8s.Text(source, "path"), known), "out/"))
 		}
 		out = append(out, of)
 	}
@@ -82,15 +82,15 @@ func generated(generator map[string]any, cluster string, member map[string]any) 
 	case generator["clusters"] != nil:
 		known = map[string]any{"name": cluster, "nameNormalized": cluster, "server": "https://" + cluster}
 	case generator["list"] != nil:
-		for _, e := range kobj.Items(generator, "list", "elements") {
+		for _, e := range k8s.Items(generator, "list", "elements") {
 			if e["cluster"] == cluster {
 				known = e
 			}
 		}
 	}
-	for _, e := range kobj.Items(generator, "selector", "matchExpressions") {
-		value, _ := known[kobj.Text(e, "key")].(string)
-		if !slices.Contains(kobj.Texts(e, "values"), value) {
+	for _, e := range k8s.Items(generator, "selector", "matchExpressions") {
+		value, _ := known[k8s.Text(e, "key")].(string)
+		if !slices.Contains(k8s.Texts(e, "values"), value) {
 			return nil
 		}
 	}
@@ -125,12 +125,12 @@ func fluxObjects(t failer, res *Result, cluster string) []applied {
 	}
 	if res.tree.byCluster() {
 		for _, d := range parents {
-			out = append(out, applied{name: d.head.Name(), dirs: []string{strings.TrimPrefix(kobj.Text(d.head, "spec", "path"), "./out/")}})
+			out = append(out, applied{name: d.head.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(d.head, "spec", "path"), "./out/")}})
 		}
 		return out
 	}
-	dir := strings.TrimPrefix(kobj.Text(parents[0].head, "spec", "path"), "./out/")
-	substitute := kobj.TextMap(parents[0].head, "spec", "postBuild", "substitute")
+	dir := strings.TrimPrefix(k8s.Text(parents[0].head, "spec", "path"), "./out/")
+	substitute := k8s.TextMap(parents[0].head, "spec", "postBuild", "substitute")
 	out = append(out, applied{name: parents[0].head.Name(), dirs: []string{dir}})
 	for name, text := range files {
 		if path.Dir(name) != dir || path.Ext(name) != ".yaml" {
@@ -140,7 +140,7 @@ func fluxObjects(t failer, res *Result, cluster string) []applied {
 			text = []byte(strings.ReplaceAll(string(text), "${"+key+"}", value))
 		}
 		o := fileDocuments(t, text)[0].head
-		out = append(out, applied{name: o.Name(), dirs: []string{strings.TrimPrefix(kobj.Text(o, "spec", "path"), "./out/")}})
+		out = append(out, applied{name: o.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(o, "spec", "path"), "./out/")}})
 	}
 	return out
 }
@@ -160,7 +160,7 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, built := lies.Definitions(here)
+			plain, built := lies.ClusterCRDDirs(here)
 			want := append(lies.Pieces(here), plain...)
 			if opt.Reporter != nil {
 				want = append(want, path.Join(here.Prefix, layout.Installations))
@@ -227,7 +227,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 		opt.GitOps.Name, opt.GitOps.Clusters = environment, nil
 		opt.Reporter = reporterOptions()
 		for i, name := range clusters {
-			c := Cluster{Name: name, Server: "https://" + name}
+			c := profile.Cluster{Name: name, ArgoCDCluster: profile.ArgoCDCluster{Server: "https://" + name}}
 			if hub && tool == profile.Flux {
 				c.KubeConfig = name
 			}
@@ -243,7 +243,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 		for _, cluster := range clusters {
 			own := map[string]bool{}
 			for _, o := range engineObjects(t, res, cluster) {
-				if len(o.name) > kobj.MaxLabel || len(validation.IsDNS1123Subdomain(o.name)) > 0 {
+				if len(o.name) > k8s.MaxLabel || len(validation.IsDNS1123Subdomain(o.name)) > 0 {
 					t.Errorf("%d bytes: %q of cluster %q in %q", len(o.name), o.name, cluster, environment)
 				}
 				if own[o.name] {
@@ -266,7 +266,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 				continue
 			}
 			o := fileDocuments(t, text)[0].head
-			if sets[o.Name()] || len(o.Name()) > kobj.MaxLabel || len(validation.IsDNS1123Subdomain(o.Name())) > 0 {
+			if sets[o.Name()] || len(o.Name()) > k8s.MaxLabel || len(validation.IsDNS1123Subdomain(o.Name())) > 0 {
 				t.Errorf("%s %q is there twice, too long or not legal", o.Kind(), o.Name())
 			}
 			sets[o.Name()] = true

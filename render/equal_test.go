@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestEqualClusters renders for one cluster and for a thousand in which nothing differs:
@@ -18,7 +18,7 @@ func TestEqualClusters(t *testing.T) {
 				opt := engines(tool)
 				opt.GitOps.Clusters, opt.Reporter = nil, reporterOptions()
 				for i := range n {
-					c := Cluster{Name: fmt.Sprintf("c%d", i), Server: fmt.Sprintf("https://c%d", i)}
+					c := profile.Cluster{Name: fmt.Sprintf("c%d", i), ArgoCDCluster: profile.ArgoCDCluster{Server: fmt.Sprintf("https://c%d", i)}}
 					if hub {
 						c.KubeConfig = c.Name
 					}

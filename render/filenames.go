@@ -6,45 +6,43 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 )
 
 const (
-	// maxPath is the length of the paths of a tree in bytes: with the path of a
-	// checkout before it, Windows takes about 250.
+	// maxPath is the maximum length of a path in the tree, in bytes. Windows supports about 250,
+	// including the path of the checkout.
 	maxPath = 120
 
-	// minName is the length that file names may have in any directory: where it is
-	// more than is left, the path of the kustomization is too long already.
+	// minName is the length that file names may have in every directory. If a directory has less
+	// room, the path of its kustomization is too long anyway.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
 )
 
-// nameRoom returns how long the file names in a directory of the tree may be.
+// nameRoom returns the maximum length of file names in a directory of the tree.
 func nameRoom(dir string) int { return max(maxPath-len(dir)-1, minName) }
 
-// fitName returns a name for a YAML file of at most room bytes: base, or its
-// beginning and a digest of it.
-func fitName(room int, base string) string { return kobj.Fit(base, room-len(extension)) + extension }
+// fitName returns the name of a YAML file with at most room bytes. It shortens a long base to its
+// beginning and a digest.
+func fitName(room int, base string) string { return k8s.Fit(base, room-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file of an operator's aggregated roles:
-// there are up to four for each API, and they differ in little.
+// aggregatedFile returns the name of the file with an operator's aggregated roles. They share a
+// file, because there are up to four similar roles for each API.
 func aggregatedFile(room int) string { return fitName(room, "aggregated-roles") }
 
-// naming gives objects their file names in one directory. The name of an object
-// depends on the object alone, so that adding or removing another one renames no
-// file.
+// naming derives the file names of objects in one directory. The name depends on the object only,
+// so that adding or removing other objects renames no file.
 type naming struct {
-	room      int    // length of a name
-	namespace string // install namespace and package, which stand in the path of the directory, or ""
+	room      int    // maximum length of a name
+	namespace string // install namespace and package if the directory's path contains them, or ""
 	pkg       string
 }
 
-// fileNames returns a file name for each object, all of them different where case
-// does not matter.
+// fileNames returns a file name for each object. The names are unique, also on file systems that
+// ignore case.
 func fileNames(n naming, objects []Object) []string {
 	names := make([]string, len(objects))
 	count := map[string]int{aggregatedFile(n.room): 1}
@@ -53,7 +51,7 @@ func fileNames(n naming, objects []Object) []string {
 		count[names[i]]++
 	}
 	for i, o := range objects {
-		if count[names[i]] > 1 { // kinds that differ in case alone, or equal digests
+		if count[names[i]] > 1 { // kinds that differ only in case, or equal digests
 			names[i] = keyDigest(o, 6) + extension
 		}
 	}
@@ -62,12 +60,12 @@ func fileNames(n naming, objects []Object) []string {
 
 // base returns the name of an object's file without its extension:
 //
-//	kind-name                  in the install namespace, or in none
-//	kind_rest                  the name begins with the install namespace and the package, or
-//	                           in the install namespace with the package: what follows these
+//	kind-name                  in the install namespace, or cluster-scoped
+//	kind_rest                  rest of a name that starts with the package (in the install
+//	                           namespace), or with install namespace and package (elsewhere)
 //	kind-name_namespace        in another namespace
-//	kind-name__group           the kind alone does not tell the group
-//	kind-name-0123abcd         a part of it holds characters that a file name should not have
+//	kind-name__group           the kind is ambiguous without its group
+//	kind-name-0123abcd         a part contains characters that are not allowed in file names
 func (n naming) base(o Object) string {
 	prefix, elsewhere := n.pkg+".", o.Namespace() != n.namespace
 	if elsewhere {
@@ -86,7 +84,7 @@ func (n naming) base(o Object) string {
 	if elsewhere && o.Namespace() != "" {
 		add("_", o.Namespace())
 	}
-	if !tellsGroup(o) {
+	if !hasGroupInName(o) {
 		add("__", o.Group())
 	}
 	if lossy {
@@ -95,12 +93,12 @@ func (n naming) base(o Object) string {
 	return base
 }
 
-// patchFile returns the name of the file of a patch. All patches are for Deployments.
+// patchFile returns the file name of a patch. All patches are for Deployments.
 //
 //	patch-name.yaml            in the install namespace
-//	patch_rest.yaml            the name begins with the package: the rest of it
+//	patch_rest.yaml            the name starts with the package, which is left out
 //	patch-name_namespace.yaml  in another namespace
-//	patch-012345.yaml          there is too little room for a beginning of the name that is readable
+//	patch-012345.yaml          too little room for a readable beginning of the name
 func (n naming) patchFile(o Object) string {
 	base := "patch-" + fileName(o.Name())
 	if rest, is := strings.CutPrefix(o.Name(), n.pkg+"-"); is && n.pkg != "" && rest != "" {
@@ -121,11 +119,11 @@ func keyDigest(o Object, bytes int) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// tellsGroup reports whether an object has the group that everybody thinks of by
-// its kind.
-func tellsGroup(o Object) bool {
-	if kinds.Builtin(o.Group()) {
-		return o.Group() != "extensions" && o.Group() != "events.k8s.io" // whose kinds other groups have too
+// hasGroupInName reports whether the kind of an object is unambiguous without its group.
+func hasGroupInName(o Object) bool {
+	if k8s.IsBuiltinGroup(o.Group()) {
+		// Other groups have the same kinds as these two.
+		return o.Group() != "extensions" && o.Group() != "events.k8s.io"
 	}
 	return slices.Contains(map[string][]string{
 		"cert-manager.io":       {"Certificate", "ClusterIssuer", "Issuer"},
@@ -134,8 +132,7 @@ func tellsGroup(o Object) bool {
 	}[o.Group()], o.Kind())
 }
 
-// fileName returns s in lower case, with "-" for what is not legal in a file
-// name everywhere.
+// fileName returns s in lower case, with "-" for all characters except a-z, 0-9, "-" and ".".
 func fileName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 )
 
@@ -28,7 +28,7 @@ func TestPatchFiles(t *testing.T) {
 		{minName, "ns", "pkg-controller-manager", "patch-6aa26a.yaml"},
 	} {
 		n := naming{room: c.room, namespace: "ns", pkg: "pkg"}
-		if got := n.patchFile(kobj.New("apps/v1", "Deployment", c.namespace, c.name)); got != c.want || len(got) > c.room {
+		if got := n.patchFile(k8s.New("apps/v1", "Deployment", c.namespace, c.name)); got != c.want || len(got) > c.room {
 			t.Errorf("%s/%s in %d: %s, want %s", c.namespace, c.name, c.room, got, c.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestPatchFiles(t *testing.T) {
 // in the name.
 func TestFileNames(t *testing.T) {
 	of := func(apiVersion, kind, namespace, name string) Object {
-		return kobj.New(apiVersion, kind, namespace, name)
+		return k8s.New(apiVersion, kind, namespace, name)
 	}
 	objects := []Object{
 		of("rbac.authorization.k8s.io/v1", "ClusterRole", "", "ns.pkg.manager"), of("rbac.authorization.k8s.io/v1", "ClusterRole", "", "manager"),
@@ -91,7 +91,7 @@ func TestFileNamesProperties(t *testing.T) {
 		object := rapid.Custom(func(t *rapid.T) Object {
 			kind := rapid.SampledFrom([]string{"v1 ConfigMap", "v1 Event", "events.k8s.io/v1 Event", "rbac.authorization.k8s.io/v1 Role", "example.com/v1 Role", "b/v1 Thing", "b.io/v1 Thing"}).Draw(t, "kind")
 			apiVersion, kind, _ := strings.Cut(kind, " ")
-			return kobj.New(apiVersion, kind, rapid.SampledFrom([]string{"", n.namespace, "b", "b.io", "other"}).Draw(t, "in"), prefixed.Draw(t, "named"))
+			return k8s.New(apiVersion, kind, rapid.SampledFrom([]string{"", n.namespace, "b", "b.io", "other"}).Draw(t, "in"), prefixed.Draw(t, "named"))
 		})
 		objects := rapid.SliceOfDistinct(object, Object.Key).Draw(t, "objects")
 		seen := map[string]Key{aggregatedFile(n.room): {}, layout.Kustomization: {}}

@@ -6,21 +6,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// typed compares an object with the API's own types. Fields that they do not
-// have stay, with a warning; values of another type are the error.
+// typed compares an object with the types of its API. It warns of unknown fields, which remain, and
+// returns an error for values of a wrong type.
 func (in *install) typed(pos diag.Pos, o Object) error {
 	shape := in.opt.types.Check(o)
 	for _, field := range shape.Unknown {
-		in.warn(pos, "unknown-field", "%s: %s: %s has no such field, so that a strict or a server-side apply refuses the object, and others drop the field", o.Key(), field, o.APIVersion())
+		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: strict or server-side apply refuses the object, others drop the field", o.Key(), field, o.APIVersion())
 	}
 	var errs diag.List
 	for _, f := range shape.Wrong {
@@ -29,36 +28,35 @@ func (in *install) typed(pos diag.Pos, o Object) error {
 	return errs.Err()
 }
 
-// legal refuses names, labels and annotations that the API server does.
+// legal rejects names, labels and annotations that the API server rejects.
 func (in *install) legal(o Object, errs *diag.List) {
-	if kobj.IsCRD(o) {
-		return // definable does
+	if k8s.IsCRD(o) {
+		return // checkCRD does
 	}
 	for _, f := range admit.Metadata(o) {
-		errs.Addf(place(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
+		errs.Addf(objectPlace(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
 }
 
-// free refuses a name that belongs to the cluster, unless the workspace allows
-// it.
+// free rejects reserved names of the cluster that the workspace does not allow.
 func (in *install) free(o Object, errs *diag.List) {
-	if id := o.Kind() + "/" + o.Name(); kinds.Reserved(o) && !slices.Contains(in.opt.AllowNames, id) {
-		errs.Addf(place(in.b, o), "%s: the name belongs to the cluster, whose own object this would take the place of; "+
-			"if that is meant, list %q under spec.allowNames in quayside.yaml", o.Key(), id)
+	if id := o.Kind() + "/" + o.Name(); k8s.Reserved(o) && !slices.Contains(in.opt.AllowNames, id) {
+		errs.Addf(objectPlace(in.b, o), "%s: would replace a built-in object of the cluster; "+
+			"if intended, add %q to spec.allowNames in quayside.yaml", o.Key(), id)
 	}
 }
 
-// definable refuses a CRD that the API server does.
-func definable(b *bundle.Bundle, crd Object) error {
+// checkCRD rejects a CRD that the API server rejects.
+func checkCRD(b *bundle.Bundle, crd Object) error {
 	var errs diag.List
-	for _, f := range admit.Define(crd) {
-		errs.Addf(place(b, crd), "%s: %s: %s", crd.Key(), f.Field, f.Message)
+	for _, f := range admit.CheckCRD(crd) {
+		errs.Addf(objectPlace(b, crd), "%s: %s: %s", crd.Key(), f.Field, f.Message)
 	}
 	return errs.Err()
 }
 
-// taken refuses the CRDs of one install that the API server does, unless it is
-// known to take them as they lie in the tree.
+// taken rejects CRDs of one install that the API server rejects. It skips the check if
+// Options.Taken has these CRDs in their rendered form.
 func (t *tree) taken(crds []provider) error {
 	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
@@ -78,7 +76,7 @@ func (t *tree) taken(crds []provider) error {
 	for i, p := range crds {
 		turns <- struct{}{}
 		work.Go(func() {
-			faults[i] = definable(p.in.b, p.crd)
+			faults[i] = checkCRD(p.in.b, p.crd)
 			<-turns
 		})
 	}
@@ -96,9 +94,9 @@ func (t *tree) taken(crds []provider) error {
 	return nil
 }
 
-// place returns the file of a bundle that holds an object; the CSV for one that
-// is made of it.
-func place(b *bundle.Bundle, o Object) diag.Pos {
+// objectPlace returns the position of an object in a bundle. For a generated object it returns the
+// CSV.
+func objectPlace(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {
 		if (file.Group() == o.Group() || file.APIVersion() == "") && file.Kind() == o.Kind() && file.Name() == o.Name() {
 			return file.Pos()
@@ -107,9 +105,9 @@ func place(b *bundle.Bundle, o Object) diag.Pos {
 	return diag.Pos{File: b.CSV.File}
 }
 
-// Validate renders b in every install mode that it supports. The error is a
-// diag.List of what keeps the objects from being applied, each with file and
-// field; the warnings, sorted, are those of all modes.
+// Validate renders b in every supported install mode. The error is a diag.List of the faults that
+// prevent application of the objects, each with file and field. It returns the sorted warnings of
+// all modes.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var errs diag.List
 	var warnings []diag.Warning
@@ -118,19 +116,19 @@ func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 		objects, said, err := Manifests(b, modePin(b, mode), Options{})
 		errs.Add(diag.Pos{File: b.CSV.File}, err)
 		warnings = append(warnings, said...)
-		crds = slices.DeleteFunc(objects, func(o Object) bool { return !kobj.IsCRD(o) })
+		crds = slices.DeleteFunc(objects, func(o Object) bool { return !k8s.IsCRD(o) })
 	}
-	for _, o := range crds { // which no mode changes
-		errs.Add(diag.Pos{File: b.CSV.File}, definable(b, o))
+	for _, o := range crds { // CRDs are the same in all modes
+		errs.Add(diag.Pos{File: b.CSV.File}, checkCRD(b, o))
 	}
 	return diag.SortWarnings(warnings), errs.Err()
 }
 
 // modePin returns a pin that installs b in a mode.
-func modePin(b *bundle.Bundle, mode catalog.InstallMode) lockfile.Pin {
+func modePin(b *bundle.Bundle, mode model.InstallMode) lockfile.Pin {
 	const home = "operators"
-	watch := map[catalog.InstallMode][]string{
-		catalog.OwnNamespace: {home}, catalog.SingleNamespace: {"watched"}, catalog.MultiNamespace: {"watched", "watched-too"},
+	watch := map[model.InstallMode][]string{
+		model.OwnNamespace: {home}, model.SingleNamespace: {"watched"}, model.MultiNamespace: {"watched", "watched-too"},
 	}
 	return lockfile.Pin{
 		Namespace: home, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,

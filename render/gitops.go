@@ -8,22 +8,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// gitops writes the objects that make the GitOps tool apply the tree: what a person
-// has it apply once, and what that applies.
+// gitops writes the objects that make the GitOps tool apply the tree: those that a person applies
+// once, and those that these apply.
 func (t *tree) gitops() error {
 	if !t.engine() {
 		return nil
 	}
 	told := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
 	for _, c := range t.opt.Clusters {
-		told.Clusters = append(told.Clusters, t.toldCluster(c))
+		told.Clusters = append(told.Clusters, t.profileCluster(c))
 	}
 	var faults []error
 	for _, f := range t.opt.profile.Faults(told.GitOps, told.Clusters) {
@@ -37,12 +37,12 @@ func (t *tree) gitops() error {
 	}
 	if !t.byCluster() {
 		var err error
-		if told.Pieces, err = t.toldPieces(); err != nil {
+		if told.Pieces, err = t.profilePieces(); err != nil {
 			return err
 		}
 	}
 	own, beside := t.opt.profile.Apply(told)
-	if t.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return kobj.IsCRD(r.Object) }) {
+	if t.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return k8s.IsCRD(r.Object) }) {
 		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (t *tree) gitops() error {
 	return nil
 }
 
-// inputs writes what something of the user's own is told of each cluster.
+// inputs writes the data of each cluster for the user's own ApplicationSet or ResourceSet.
 func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(beside)) {
 		if err := t.files.Add(path.Join("inputs", name), beside[name]); err != nil {
@@ -76,15 +76,15 @@ func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
 	return t.applied("inputs", objects)
 }
 
-// applied writes some of the tool's own objects, and the kustomization of them but
-// where that would be a list of pieces: engines read a directory without one, too.
+// applied writes objects of the GitOps tool with their kustomization. Directories of pieces have
+// no kustomization, because engines also read directories without one.
 func (t *tree) applied(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
 	for _, o := range objects {
-		o = owned(o, nil, "")
+		o = withOwner(o, nil, "")
 		name := o.Kind() + "-" + o.Name()
-		if pieces { // without what all names begin with
+		if pieces { // without the common prefix of all names
 			_, name, _ = strings.Cut(o.Name(), "--")
 		}
 		file := fitName(nameRoom(dir), fileName(name))
@@ -103,30 +103,30 @@ func (t *tree) applied(dir string, objects []Object) error {
 	return t.kustomization(dir, files)
 }
 
-// noDefinitions keeps a directory, which Git would not do, for the GitOps tool:
-// it prunes nothing of a directory that is not there.
+// noDefinitions is a README that keeps an otherwise empty directory in Git. If the directory were
+// missing, the GitOps tool would prune nothing.
 const noDefinitions = "No operator is installed, so there is no custom resource definition here.\n"
 
-// noPieces likewise keeps the directory of the pieces.
+// noPieces is the README of an empty directory of pieces.
 const noPieces = "Nothing is installed, so there is no piece here.\n"
 
-// providedAPIs returns the custom resources that the operators provide, each
-// once, sorted.
-func (t *tree) providedAPIs() []catalog.GVK {
-	var out []catalog.GVK
+// providedAPIs returns the custom resources that the operators provide, sorted and without
+// duplicates.
+func (t *tree) providedAPIs() []model.GVK {
+	var out []model.GVK
 	for _, in := range t.installs {
 		out = append(out, in.provides()...)
 	}
-	slices.SortFunc(out, catalog.GVK.Compare)
+	slices.SortFunc(out, model.GVK.Compare)
 	return slices.Compact(out)
 }
 
-// provides returns the custom resources that the operator says are its own.
-func (o opened) provides() []catalog.GVK {
-	var out []catalog.GVK
+// provides returns the custom resources that the operator's CSV owns.
+func (o opened) provides() []model.GVK {
+	var out []model.GVK
 	for _, api := range o.b.CSV.OwnedCRDs {
 		if _, group, ok := strings.Cut(api.Name, "."); ok {
-			out = append(out, catalog.GVK{Group: group, Version: api.Version, Kind: api.Kind})
+			out = append(out, model.GVK{Group: group, Version: api.Version, Kind: api.Kind})
 		}
 	}
 	return out

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // engines returns the options by which a GitOps tool is to apply the tree.
-func engines(name profile.Name, clusters ...Cluster) Options {
-	return Options{Profile: name, Clusters: clusters, GitOps: &GitOps{
-		Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "out", Namespace: "gitops", Project: "default",
-		SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Clusters: &profile.Registered{},
+func engines(name profile.Name, clusters ...profile.Cluster) Options {
+	return Options{Profile: name, Clusters: clusters, GitOps: &profile.GitOps{
+		Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "out", Namespace: "gitops", ArgoCDSettings: profile.ArgoCDSettings{Project: "default", Clusters: &profile.Registered{}},
+		FluxSettings: profile.FluxSettings{SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}},
 	}}
 }
 
@@ -48,7 +48,7 @@ func crdNames(t *testing.T, res *Result, dir string) []string {
 func namesOf(docs []document) []string {
 	var out []string
 	for _, d := range docs {
-		if kobj.IsCRD(d.head) {
+		if k8s.IsCRD(d.head) {
 			out = append(out, d.head.Name())
 		}
 	}
@@ -76,9 +76,9 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 			"three": {[]string{"a/x"}, []string{"mores.x.io", conditions, "things.x.io"}}, "none": {[]string{"q/q"}, []string{conditions}},
 		},
 	} {
-		var clusters []Cluster
+		var clusters []profile.Cluster
 		for cluster, c := range globs {
-			clusters = append(clusters, Cluster{Name: cluster, Operators: c.operators})
+			clusters = append(clusters, profile.Cluster{Name: cluster, Operators: c.operators})
 		}
 		for _, tool := range []profile.Name{profile.ArgoCD, profile.Flux} {
 			res, err := renderSmall(bundles, nil, perCluster(engines(tool, clusters...)))
@@ -116,10 +116,10 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 	}
 	text, _ := res.Tree.Get("argocd/applicationset-env-operators.yaml")
 	set := decoded(t, text)
-	source := kobj.Items(set, "spec", "template", "spec", "sources")[0]
-	dir := strings.TrimPrefix(kobj.Text(source, "path"), "out/")
+	source := k8s.Items(set, "spec", "template", "spec", "sources")[0]
+	dir := strings.TrimPrefix(k8s.Text(source, "path"), "out/")
 	dir = strings.ReplaceAll(dir, "{{.name}}", cluster)
-	if _, kustomized := res.Tree.Get(path.Join(dir, layout.Kustomization)); kustomized == kobj.True(source, "directory", "recurse") {
+	if _, kustomized := res.Tree.Get(path.Join(dir, layout.Kustomization)); kustomized == k8s.True(source, "directory", "recurse") {
 		t.Errorf("%s is read as a plain directory and has a kustomization: %v", dir, kustomized)
 	}
 	return dir
@@ -166,7 +166,7 @@ func TestIssuerComesFirst(t *testing.T) {
 	}
 	waves := map[string][]int{}
 	for _, r := range res.Objects {
-		wave, err := strconv.Atoi(kobj.Text(r.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+		wave, err := strconv.Atoi(k8s.Text(r.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestIssuerComesFirst(t *testing.T) {
 func TestFluxStages(t *testing.T) {
 	bundles := issuing()
 	bundles["c/needy"] = small("needy", "1.0.0", "v1")
-	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, perCluster(engines(profile.Flux, Cluster{Name: "lab", Overlays: []string{"resources"}})))
+	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, perCluster(engines(profile.Flux, profile.Cluster{Name: "lab", Overlays: []string{"resources"}})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +210,8 @@ func TestFluxStages(t *testing.T) {
 	stages := map[Key][]string{}
 	for _, name := range []string{"platform", "independent", "operators"} {
 		text, _ := res.Tree.Get("flux/lab/kustomization-env-lab-" + name + ".yaml")
-		files["stage/kustomization.yaml"] = kustomization(map[string]any{
-			"resources": kobj.Values("../clusters/lab/all"), "patches": kobj.At(decoded(t, text), "spec", "patches"),
+		files["stage/kustomization.yaml"] = encodeKustomization(map[string]any{
+			"resources": k8s.Values("../clusters/lab/all"), "patches": k8s.At(decoded(t, text), "spec", "patches"),
 		})
 		docs, err := build(files, "stage")
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // grant is one thing that an account may do.
@@ -31,7 +31,7 @@ func grants(objects []Object) map[grant]bool {
 	accounts := map[string]bool{"default": true}
 	for _, o := range objects {
 		if o.Is(rbacGroup, "Role") || o.Is(rbacGroup, "ClusterRole") {
-			rules[[2]string{o.Namespace(), o.Name()}] = kobj.Items(o, "rules")
+			rules[[2]string{o.Namespace(), o.Name()}] = k8s.Items(o, "rules")
 		}
 		if o.Is("", "ServiceAccount") {
 			accounts[o.Name()] = true
@@ -42,17 +42,17 @@ func grants(objects []Object) map[grant]bool {
 		if !o.Is(rbacGroup, "RoleBinding") && !o.Is(rbacGroup, "ClusterRoleBinding") {
 			continue
 		}
-		ref := kobj.Map(o, "roleRef")
+		ref := k8s.Map(o, "roleRef")
 		where, bound := o.Namespace(), o.Namespace()
 		if o.Kind() == "ClusterRoleBinding" {
 			bound = ""
 		}
-		if kobj.Text(ref, "kind") == "ClusterRole" {
+		if k8s.Text(ref, "kind") == "ClusterRole" {
 			where = ""
 		}
-		for _, s := range kobj.Items(o, "subjects") {
-			if kobj.Text(s, "kind") == "ServiceAccount" && accounts[kobj.Text(s, "name")] {
-				addGrants(out, kobj.Text(s, "name"), bound, rules[[2]string{where, kobj.Text(ref, "name")}])
+		for _, s := range k8s.Items(o, "subjects") {
+			if k8s.Text(s, "kind") == "ServiceAccount" && accounts[k8s.Text(s, "name")] {
+				addGrants(out, k8s.Text(s, "name"), bound, rules[[2]string{where, k8s.Text(ref, "name")}])
 			}
 		}
 	}

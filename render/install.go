@@ -8,42 +8,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/certificates"
 )
 
-// install is one bundle as one pin installs it: what every generator works on.
+// install is a bundle with its pin, the input of every generator.
 type install struct {
 	pin      lockfile.Pin
 	b        *bundle.Bundle
 	opt      Options
 	all      bool     // watches every namespace
-	watch    []string // sorted; nil where all
+	watch    []string // sorted; nil if all is set
 	scopes   scopes
 	config   config
-	services map[string]string // deployment → name of the Service in front of its webhooks and API services
+	services map[string]string // deployment → Service of its webhooks and API services
 	warnings []diag.Warning
 }
 
-// generator makes one sort of object.
+// generator generates the objects of one kind or purpose.
 type generator func(*install) ([]Object, error)
 
-// generators lists what a bundle becomes. What is shipped comes last: it is
-// merged over what is generated of the same kind and name.
-func generators() []generator {
+// objectGenerators returns the generators of all objects of a bundle. Shipped objects are the last:
+// they are merged over generated objects of the same kind and name.
+func objectGenerators() []generator {
 	return []generator{
-		serviceAccounts, roles, customResourceDefinitions, deployments,
+		serviceAccounts, renderRoles, customResourceDefinitions, renderDeployments,
 		webhookServices, servingCertificates, webhookConfigurations,
-		apiServices, delegation, operatorConditions, providedAPIRoles, operatorGroupRoles, storageMigrations, shipped,
+		apiServices, authDelegation, operatorConditions, providedAPIRoles, operatorGroupRoles, storageMigrations, shippedObjects,
 	}
 }
 
-// Manifests returns the objects that pin installs of b, which [bundle.Validate]
-// takes, without the install Namespace, by kind, group, namespace and name.
-// Neither argument is changed; the objects may share values with b.
+// Manifests returns the objects that a pin installs from a bundle, sorted by kind, group, namespace
+// and name, without the install Namespace. The bundle must pass [bundle.Validate]. Manifests does
+// not modify its arguments; the objects may share values with b.
 func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []diag.Warning, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -55,7 +55,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	var errs diag.List
 	var objects []Object
-	for _, generate := range generators() {
+	for _, generate := range objectGenerators() {
 		got, err := generate(in)
 		errs.Add(diag.Pos{}, err)
 		objects = append(objects, got...)
@@ -76,13 +76,10 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	return objects, in.warnings, nil
 }
 
-// withoutInjectedCA returns an object without a CA where a controller of the cluster fills
-// one in: the engine and the controller would overwrite each other's in turn. OpenShift's
-// controller is not on other clusters.
+// withoutInjectedCA returns an object without its CA if a controller in the cluster injects one.
+// Otherwise, the engine and the controller would keep overwriting each other.
 func (in *install) withoutInjectedCA(o Object) Object {
-	by := certificates.Injector(o)
-	elsewhere := by == certificates.OpenShiftServiceCA && !in.opt.OpenShift && in.opt.Certificates != by
-	if by == "" || elsewhere {
+	if !certificates.Injected(o, in.opt.Certificates, in.opt.OpenShift) {
 		return o
 	}
 	return certificates.WithoutCA(o)
@@ -104,13 +101,14 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 	return in, in.nameServices()
 }
 
-// nameServices gives each deployment that serves webhooks or APIs its Service.
+// nameServices sets the Service names of the deployments that serve webhooks or APIs. It fails if
+// two deployments would get the same name.
 func (in *install) nameServices() error {
 	behind := map[string]string{}
 	name := func(deployment string) error {
 		service := serviceName(deployment)
 		if other, ok := behind[service]; ok && other != deployment {
-			return diag.Errorf(in.csvPos(), "deployments %q and %q would both have the Service %q", other, deployment, service)
+			return diag.Errorf(in.csvPos(), "deployments %q and %q would share the Service %q", other, deployment, service)
 		}
 		behind[service], in.services[deployment] = deployment, service
 		return nil
@@ -125,8 +123,7 @@ func (in *install) nameServices() error {
 	return errs.Err()
 }
 
-// namespaces returns every namespace that the operator works in, its own
-// first, the others sorted.
+// namespaces returns the install namespace, followed by the other watched namespaces, sorted.
 func (in *install) namespaces() []string {
 	out := []string{in.pin.Namespace}
 	for _, ns := range in.watch {
@@ -149,9 +146,8 @@ func jsonText(v any) (string, error) {
 	return string(data), err
 }
 
-// mergeSame makes one object of those with the same key, in the place of the
-// first: the later one's fields win. A Service gets the ports of both, and the
-// later one's selector as it is.
+// mergeSame merges objects with the same key, at the position of the first. Fields of the later
+// object win. A Service gets the ports of both, and the unmerged selector of the later one.
 func mergeSame(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
@@ -169,17 +165,16 @@ func mergeSame(objects []Object) []Object {
 func mergeObject(under, over Object) Object {
 	merged := Object(mergeMaps(under, over))
 	if merged.Is("", "Service") {
-		ports := unionPorts(kobj.Items(over, "spec", "ports"), kobj.Items(under, "spec", "ports"))
-		merged = kobj.With(merged, ports, "spec", "ports")
-		if selector := kobj.Map(over, "spec", "selector"); selector != nil {
-			merged = kobj.With(merged, any(selector), "spec", "selector")
+		ports := unionPorts(k8s.Items(over, "spec", "ports"), k8s.Items(under, "spec", "ports"))
+		merged = k8s.With(merged, ports, "spec", "ports")
+		if selector := k8s.Map(over, "spec", "selector"); selector != nil {
+			merged = k8s.With(merged, any(selector), "spec", "selector")
 		}
 	}
 	return merged
 }
 
-// mergeMaps returns under with the fields of over on top, objects merged
-// field by field.
+// mergeMaps returns under with the fields of over on top. It merges nested objects field by field.
 func mergeMaps(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	for k, v := range over {
@@ -193,20 +188,20 @@ func mergeMaps(under, over map[string]any) map[string]any {
 	return out
 }
 
-// unionPorts returns first's ports, then those of second that name no port
-// number and protocol of first's. Of several, each has a name.
+// unionPorts returns the ports of first, then those of second with another port number or protocol.
+// If there are several ports, each gets a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any
 	both := slices.Concat(first, second)
 	for _, p := range both {
-		key := fmt.Sprint(p["port"], "-", strings.ToLower(cmp.Or(kobj.Text(p, "protocol"), "TCP")))
+		key := fmt.Sprint(p["port"], "-", strings.ToLower(cmp.Or(k8s.Text(p, "protocol"), "TCP")))
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		if kobj.Text(p, "name") == "" {
-			p = kobj.With(p, any(key), "name")
+		if k8s.Text(p, "name") == "" {
+			p = k8s.With(p, any(key), "name")
 		}
 		out = append(out, p)
 	}
@@ -216,5 +211,5 @@ func unionPorts(first, second []map[string]any) []any {
 	return out
 }
 
-// dashed returns a name in which dots are dashes.
-func dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
+// dashName returns a name with dashes in place of dots.
+func dashName(name string) string { return strings.ReplaceAll(name, ".", "-") }

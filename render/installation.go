@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/report/v1alpha1"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// Installation is what a cluster gets of one pin.
+// Installation lists the objects that a cluster gets from one pin.
 type Installation struct {
 	Namespace string // install namespace
-	Name      string // of the Installation in that namespace
+	Name      string // name of the Installation in that namespace
 	Spec      v1alpha1.InstallationSpec
 }
 
-// Installations returns what a cluster gets, by namespace and package, whether
-// or not the reporter is rendered. Its images are those of the cluster, mirrors
-// and its own config included; what the user's overlay changes is not in it.
-// The caller may modify it.
+// Installations returns the Installations of a cluster, by namespace and package, even if the
+// reporter is not rendered. Their images take mirrors and the cluster's own config into account,
+// but not the user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
@@ -30,8 +30,8 @@ func (r *Result) Installations(cluster string) ([]Installation, error) {
 	return r.tree.inOverlay(c)
 }
 
-// In returns the objects of the tree's base that a cluster gets, as it gets them:
-// with mirrors and its own config. What the user's overlay changes is not in it.
+// In returns the objects of the base that a cluster gets, with mirrors and the cluster's own
+// config, but without the user's overlay.
 func (r *Result) In(cluster string) ([]Rendered, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 	}
 	var out []Rendered
 	for _, o := range r.Objects {
-		if o.operator != nil && !slices.Contains(installs, o.operator) || kobj.IsCRD(o.Object) && !gets(o.Object) {
+		if o.operator != nil && !slices.Contains(installs, o.operator) || k8s.IsCRD(o.Object) && !gets(o.Object) {
 			continue
 		}
 		o.Object = r.tree.inCluster(cfg, o.Object)
@@ -61,7 +61,7 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 }
 
 // cluster returns the cluster of that name.
-func (t *tree) cluster(name string) (Cluster, error) {
+func (t *tree) cluster(name string) (profile.Cluster, error) {
 	var names []string
 	for _, c := range t.opt.Clusters {
 		if c.Name == name {
@@ -70,11 +70,11 @@ func (t *tree) cluster(name string) (Cluster, error) {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	return Cluster{}, fmt.Errorf("no cluster %q (have %s)", name, strings.Join(names, ", "))
+	return profile.Cluster{}, fmt.Errorf("no cluster %q (have %s)", name, strings.Join(names, ", "))
 }
 
 // inOverlay returns the Installations of a cluster.
-func (t *tree) inOverlay(c Cluster) ([]Installation, error) {
+func (t *tree) inOverlay(c profile.Cluster) ([]Installation, error) {
 	cfg, err := t.config(c)
 	if err != nil {
 		return nil, err
@@ -86,8 +86,7 @@ func (t *tree) inOverlay(c Cluster) ([]Installation, error) {
 	return t.expected(installs, func(o Object) Object { return t.inCluster(cfg, o) }), nil
 }
 
-// inBase returns the Installations of the base: all of them, without what the
-// clusters change.
+// inBase returns the Installations of all pins, without the configs of clusters.
 func (t *tree) inBase() []Installation {
 	all := make([]*opened, len(t.installs))
 	for i := range t.installs {
@@ -96,44 +95,43 @@ func (t *tree) inBase() []Installation {
 	return t.expected(all, func(o Object) Object { return o })
 }
 
-// expected returns the Installations of installs that stand together, with
-// their objects as adapt has them.
+// expected returns the Installations of installs in the same cluster. The adapt function applies
+// the cluster's config to an object.
 func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Installation {
-	there := map[Key]Object{} // outside of the operators' directories, or in the directory of another
+	there := map[Key]Object{} // all objects in the cluster
 	for _, in := range installs {
 		for _, o := range in.objects {
 			there[o.Key()] = o
 		}
 	}
-	for _, o := range adopted(installs) {
+	for _, o := range adoptedObjects(installs) {
 		there[o.object.Key()] = o.object
 	}
 	for _, r := range t.objects {
-		if kobj.IsCRD(r.Object) || strings.HasPrefix(r.Path, layout.Namespaces+"/") {
+		if k8s.IsCRD(r.Object) || strings.HasPrefix(r.Path, layout.Namespaces+"/") {
 			there[r.Object.Key()] = r.Object
 		}
 	}
 	var out []Installation
 	for _, in := range installs {
-		out = append(out, installation(in, adapt, there))
+		out = append(out, newInstallation(in, adapt, there))
 	}
 	return out
 }
 
-// installation returns what a cluster gets of an install: what lies in its
-// directory; and of what is there beside it, its Namespace, the CRDs and other
-// objects that it ships though another install provides them, and the CRD that
-// its OperatorCondition needs.
-func installation(in *opened, adapt func(Object) Object, there map[Key]Object) Installation {
+// newInstallation returns the Installation of an install. It lists the objects of the install and,
+// if the cluster has them, its Namespace, its CRDs, the objects that it ships but another install
+// renders, and the CRD of its OperatorCondition.
+func newInstallation(in *opened, adapt func(Object) Object, there map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
 		BundleDigest: string(in.pin.BundleDigest()),
 	}
-	beside := []Key{kobj.New("v1", "Namespace", "", in.pin.Namespace).Key()}
+	beside := []Key{k8s.New("v1", "Namespace", "", in.pin.Namespace).Key()}
 	own := map[Key]bool{}
 	for _, o := range in.objects {
 		own[o.Key()] = true
-		ref := reference(in, o)
+		ref := objectReference(in, o)
 		ref.Images = templateImages(adapt(o))
 		spec.Objects = append(spec.Objects, ref)
 		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
@@ -147,20 +145,20 @@ func installation(in *opened, adapt func(Object) Object, there map[Key]Object) I
 	for _, key := range beside {
 		if o, ok := there[key]; ok && !own[key] {
 			own[key] = true
-			spec.Objects = append(spec.Objects, reference(in, o))
+			spec.Objects = append(spec.Objects, objectReference(in, o))
 		}
 	}
 	slices.SortFunc(spec.Objects, compareReferences)
-	return Installation{Namespace: in.pin.Namespace, Name: kobj.Fit(in.pin.Package, kobj.MaxSubdomain), Spec: spec}
+	return Installation{Namespace: in.pin.Namespace, Name: k8s.Fit(in.pin.Package, k8s.MaxSubdomain), Spec: spec}
 }
 
-// reference returns what an install expects of an object. The version of what
-// another install provides is not the install's to say.
-func reference(in *opened, o Object) v1alpha1.ObjectReference {
+// objectReference returns an install's reference to an object. It has a version only if the object
+// belongs to the install, not to another one.
+func objectReference(in *opened, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
-	labels := kobj.Map(o, "metadata", "labels")
-	ours := kobj.Text(labels, kobj.LabelPackage) == labelValue(in.pin.Package) && (kobj.IsCRD(o) || kobj.Text(labels, kobj.LabelNamespace) == in.pin.Namespace)
-	if version := labelValue(in.pin.Version); ours && kobj.Text(labels, kobj.LabelVersion) == version {
+	labels := k8s.Map(o, "metadata", "labels")
+	ours := k8s.Text(labels, k8s.LabelPackage) == labelValue(in.pin.Package) && (k8s.IsCRD(o) || k8s.Text(labels, k8s.LabelNamespace) == in.pin.Namespace)
+	if version := labelValue(in.pin.Version); ours && k8s.Text(labels, k8s.LabelVersion) == version {
 		ref.Version = version
 	}
 	return ref
@@ -172,13 +170,12 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// templateImages returns the images of an object's pods, init containers
-// first.
+// templateImages returns the images of an object's pods, init containers first.
 func templateImages(o Object) []v1alpha1.ContainerImage {
 	var out []v1alpha1.ContainerImage
-	for _, c := range kobj.Containers(kobj.PodSpec(o)) {
-		if image := kobj.Text(c, "image"); image != "" {
-			out = append(out, v1alpha1.ContainerImage{Container: kobj.Text(c, "name"), Image: image})
+	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
+		if image := k8s.Text(c, "image"); image != "" {
+			out = append(out, v1alpha1.ContainerImage{Container: k8s.Text(c, "name"), Image: image})
 		}
 	}
 	return out

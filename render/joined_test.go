@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // engineRoots returns the directories of a tree that an engine reads for some cluster.
@@ -127,8 +127,8 @@ func TestShareOfJoinedPiece(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", shared), "b/y": small("y", "1.0.0", "v1", shared), "c/z": small("z", "1.0.0", "v1")}
 	needs := map[string][]string{"a/x": {"b/y"}, "b/y": {"c/z"}, "c/z": {"a/x"}}
 	for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
-		opt := engines(profile.ArgoCD, Cluster{Name: "all"}, Cluster{Name: "one", Operators: []string{"b/y"}},
-			Cluster{Name: "two", Operators: []string{"a/x", "c/*"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}, Cluster{Name: "none", Operators: []string{"q/q"}})
+		opt := engines(profile.ArgoCD, profile.Cluster{Name: "all"}, profile.Cluster{Name: "one", Operators: []string{"b/y"}},
+			profile.Cluster{Name: "two", Operators: []string{"a/x", "c/*"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}, profile.Cluster{Name: "none", Operators: []string{"q/q"}})
 		opt.GitOps.Granularity = granularity
 		res, err := renderNeeding(bundles, needs, opt)
 		if err != nil {
@@ -166,7 +166,7 @@ func TestGranularityChangesNoRoot(t *testing.T) {
 		for granularity, res := range map[string]*Result{profile.PerOperator: pieces, profile.PerCluster: whole} {
 			for dir := range engineRoots(t, res) {
 				if there := slices.ContainsFunc(slices.Collect(maps.Keys(contents(res.Tree))), func(name string) bool { return strings.HasPrefix(name, dir+"/") }); !there {
-					t.Errorf("by %s an engine reads %s, which is not there", granularity, dir)
+					t.Errorf("by %s an engine reads %s, which is missing", granularity, dir)
 				}
 			}
 		}

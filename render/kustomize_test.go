@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/layout"
 )
 
@@ -145,7 +145,7 @@ func partsOf(t failer, res *Result, overlays map[string]string, cluster string) 
 	for _, dir := range lies.Pieces(here) {
 		out.pieces[dir] = read(dir)
 	}
-	plain, own := lies.Definitions(here)
+	plain, own := lies.ClusterCRDDirs(here)
 	if own != "" {
 		out.definitions = read(own)
 	}

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // apart returns operators that share nothing, each in a namespace of its own, and what
@@ -82,7 +82,7 @@ func drawFleet(t *rapid.T) Options {
 	opt.Reporter = rapid.SampledFrom([]*Reporter{nil, reporterOptions()}).Draw(t, "reporter")
 	hub := rapid.Bool().Draw(t, "hub")
 	for i := range rapid.IntRange(1, 4).Draw(t, "clusters") {
-		c := Cluster{Name: fmt.Sprintf("c%d", i)}
+		c := profile.Cluster{Name: fmt.Sprintf("c%d", i)}
 		if opt.GitOps.Clusters == nil {
 			c.Server = "https://" + c.Name
 		}

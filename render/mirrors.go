@@ -3,30 +3,29 @@ package render
 import (
 	"strings"
 
-	"github.com/quayside/quayside/internal/imageref"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// atMirrors returns o with the images of mirrors.
+// atMirrors returns o with its images replaced by their mirrors.
 func (t *tree) atMirrors(o Object) Object {
 	if len(t.opt.Mirrors) == 0 {
 		return o
 	}
-	o = kobj.Copy(o)
+	o = k8s.Copy(o)
 	mirrorImages(o, t.opt.Mirrors)
 	return o
 }
 
-// mirrorImages replaces the images of an object's pods by their mirrors: those
-// of containers, and those in environment variables and arguments, from where
-// operators take what they run. It changes o.
+// mirrorImages replaces the images in an object's pods by their mirrors: images of containers, and
+// images in environment variables and arguments, because operators run these. It modifies o.
 func mirrorImages(o Object, mirrors []Mirror) {
-	for _, pod := range []map[string]any{kobj.Map(o, "spec", "template", "spec"), kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
-		for _, c := range kobj.Containers(pod) {
-			if image := kobj.Text(c, "image"); image != "" {
-				c["image"] = mirrored(image, imageref.Split(image).String(), mirrors)
+	for _, pod := range []map[string]any{k8s.Map(o, "spec", "template", "spec"), k8s.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
+		for _, c := range k8s.Containers(pod) {
+			if image := k8s.Text(c, "image"); image != "" {
+				c["image"] = mirrorImage(image, imageref.Split(image).String(), mirrors)
 			}
-			mirrorValues(kobj.Items(c, "env"), mirrors)
+			mirrorValues(k8s.Items(c, "env"), mirrors)
 			for _, key := range []string{"command", "args"} {
 				list, _ := c[key].([]any)
 				for i, v := range list {
@@ -39,22 +38,21 @@ func mirrorImages(o Object, mirrors []Mirror) {
 	}
 }
 
-// mirrorValues replaces the images in the values of environment variables. It
-// changes these.
+// mirrorValues replaces the images in the values of environment variables, in place.
 func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	for _, e := range env {
-		if value := kobj.Text(e, "value"); value != "" {
+		if value := k8s.Text(e, "value"); value != "" {
 			e["value"] = mirroredText(value, mirrors)
 		}
 	}
 }
 
-// Mirrored returns where a cluster pulls an image from, given by its full name.
-func Mirrored(image string, mirrors []Mirror) string { return mirrored(image, image, mirrors) }
+// Mirrored returns the reference by which a cluster pulls an image, given by its full name.
+func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// mirrored returns an image's reference at the most specific mirror of its full
-// name, and as it stands where it has none.
-func mirrored(stands, image string, mirrors []Mirror) string {
+// mirrorImage returns an image's reference at the most specific mirror of its full name. Without
+// a mirror it returns stands, the original reference.
+func mirrorImage(stands, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
@@ -72,7 +70,7 @@ func mirrored(stands, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirroredText replaces every image that stands in a text by itself.
+// mirroredText replaces every image reference that is a separate word of a text.
 func mirroredText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {
@@ -81,7 +79,7 @@ func mirroredText(s string, mirrors []Mirror) string {
 			end = len(s)
 		}
 		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
-			out.WriteString(mirrored(word, word, mirrors))
+			out.WriteString(mirrorImage(word, word, mirrors))
 		} else {
 			out.WriteString(word)
 		}

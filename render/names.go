@@ -1,23 +1,23 @@
 package render
 
 import (
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// localName is the name of a generated object in the install namespace:
+// localName returns the name of a generated object in the install namespace:
 // "etcd.etcd-operator".
 func (in *install) localName(of string) string {
-	return kobj.Fit(in.pin.Package+"."+of, kobj.MaxSubdomain)
+	return k8s.Fit(in.pin.Package+"."+of, k8s.MaxSubdomain)
 }
 
-// globalName is the name of a generated object that lies outside the install
-// namespace, which it begins with, so that a second install of the package
-// has names of its own: "my-etcd.etcd.etcd-operator".
+// globalName returns the name of a generated object outside the install namespace. It starts with
+// that namespace, so that a second install of the package gets other names:
+// "my-etcd.etcd.etcd-operator".
 func (in *install) globalName(of string) string {
-	return kobj.Fit(in.pin.Namespace+"."+in.pin.Package+"."+of, kobj.MaxSubdomain)
+	return k8s.Fit(in.pin.Namespace+"."+in.pin.Package+"."+of, k8s.MaxSubdomain)
 }
 
-// nameIn is localName in the install namespace, globalName elsewhere.
+// nameIn returns localName in the install namespace and globalName elsewhere.
 func (in *install) nameIn(namespace, of string) string {
 	if namespace == in.pin.Namespace {
 		return in.localName(of)
@@ -25,9 +25,9 @@ func (in *install) nameIn(namespace, of string) string {
 	return in.globalName(of)
 }
 
-// serviceName is the name of the Service in front of a deployment's webhooks.
+// serviceName returns the name of the Service for a deployment's webhooks and APIs.
 func serviceName(deployment string) string {
 	const suffix = "service"
-	base := dashed(deployment)
-	return kobj.Suffixed(base[:min(len(base), kobj.MaxLabel-len(suffix)-1)], suffix)
+	base := dashName(deployment)
+	return k8s.Suffixed(base[:min(len(base), k8s.MaxLabel-len(suffix)-1)], suffix)
 }

@@ -8,19 +8,18 @@ import (
 	"path"
 	"slices"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// writeNamespaces writes the Namespaces that are declared and those that something
-// is installed in, each once in a directory of its own. What the cluster makes
-// stays out. Where a bundle ships one itself, that has the place.
+// writeNamespaces writes the declared Namespaces and the install Namespaces, each in its own
+// directory. It leaves out Namespaces that the cluster creates itself. A Namespace shipped by a
+// bundle stays with the bundle, with the declared labels and annotations.
 func (t *tree) writeNamespaces() error {
 	installs := map[string][]opened{}
 	for _, in := range t.installs {
@@ -38,17 +37,17 @@ func (t *tree) writeNamespaces() error {
 	for _, name := range slices.Compact(all) {
 		d, isDeclared := t.declared[name]
 		switch {
-		case kinds.Everywhere(name):
+		case k8s.AllNamespaces(name):
 			if isDeclared {
 				t.warn(diag.Pos{}, name, "namespace-reserved",
-					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)
+					"Namespace %q is declared but not rendered: it exists in every cluster; set its labels and annotations where the cluster is set up", name)
 			}
 			continue
-		case !isDeclared && kinds.ReservedNamespace(name):
+		case !isDeclared && k8s.ReservedNamespace(name):
 			continue
 		case shipped[name] != nil:
 			for _, o := range shipped[name] {
-				*o = declared(*o, d)
+				*o = declaredNamespace(*o, d)
 			}
 			continue
 		}
@@ -57,7 +56,7 @@ func (t *tree) writeNamespaces() error {
 		if err := t.add(nil, dir, file, t.namespace(name, installs[name])); err != nil {
 			return err
 		}
-		if err := t.files.Add(path.Join(dir, layout.Kustomization), kustomization(marked([]string{file}, nil))); err != nil {
+		if err := t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(annotatedKustomization([]string{file}, nil))); err != nil {
 			return err
 		}
 		t.namespaces = append(t.namespaces, name)
@@ -65,7 +64,7 @@ func (t *tree) writeNamespaces() error {
 	return nil
 }
 
-// shippedNamespaces returns the Namespaces that bundles bring themselves, by name.
+// shippedNamespaces returns the Namespaces shipped by bundles, by name.
 func (t *tree) shippedNamespaces() map[string][]*Object {
 	out := map[string][]*Object{}
 	for _, in := range t.installs {
@@ -80,38 +79,37 @@ func (t *tree) shippedNamespaces() map[string][]*Object {
 	return out
 }
 
-// namespace returns a Namespace with the labels and annotations that are
-// declared of it; of one that is not declared, with those of the templates that
-// the operators in it suggest.
+// namespace returns a Namespace with its declared labels and annotations. An undeclared Namespace
+// gets those of the templates that its operators suggest.
 func (t *tree) namespace(name string, installs []opened) Object {
-	o := kobj.New("v1", "Namespace", "", name)
+	o := k8s.New("v1", "Namespace", "", name)
 	d, isDeclared := t.declared[name]
 	if !isDeclared {
 		o = t.suggested(o, installs)
 	}
 	if len(installs) != 1 {
-		return declared(shared(o, name), d)
+		return declaredNamespace(sharedCopy(o, name), d)
 	}
 	pin := installs[0].pin
-	owner := map[string]any{kobj.LabelNamespace: name, kobj.LabelPackage: labelValue(pin.Package)}
-	return declared(owned(o, owner, pin.Version), d)
+	owner := map[string]any{k8s.LabelNamespace: name, k8s.LabelPackage: labelValue(pin.Package)}
+	return declaredNamespace(withOwner(o, owner, pin.Version), d)
 }
 
-// declared returns a Namespace with the labels and annotations that are
-// declared of it, over those that it has.
-func declared(o Object, d lockfile.Namespace) Object {
+// declaredNamespace returns a Namespace with the declared labels and annotations, which override
+// existing ones.
+func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	for field, more := range map[string]map[string]string{"labels": d.Labels, "annotations": d.Annotations} {
 		for key, value := range more {
-			o = kobj.With(o, value, "metadata", field, key)
+			o = k8s.With(o, value, "metadata", field, key)
 		}
 	}
 	return o
 }
 
-// suggested returns a Namespace with the labels and annotations of the templates
-// of the operators in it, the first one's before the others'.
+// suggested returns a Namespace with the labels and annotations of its operators' templates. The
+// first operator wins a conflict.
 func (t *tree) suggested(o Object, installs []opened) Object {
-	const annotation = olm.SuggestedNamespaceTemplate
+	const annotation = model.SuggestedNamespaceTemplate
 	for _, in := range installs {
 		text := in.b.CSV.Annotations[annotation]
 		if text == "" {
@@ -122,29 +120,28 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 		}
 		meta := &template.Metadata
 		err := json.Unmarshal([]byte(text), &template)
-		for _, f := range admit.Metadata(kobj.Annotate(kobj.Label(kobj.New("v1", "Namespace", "", o.Name()), meta.Labels), meta.Annotations)) {
+		for _, f := range admit.Metadata(k8s.Annotate(k8s.Label(k8s.New("v1", "Namespace", "", o.Name()), meta.Labels), meta.Annotations)) {
 			err = cmp.Or(err, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
 		if err != nil {
-			t.warn(in.csvPos(), in.pin.Key(), "namespace-template", "annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err)
+			t.warn(in.csvPos(), in.pin.Key(), "namespace-template", "annotation %s ignored: not a Namespace in JSON: %v", annotation, err)
 			continue
 		}
 		for name, keys := range map[string]map[string]string{"labels": meta.Labels, "annotations": meta.Annotations} {
 			t.templateDirectives(in, annotation, keys)
-			t.templateConflicts(in, kobj.Map(o, "metadata", name), keys)
+			t.templateConflicts(in, k8s.Map(o, "metadata", name), keys)
 		}
-		o = kobj.Annotate(kobj.Label(o, meta.Labels), meta.Annotations)
+		o = k8s.Annotate(k8s.Label(o, meta.Labels), meta.Annotations)
 	}
 	return o
 }
 
-// templateDirectives takes out of keys what steers the tool that applies the
-// Namespace.
+// templateDirectives removes keys that control the tool that applies the Namespace.
 func (t *tree) templateDirectives(in opened, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.Steers(key); tool != "" {
 			delete(keys, key)
-			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool)
+			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q ignored: bundles may not steer %s", annotation, key, tool)
 		}
 	}
 }
@@ -152,12 +149,12 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := have[key]; ok && got != want[key] {
-			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)
+			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, but another operator there suggests %q", in.name(), key, want[key], got)
 		}
 	}
 }
 
-// expectNamespaces says which watched namespaces nobody renders.
+// expectNamespaces warns of watched namespaces that are neither rendered nor declared.
 func (t *tree) expectNamespaces(rendered map[string][]opened) {
 	for _, in := range t.installs {
 		for _, ns := range in.pin.WatchNamespaces {
@@ -169,9 +166,9 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 	}
 }
 
-// neededNamespaces returns the rendered Namespaces that a cluster needs: those of
-// the operators that it gets, and the declared ones that these watch, that the
-// reporter is in or that no operator is in.
+// neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
+// its operators, and the declared Namespaces that these watch, that contain the reporter, or that
+// contain no operator.
 func (t *tree) neededNamespaces(chosen []*opened) []string {
 	return slices.DeleteFunc(slices.Clone(t.namespaces), func(ns string) bool {
 		_, declared := t.declared[ns]

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // renderedNamespaces returns the Namespaces of the base by path, and the warnings.
@@ -73,7 +73,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			"metadata: {name: x.v1.0.0, annotations: {operatorframework.io/suggested-namespace-template: '"+text+"'}}", 1))}
 		return b
 	}
-	labelled := lockfile.Namespace{Name: "a", Labels: map[string]string{"team": "one", kobj.LabelManagedBy: "us"}, Annotations: map[string]string{"note": "n", kobj.LabelVersion: "ours"}}
+	labelled := lockfile.Namespace{Name: "a", Labels: map[string]string{"team": "one", k8s.LabelManagedBy: "us"}, Annotations: map[string]string{"note": "n", k8s.LabelVersion: "ours"}}
 	suggestion := template(`{"metadata":{"labels":{"team":"two","more":"x"},"annotations":{"note":"m"}}}`)
 	for name, c := range map[string]struct {
 		bundles  map[string]fstest.MapFS
@@ -87,44 +87,44 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]fstest.MapFS{"a/x": suggestion},
 			[]lockfile.Namespace{labelled},
 			"namespaces/a/namespace.yaml",
-			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
-			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
+			map[string]any{"team": "one", k8s.LabelManagedBy: "us", k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
+			map[string]any{"note": "n", k8s.LabelVersion: "ours"},
 			"",
 		},
 		"ok/not declared": {
 			map[string]fstest.MapFS{"a/x": suggestion},
 			nil, "namespaces/a/namespace.yaml",
-			map[string]any{"team": "two", "more": "x", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
+			map[string]any{"team": "two", "more": "x", k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
 			map[string]any{"note": "m"},
 			"",
 		},
 		"ok/template that cannot be read": {
 			map[string]fstest.MapFS{"a/x": template("{")},
 			nil, "namespaces/a/namespace.yaml",
-			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
+			map[string]any{k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
 			map[string]any(nil),
-			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: unexpected end of JSON input",
+			"namespace-template: annotation operatorframework.io/suggested-namespace-template ignored: not a Namespace in JSON: unexpected end of JSON input",
 		},
 		"ok/template with labels that are none": {
 			map[string]fstest.MapFS{"a/x": template(`{"metadata":{"labels":{"team":"a b"},"annotations":{"note":"m"}}}`)},
 			nil, "namespaces/a/namespace.yaml",
-			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
+			map[string]any{k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: "x", k8s.LabelNamespace: "a"},
 			map[string]any(nil),
-			`namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
+			`namespace-template: annotation operatorframework.io/suggested-namespace-template ignored: not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
 		},
 		"ok/two operators": {
 			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
 			[]lockfile.Namespace{labelled},
 			"namespaces/a/namespace.yaml",
-			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "a"},
-			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
+			map[string]any{"team": "one", k8s.LabelManagedBy: "us", k8s.LabelPackage: sharedPackage, k8s.LabelNamespace: "a"},
+			map[string]any{"note": "n", k8s.LabelVersion: "ours"},
 			"",
 		},
 		"ok/no operator": {
 			nil,
 			[]lockfile.Namespace{{Name: "free"}},
 			"namespaces/free/namespace.yaml",
-			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "free"},
+			map[string]any{k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: sharedPackage, k8s.LabelNamespace: "free"},
 			map[string]any(nil),
 			"",
 		},
@@ -132,7 +132,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			nil,
 			[]lockfile.Namespace{{Name: "openshift-logging", Labels: map[string]string{"openshift.io/cluster-monitoring": "true"}}},
 			"namespaces/openshift-logging/namespace.yaml",
-			map[string]any{"openshift.io/cluster-monitoring": "true", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "openshift-logging"},
+			map[string]any{"openshift.io/cluster-monitoring": "true", k8s.LabelManagedBy: k8s.Manager, k8s.LabelPackage: sharedPackage, k8s.LabelNamespace: "openshift-logging"},
 			map[string]any(nil),
 			"",
 		},
@@ -140,15 +140,15 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]fstest.MapFS{"b/x": small("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
 			[]lockfile.Namespace{labelled},
 			"operators/b.x/namespace-a.yaml",
-			map[string]any{"team": "one", "more": "x", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "b"},
-			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
+			map[string]any{"team": "one", "more": "x", k8s.LabelManagedBy: "us", k8s.LabelPackage: "x", k8s.LabelNamespace: "b"},
+			map[string]any{"note": "n", k8s.LabelVersion: "ours"},
 			"",
 		},
 		"ok/the cluster's": {
 			nil,
 			[]lockfile.Namespace{{Name: "kube-system", Labels: map[string]string{"team": "one"}}},
 			"", nil, nil,
-			`namespace-reserved: Namespace "kube-system" is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster`,
+			`namespace-reserved: Namespace "kube-system" is declared but not rendered: it exists in every cluster; set its labels and annotations where the cluster is set up`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			}
 			got, warnings := renderedNamespaces(res)
 			if o := got[c.at]; c.at != "" {
-				if d := cmp.Diff([]any{c.labels, c.notes}, []any{kobj.Map(o, "metadata", "labels"), kobj.Map(o, "metadata", "annotations")}); d != "" {
+				if d := cmp.Diff([]any{c.labels, c.notes}, []any{k8s.Map(o, "metadata", "labels"), k8s.Map(o, "metadata", "annotations")}); d != "" {
 					t.Errorf("-want +got\n%s", d)
 				}
 			} else if len(got) > 0 {
@@ -176,7 +176,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 func TestDeclaringChangesNoPlace(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "b/z": beside("z")}
 	for _, name := range []profile.Name{profile.Plain, profile.ArgoCD, profile.Flux} {
-		opt := Options{Profile: name, Clusters: []Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}}}
+		opt := Options{Profile: name, Clusters: []profile.Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}}}
 		before, err := renderSmall(bundles, nil, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestDeclaringChangesNoPlace(t *testing.T) {
 func TestDeclaredNamespacesOfClusters(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "c/z": small("z", "1.0.0", "v1"), "ops/w": small("w", "1.0.0", "v1")}
 	opt := Options{
-		Clusters: []Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}, {Name: "none", Operators: []string{"q/q"}}},
+		Clusters: []profile.Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}, {Name: "none", Operators: []string{"q/q"}}},
 		Reporter: &Reporter{Image: "i@sha256:0", Namespace: "ops"},
 	}
 	res, err := renderSmall(bundles, map[string][]string{"b/y": {"a", "b", "c"}}, opt,

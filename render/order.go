@@ -3,21 +3,23 @@ package render
 import (
 	"slices"
 
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// order is which operators come before which others, by "namespace/package".
+// order is the order of application of operators, by "namespace/package".
 type order struct {
-	before map[string]map[string]bool // of an operator: those that run before it
-	level  map[string]int             // how many of these stand in a row
+	before map[string]map[string]bool // operator → operators that come before it
+	level  map[string]int             // operator → length of the longest chain of these
 }
 
-// newOrder returns the order that is right for what each operator needs. Of
-// operators that need one another in a circle none comes before another.
+// newOrder returns the order that results from the requirements of each operator. Operators that
+// require each other in a cycle have no order among themselves.
 func newOrder(needs map[string][]string) order {
 	reach := map[string]map[string]bool{}
 	for from := range needs {
-		reach[from] = reachable(needs, from)
+		reach[from] = reachableFrom(needs, from)
 	}
 	o := order{before: map[string]map[string]bool{}, level: map[string]int{}}
 	for from, all := range reach {
@@ -34,8 +36,8 @@ func newOrder(needs map[string][]string) order {
 	return o
 }
 
-// reachable returns what from needs, and what that needs in turn.
-func reachable(needs map[string][]string, from string) map[string]bool {
+// reachableFrom returns the direct and transitive requirements of from.
+func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(needs[from]); len(open) > 0; {
 		name := open[len(open)-1]
@@ -48,7 +50,7 @@ func reachable(needs map[string][]string, from string) map[string]bool {
 	return found
 }
 
-// measure returns the level of an operator, once it is known of those before it.
+// measure computes and returns the level of an operator, from the levels of those before it.
 func (o order) measure(name string) int {
 	level, known := o.level[name]
 	if known {
@@ -61,16 +63,15 @@ func (o order) measure(name string) int {
 	return level
 }
 
-// arrange finds out the order between the operators, and by it the place of each
-// object: those that issue certificates first, then each of the rest after what
-// it is pinned to require.
+// arrange sets the place of each object, according to the order of the operators: certificate
+// issuers first, then all others, each after the pins that it requires.
 func (t *tree) arrange() {
 	issues, needs := map[string]bool{}, map[string][]string{}
 	providers := map[groupKind][]string{}
 	for _, in := range t.installs {
 		needs[in.name()] = nil
 		for _, api := range in.provides() {
-			issues[in.name()] = issues[in.name()] || profile.IssuesCertificates(api)
+			issues[in.name()] = issues[in.name()] || certificates.Issues(api.Group, api.Kind)
 			kind := groupKind{api.Group, api.Kind}
 			providers[kind] = append(providers[kind], in.name())
 		}
@@ -103,24 +104,23 @@ func (t *tree) arrange() {
 	t.arrangeLeaving()
 }
 
-// alone sets the places of what must not work any more, in pieces of which none waits
-// for another.
+// alone sets the places of leftover objects, for pieces that do not wait for each other.
 func (t *tree) alone() {
 	for _, in := range t.leaving {
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.Place{Stopped: works(o)}
+			t.places[o.Key()] = profile.Place{Stopped: isWorkload(o)}
 		}
 	}
 }
 
-// arrangeLeaving finds out the places of what is left over, as early as it may have
-// been before. So has what was handed over: an object that comes later than before
-// is taken away first by a tool that applies in stages.
+// arrangeLeaving sets the places of leftover objects, as early as they may have been before.
+// Objects that move to a successor also stay early, because a tool that applies in stages first
+// deletes an object that moves to a later stage.
 func (t *tree) arrangeLeaving() {
 	for _, in := range t.leaving {
-		first := slices.ContainsFunc(in.provides(), profile.IssuesCertificates)
+		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
-			t.places[o.Key()] = profile.Place{First: first, Stopped: works(o)}
+			t.places[o.Key()] = profile.Place{First: first, Stopped: isWorkload(o)}
 		}
 		for _, o := range in.others {
 			if place := t.places[o.Key()]; !place.First && place.Level > 0 {
@@ -133,7 +133,7 @@ func (t *tree) arrangeLeaving() {
 
 type groupKind struct{ group, kind string }
 
-// whose returns whose API it is that an operator has an object of.
+// whose returns the provider of the API of an operator's object.
 func (o order) whose(name string, providers []string) profile.Whose {
 	switch {
 	case len(providers) == 0:

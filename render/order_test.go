@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestOrder holds the order between operators against what they need: whoever is
@@ -25,7 +25,7 @@ func TestOrder(t *testing.T) {
 			needs[name] = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, min(3, len(names)), rapid.ID).Draw(r, name)
 		}
 		o := newOrder(needs)
-		leads := func(from, to string) bool { return reachable(needs, from)[to] }
+		leads := func(from, to string) bool { return reachableFrom(needs, from)[to] }
 		for _, a := range names {
 			longest := 0
 			for _, b := range names {
@@ -75,13 +75,13 @@ func TestOperatorOrder(t *testing.T) {
 		runs, all := map[string]int{}, map[string][]int{} // wave of an operator's program; those of its objects
 		objects := map[string]map[string]int{}            // operator → whose API → wave
 		for _, o := range res.Objects {
-			wave, err := strconv.Atoi(kobj.Text(o.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+			wave, err := strconv.Atoi(k8s.Text(o.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 			if err != nil {
 				r.Fatal(err)
 			}
-			owner := kobj.Text(o.Object, "metadata", "labels", kobj.LabelPackage)
+			owner := k8s.Text(o.Object, "metadata", "labels", k8s.LabelPackage)
 			switch {
-			case kobj.IsCRD(o.Object), o.Object.Is("", "Namespace"):
+			case k8s.IsCRD(o.Object), o.Object.Is("", "Namespace"):
 				continue
 			case o.Object.Kind() == "Deployment":
 				runs[owner] = wave

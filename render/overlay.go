@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// StreamOverlay returns what a cluster gets as one multi-document YAML, in
-// apply order: its CRDs, which no overlay transforms, and the overlays of the
-// operators and of the reporter. build returns the objects of a directory of the
-// tree as kustomize builds it, the user's own files among what it reads, as JSON.
+// StreamOverlay returns all objects of a cluster as multi-document YAML, in apply order: CRDs,
+// which no overlay transforms, and the built pieces of the operators and the reporter. The build
+// function runs kustomize on a directory of the tree, with access to the user's own files, and
+// returns the objects as JSON.
 func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) ([]byte, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
@@ -45,7 +45,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 		}
 	}
 	for _, o := range r.Objects {
-		if kobj.IsCRD(o.Object) && gets(o.Object) {
+		if k8s.IsCRD(o.Object) && gets(o.Object) {
 			docs = append(docs, document{o.Object, yamlnode.Encode(o.Object)})
 		}
 	}
@@ -71,8 +71,8 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return out.Bytes(), nil
 }
 
-// layout returns where what a cluster gets lies in the tree.
-func (r *Result) layout(c Cluster) (*layout.Tree, layout.Cluster, error) {
+// layout returns the layout of the tree, and the part of a cluster.
+func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
 	lies, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {
 		return nil, layout.Cluster{}, err
@@ -83,11 +83,11 @@ func (r *Result) layout(c Cluster) (*layout.Tree, layout.Cluster, error) {
 
 // document is one object with its text.
 type document struct {
-	head Object // what names it
+	head Object // at least the fields that identify it
 	text []byte
 }
 
-// newDocument returns an object given as JSON in the form of the tree.
+// newDocument returns the document of an object in JSON, with text in the format of the tree.
 func newDocument(data []byte) (document, error) {
 	var head Object
 	if err := json.Unmarshal(data, &head); err != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestEveryLevelBuilds builds each kustomization of the golden trees with
@@ -48,18 +48,18 @@ func TestOwnerLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range res.Objects {
-			labels := kobj.Map(r.Object, "metadata", "labels")
-			for _, key := range []string{kobj.LabelPackage, kobj.LabelNamespace, kobj.LabelVersion, kobj.LabelManagedBy} {
-				global := kobj.IsCRD(r.Object) && key == kobj.LabelNamespace ||
-					!kobj.IsCRD(r.Object) && !r.Object.Is("apps", "Deployment") && key == kobj.LabelVersion
-				if global != (kobj.Text(labels, key) == "") || global && labels[key] != nil {
-					t.Errorf("%s: label %s is %q", r.Path, key, kobj.Text(labels, key))
+			labels := k8s.Map(r.Object, "metadata", "labels")
+			for _, key := range []string{k8s.LabelPackage, k8s.LabelNamespace, k8s.LabelVersion, k8s.LabelManagedBy} {
+				global := k8s.IsCRD(r.Object) && key == k8s.LabelNamespace ||
+					!k8s.IsCRD(r.Object) && !r.Object.Is("apps", "Deployment") && key == k8s.LabelVersion
+				if global != (k8s.Text(labels, key) == "") || global && labels[key] != nil {
+					t.Errorf("%s: label %s is %q", r.Path, key, k8s.Text(labels, key))
 				}
 			}
 			if labels["app.kubernetes.io/instance"] != nil {
 				t.Errorf("%s: has app.kubernetes.io/instance", r.Path)
 			}
-			if bytes.Contains(yamlnode.Encode(kobj.Map(r.Object, "spec")), []byte("quayside.dev/")) {
+			if bytes.Contains(yamlnode.Encode(k8s.Map(r.Object, "spec")), []byte("quayside.dev/")) {
 				t.Errorf("%s: an owner label inside spec", r.Path)
 			}
 		}

@@ -3,63 +3,62 @@ package render
 import (
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// Object is a Kubernetes object. Functions that change one change a copy.
-type Object = kobj.Object
+// Object is a Kubernetes object. Functions that change an object change a copy.
+type Object = k8s.Object
 
-// Key names an object within a cluster.
-type Key = kobj.Key
+// Key identifies an object within a cluster.
+type Key = k8s.Key
 
-// The owner of what belongs to no single operator: the CRD of OperatorCondition
-// and a Namespace that several operators share. No selector of an operator
-// finds those, so that nobody deletes them with it. The version is that of the
-// lock's API, for a tree depends on no version of this program.
+// Owner of objects without a single operator: the CRDs that no operator provides, and Namespaces
+// that several operators share. Selectors of an operator do not match these, so that nobody
+// deletes them together with it. The version is that of the lock's API, because a tree does not
+// depend on the version of this program.
 const (
 	sharedPackage = "quayside"
 	sharedVersion = "v1alpha1"
 )
 
-// shared returns o with the labels of what several operators share. The
-// namespace is empty for what is the whole cluster's.
-func shared(o Object, namespace string) Object {
-	owner := map[string]any{kobj.LabelPackage: sharedPackage}
+// sharedCopy returns o with the owner labels of shared objects. The namespace is empty for CRDs.
+func sharedCopy(o Object, namespace string) Object {
+	owner := map[string]any{k8s.LabelPackage: sharedPackage}
 	if namespace != "" {
-		owner[kobj.LabelNamespace] = namespace
+		owner[k8s.LabelNamespace] = namespace
 	}
-	return owned(o, owner, sharedVersion)
+	return withOwner(o, owner, sharedVersion)
 }
 
-// plainMetadata returns o with text for every scalar in annotations and labels,
-// as kustomize and the API server need them, and without those by which a bundle
-// would steer the tool that applies it, of which [bundle.Validate] warns.
+// plainMetadata returns o with strings for all scalars in annotations and labels, because kustomize
+// and the API server require strings. It removes those that control the tool that applies the
+// object; [bundle.Validate] warns of these.
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
-		for key, value := range kobj.Map(o, "metadata", field) {
+		for key, value := range k8s.Map(o, "metadata", field) {
 			if bundle.Steers(key) != "" {
-				o = kobj.Without(o, "metadata", field, key)
+				o = k8s.Without(o, "metadata", field, key)
 				continue
 			}
 			switch value.(type) {
 			case string, []any, map[string]any:
 			case nil:
-				o = kobj.With(o, "", "metadata", field, key)
+				o = k8s.With(o, "", "metadata", field, key)
 			default:
-				o = kobj.With(o, strings.TrimSpace(string(yamlnode.Encode(value))), "metadata", field, key)
+				o = k8s.With(o, strings.TrimSpace(string(yamlnode.Encode(value))), "metadata", field, key)
 			}
 		}
 	}
 	return o
 }
 
-// withoutUnset returns o without fields that code generators write and that hold
-// nothing: a creationTimestamp that is null, of the object and of its pod templates,
-// and the empty status of a built-in kind. The API server ignores both. The status
-// of a custom resource stays, because its definition may require it.
+// withoutUnset returns o without the empty fields that code generators write: a null
+// creationTimestamp of the object or of its templates, and the empty status of a built-in kind.
+// The API server ignores both. It keeps the status of a custom resource, because the CRD may
+// require it.
 func withoutUnset(o Object) Object {
 	for _, at := range [][]string{
 		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
@@ -67,18 +66,17 @@ func withoutUnset(o Object) Object {
 		if len(at) > 1 && !profile.BuiltinGroup(o.Group()) {
 			break
 		}
-		if value, set := kobj.Map(o, at...)["creationTimestamp"]; set && value == nil {
-			o = kobj.Without(o, append(at, "creationTimestamp")...)
+		if value, set := k8s.Map(o, at...)["creationTimestamp"]; set && value == nil {
+			o = k8s.Without(o, append(at, "creationTimestamp")...)
 		}
 	}
 	if status, set := o["status"]; set && profile.BuiltinGroup(o.Group()) && isUnset(status) {
-		o = kobj.Without(o, "status")
+		o = k8s.Without(o, "status")
 	}
 	return o
 }
 
-// isUnset reports whether v holds nothing but nulls, empty strings, lists and
-// objects.
+// isUnset reports whether v is null, an empty string or list, or an object of such values.
 func isUnset(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -91,50 +89,49 @@ func isUnset(v any) bool {
 		}
 		return true
 	}
-	return hollow(v)
+	return isHollow(v)
 }
 
-// own returns o with the labels that say whose it is. A CRD serves every
-// install in the cluster and names none.
+// own returns o with the labels of its owner. A CRD serves every install in the cluster, so it
+// gets no namespace label.
 func (in *install) own(o Object) Object {
-	owner := map[string]any{kobj.LabelPackage: labelValue(in.pin.Package)}
-	if !kobj.IsCRD(o) {
-		owner[kobj.LabelNamespace] = in.pin.Namespace
+	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
+	if !k8s.IsCRD(o) {
+		owner[k8s.LabelNamespace] = in.pin.Namespace
 	}
-	return owned(o, owner, in.pin.Version)
+	return withOwner(o, owner, in.pin.Version)
 }
 
-// owned sets the owner's labels over those that o has, and managed-by where it
-// is unset. Deployments and CRDs say the version too. Nothing else does, what a
-// bundle writes there least of all: an upgrade is to touch the files in which
-// something changes.
-func owned(o Object, owner map[string]any, version string) Object {
-	o = kobj.Label(o, map[string]string{kobj.LabelManagedBy: kobj.Manager})
-	o = unversioned(o)
-	o = kobj.With(o, mergeMaps(kobj.Map(o, "metadata", "labels"), owner), "metadata", "labels")
-	if !kobj.IsCRD(o) && !o.Is("apps", "Deployment") {
-		if len(kobj.Map(o, "metadata", "annotations")) == 0 {
-			o = kobj.Without(o, "metadata", "annotations") // kustomize drops what is empty
+// withOwner sets the owner's labels, which override existing ones, and managed-by if unset. Only
+// Deployments and CRDs get the version; a version set by the bundle is removed from all other
+// objects. So an upgrade changes only files with other changes.
+func withOwner(o Object, owner map[string]any, version string) Object {
+	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
+	o = withoutVersion(o)
+	o = k8s.With(o, mergeMaps(k8s.Map(o, "metadata", "labels"), owner), "metadata", "labels")
+	if !k8s.IsCRD(o) && !o.Is("apps", "Deployment") {
+		if len(k8s.Map(o, "metadata", "annotations")) == 0 {
+			o = k8s.Without(o, "metadata", "annotations") // kustomize drops empty annotations
 		}
 		return o
 	}
-	o = kobj.With(o, labelValue(version), "metadata", "labels", kobj.LabelVersion)
-	return kobj.With(o, version, "metadata", "annotations", kobj.LabelVersion)
+	o = k8s.With(o, labelValue(version), "metadata", "labels", k8s.LabelVersion)
+	return k8s.With(o, version, "metadata", "annotations", k8s.LabelVersion)
 }
 
-// unversioned returns o without the version in its labels and annotations.
-func unversioned(o Object) Object {
+// withoutVersion returns o without the version in its labels and annotations.
+func withoutVersion(o Object) Object {
 	for _, field := range []string{"labels", "annotations"} {
-		o = kobj.Without(o, "metadata", field, kobj.LabelVersion)
+		o = k8s.Without(o, "metadata", field, k8s.LabelVersion)
 	}
 	return o
 }
 
-// labelValue returns s as a legal label value.
+// labelValue returns s as a valid label value.
 func labelValue(s string) string {
 	s = strings.ReplaceAll(s, "+", "_")
-	if len(s) > kobj.MaxLabel {
-		s = s[:kobj.MaxLabel]
+	if len(s) > k8s.MaxLabel {
+		s = s[:k8s.MaxLabel]
 	}
 	return strings.TrimRight(s, "-._")
 }

@@ -7,9 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestABumpTouchesLittle renders two versions that differ in their number alone:
@@ -19,7 +20,7 @@ func TestABumpTouchesLittle(t *testing.T) {
 	render := func(version string) *Result {
 		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", version, "v1",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: forged, labels: {quayside.dev/version: "+version+"}, annotations: {a: b, quayside.dev/version: "+version+"}}}")},
-			nil, Options{GitOps: &GitOps{Name: "env", RepoURL: "https://git.example.com/x.git", Path: "rendered", Revision: "main", Namespace: "argocd", Project: "default"}, Profile: "argocd"})
+			nil, Options{GitOps: &profile.GitOps{Name: "env", RepoURL: "https://git.example.com/x.git", Path: "rendered", Revision: "main", Namespace: "argocd", ArgoCDSettings: profile.ArgoCDSettings{Project: "default"}}, Profile: "argocd"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestABumpTouchesLittle(t *testing.T) {
 	}
 	for _, r := range after.Objects {
 		if strings.HasSuffix(r.Path, "-things.x.io.yaml") || r.Object.Kind() == "Deployment" {
-			label, annotation := kobj.Text(r.Object, "metadata", "labels", kobj.LabelVersion), kobj.Text(r.Object, "metadata", "annotations", kobj.LabelVersion)
+			label, annotation := k8s.Text(r.Object, "metadata", "labels", k8s.LabelVersion), k8s.Text(r.Object, "metadata", "annotations", k8s.LabelVersion)
 			if label != "1.0.1_a" || annotation != "1.0.1+a" {
 				t.Errorf("%s: label %q, annotation %q", r.Path, label, annotation)
 			}
@@ -82,7 +83,7 @@ func TestAggregatedRoles(t *testing.T) {
 
 func labelKeys(o Object) []string {
 	var out []string
-	for key := range kobj.Map(o, "metadata", "labels") {
+	for key := range k8s.Map(o, "metadata", "labels") {
 		out = append(out, key)
 	}
 	return out

@@ -10,24 +10,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
-// piece is what an engine builds, applies, watches, prunes and rolls back together:
-// an operator, or several that cannot be told apart.
+// piece is a unit that an engine builds, applies, watches, prunes and rolls back: one operator, or
+// several inseparable ones.
 type piece struct {
 	name    string
-	members []*opened // by namespace and package; what is left of others among them
+	members []*opened // by namespace and package, then the operators with leftover objects
 }
 
-// dir returns the directory of the base of the piece.
+// dir returns the piece's directory in the base.
 func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
-// memberDir returns the directory of one operator. Those of several do not share
-// one; what is left of an operator lies below its successor's.
+// memberDir returns the directory of one operator: the piece's own directory, or one below it for
+// an operator of a joint piece and for leftover objects.
 func (p piece) memberDir(in *opened) string {
 	if name := pieceName(in.pin); name != p.name {
 		return path.Join(p.dir(), name)
@@ -35,19 +35,20 @@ func (p piece) memberDir(in *opened) string {
 	return p.dir()
 }
 
-// gets reports whether some operator of the piece is among those given.
+// gets reports whether any operator of the piece is among the chosen ones.
 func (p piece) gets(chosen []*opened) bool {
 	return slices.ContainsFunc(p.members, func(in *opened) bool { return slices.Contains(chosen, in) })
 }
 
-// pieceName returns the name of the piece of an operator that is one by itself. No
-// namespace has a dot in its name.
+// pieceName returns the name of a piece with a single operator. It is unambiguous, because
+// namespace names contain no dot.
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
-// findPieces returns the pieces, by name. Operators that require each other in a circle
-// are one: none of them works without the others. So are an operator and what is
-// left of one before it, which its engine prunes when that goes. A piece of several
-// has a name of its own: an object never moves between two pieces that stay.
+// findPieces returns the pieces, by name. Operators that require each other in a cycle share a
+// piece, because none works without the others. An operator also shares its piece with the
+// leftover objects of its predecessor, so that the engine prunes these once they are removed. A
+// piece with several operators has its own name, so that no object moves between two remaining
+// pieces.
 func (t *tree) findPieces() []piece {
 	var lock lockfile.File
 	for _, in := range t.installs {
@@ -57,7 +58,7 @@ func (t *tree) findPieces() []piece {
 	for _, in := range t.installs {
 		needed[in.name()] = lock.Needed(in.name())
 	}
-	one := map[string]string{} // of an operator: the first of its piece
+	one := map[string]string{} // operator → first operator of its piece
 	join := func(a, b string) {
 		first, other := one[a], one[b]
 		for name, of := range one {
@@ -74,7 +75,7 @@ func (t *tree) findPieces() []piece {
 			}
 		}
 	}
-	gone := map[string][]string{} // what the piece of an operator prunes
+	gone := map[string][]string{} // first operator of a piece → uninstalled operators of the piece
 	for _, l := range t.gone {
 		for _, key := range l.With {
 			join(l.With[0], key)
@@ -116,7 +117,7 @@ func (t *tree) findPieces() []piece {
 	return out
 }
 
-// joinedName returns the name of a piece of operators ("namespace/package").
+// joinedName returns the name of a piece with these operators ("namespace/package").
 func joinedName(operators []string) string {
 	slices.Sort(operators)
 	first := strings.Replace(operators[0], "/", ".", 1)
@@ -127,8 +128,8 @@ func joinedName(operators []string) string {
 	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
 }
 
-// pieceNeeds returns the names of the pieces that operators of a piece are pinned to
-// require, sorted.
+// pieceNeeds returns the sorted names of the pieces that a piece requires, according to the pins
+// of its operators.
 func (t *tree) pieceNeeds(p piece) []string {
 	var out []string
 	for _, in := range p.members {
@@ -145,8 +146,8 @@ func (t *tree) pieceNeeds(p piece) []string {
 	return slices.Compact(out)
 }
 
-// pieceCRDs returns the directories of the definitions that a piece ships, whoever
-// provides them, sorted.
+// pieceCRDs returns the sorted directories of the CRDs that a piece ships, including CRDs rendered
+// for another operator.
 func (t *tree) pieceCRDs(p piece) []string {
 	dirs := map[string]bool{}
 	for _, in := range p.members {
@@ -159,14 +160,14 @@ func (t *tree) pieceCRDs(p piece) []string {
 			}
 		}
 	}
-	delete(dirs, "") // of what the platform brings
+	delete(dirs, "") // CRDs of the platform have no directory
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// marked returns the kustomization of a directory that an engine builds, which says
-// which definitions go with it.
-func marked(resources, crds []string) map[string]any {
-	fields := map[string]any{"resources": kobj.Values(resources...)}
+// annotatedKustomization returns the kustomization of a directory that an engine builds. An annotation
+// names the CRD directories that belong to it.
+func annotatedKustomization(resources, crds []string) map[string]any {
+	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string
 	for _, dir := range crds {
 		names = append(names, path.Base(dir))
@@ -179,8 +180,8 @@ func marked(resources, crds []string) map[string]any {
 	return fields
 }
 
-// toldPieces returns the pieces as the profile is told of them.
-func (t *tree) toldPieces() ([]profile.Piece, error) {
+// profilePieces returns the pieces in the form of the profile.
+func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {
 		clusters, err := t.getting(func(chosen []*opened) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
@@ -212,7 +213,7 @@ func (t *tree) toldPieces() ([]profile.Piece, error) {
 	}
 	for _, l := range t.gone {
 		if len(l.With) > 0 {
-			continue // of a piece that stays
+			continue // part of a remaining piece
 		}
 		told := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
 		for _, c := range t.opt.Clusters {
@@ -241,10 +242,10 @@ func (t *tree) toldPieces() ([]profile.Piece, error) {
 
 func namespacePiece(ns string) string { return "namespace-" + ns }
 
-// getting returns the names of the clusters whose operators are so, nil where all
-// are.
+// getting returns the names of the clusters with operators that satisfy the predicate, or nil if
+// all clusters do.
 func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
-	out, known := []string{}, map[string]bool{} // by the operators of a cluster, which many share
+	out, known := []string{}, map[string]bool{} // result by operators, which many clusters share
 	for _, c := range t.opt.Clusters {
 		key := strings.Join(c.Operators, "\x00")
 		gets, seen := known[key]
@@ -266,9 +267,9 @@ func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
 	return out, nil
 }
 
-// here returns the operators that a cluster gets, and what is left there of others.
-// Clusters with the same operators share it.
-func (t *tree) here(c Cluster) ([]*opened, error) {
+// here returns the operators that a cluster gets, including those with leftover objects there.
+// Clusters with the same operators share the result.
+func (t *tree) here(c profile.Cluster) ([]*opened, error) {
 	key := strings.Join(c.Operators, "\x00")
 	if known, is := t.chosenBy[key]; is {
 		return known, nil

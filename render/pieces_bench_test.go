@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // many returns n operators of some objects each, definitions aside.
@@ -52,7 +52,7 @@ func BenchmarkPieces(b *testing.B) {
 	bundles := many(b, 43, 36)
 	lock, open := smallLock(bundles, nil, nil), openSmall(bundles)
 	team := map[string]string{"own/kustomization.yaml": "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, labels: [{pairs: {team: us}}], images: [{name: i, newTag: v2}]}"}
-	opt := engines(profile.ArgoCD, Cluster{Name: "base"}, Cluster{Name: "own", Server: "https://own", Config: []byte(`{"env":[{"name":"A","value":"b"}]}`), Overlays: []string{""}})
+	opt := engines(profile.ArgoCD, profile.Cluster{Name: "base"}, profile.Cluster{Name: "own", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://own"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`), Overlays: []string{""}})
 	opt.GitOps.Clusters = nil
 	for _, cluster := range []string{"base", "own", "corpus"} {
 		b.Run(cluster, func(b *testing.B) {

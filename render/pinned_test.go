@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // TestPortsAreMerged takes a port without a protocol for one of TCP. Several ports
@@ -36,7 +36,7 @@ func TestAffinityOfNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := map[string]any{"affinity": map[string]any{"nodeAffinity": map[string]any{"a": "b"}, "podAffinity": map[string]any{"c": "d"}}}
-	want := kobj.Copy(pod)
+	want := k8s.Copy(pod)
 	c.applyAffinity(pod)
 	if d := cmp.Diff(want, pod); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -50,8 +50,8 @@ func TestProxyOfTheConfig(t *testing.T) {
 		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{"env": []any{map[string]any{"name": name, "value": ""}}}}
 		pod := map[string]any{"containers": []any{map[string]any{"name": "c"}}}
 		in.addEnvironment(pod)
-		env := kobj.Items(kobj.Items(pod, "containers")[0], "env")
-		if len(env) != 1 || kobj.Text(env[0], "name") != conditionVariable {
+		env := k8s.Items(k8s.Items(pod, "containers")[0], "env")
+		if len(env) != 1 || k8s.Text(env[0], "name") != conditionVariable {
 			t.Errorf("%s: got %v", name, env)
 		}
 	}

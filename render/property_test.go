@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // TestNoFieldIsLost compares each object that comes from a file with what is
@@ -29,7 +29,7 @@ func TestNoFieldIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, o := range b.Objects {
-				if !kobj.Equal(map[string]any(before[i]), o.Object) {
+				if !k8s.Equal(map[string]any(before[i]), o.Object) {
 					t.Errorf("%s was changed in place", o)
 				}
 			}
@@ -64,7 +64,7 @@ func TestNoFieldIsLost(t *testing.T) {
 func copies(objects []bundle.Object) []Object {
 	out := make([]Object, len(objects))
 	for i, o := range objects {
-		out[i] = kobj.Copy(o.Object)
+		out[i] = k8s.Copy(o.Object)
 	}
 	return out
 }
@@ -83,7 +83,7 @@ func missing(t *testing.T, object, at string, got, want any) {
 	if w, ok := want.(map[string]any); ok {
 		g, ok := got.(map[string]any)
 		if !ok {
-			t.Errorf("%s: %s: got %v, want an object", object, at, got)
+			t.Errorf("%s: %s: got %v, not an object", object, at, got)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
@@ -116,7 +116,7 @@ func missing(t *testing.T, object, at string, got, want any) {
 		}
 		return
 	}
-	if !kobj.Equal(got, want) {
+	if !k8s.Equal(got, want) {
 		t.Errorf("%s: %s: got %v, want %v", object, at, got, want)
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// serviceAccounts makes an account for whoever has permissions or runs a
-// Deployment, but for "default", which is always there.
+// serviceAccounts generates the ServiceAccounts with permissions in the CSV and those of its
+// Deployments, except "default", which always exists.
 func serviceAccounts(in *install) ([]Object, error) {
 	names := map[string]bool{}
 	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {
@@ -23,16 +23,16 @@ func serviceAccounts(in *install) ([]Object, error) {
 	delete(names, "default")
 	var out []Object
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, pulling(kobj.New("v1", "ServiceAccount", in.pin.Namespace, name), in.opt.ImagePullSecrets))
+		out = append(out, withPullSecrets(k8s.New("v1", "ServiceAccount", in.pin.Namespace, name), in.opt.ImagePullSecrets))
 	}
 	return out, nil
 }
 
-// deploymentAccount returns the account that a deployment's pods run as.
+// deploymentAccount returns the name of the ServiceAccount of a deployment's pods.
 func deploymentAccount(d bundle.Deployment) string {
-	pod := kobj.Map(d.Spec, "template", "spec")
+	pod := k8s.Map(d.Spec, "template", "spec")
 	for _, key := range []string{"serviceAccountName", "serviceAccount"} {
-		if name := kobj.Text(pod, key); name != "" {
+		if name := k8s.Text(pod, key); name != "" {
 			return name
 		}
 	}
@@ -54,32 +54,32 @@ func (in *install) accounts() map[string]bool {
 	return out
 }
 
-// pulling adds pull secrets to a ServiceAccount that does not name them.
-func pulling(account Object, secrets []string) Object {
+// withPullSecrets returns a ServiceAccount with these pull secrets in addition to its own.
+func withPullSecrets(account Object, secrets []string) Object {
 	if len(secrets) == 0 {
 		return account
 	}
 	var refs []any
 	have := map[string]bool{}
-	for _, ref := range kobj.Items(account, "imagePullSecrets") {
-		refs, have[kobj.Text(ref, "name")] = append(refs, ref), true
+	for _, ref := range k8s.Items(account, "imagePullSecrets") {
+		refs, have[k8s.Text(ref, "name")] = append(refs, ref), true
 	}
 	for _, name := range secrets {
 		if !have[name] {
 			refs = append(refs, map[string]any{"name": name})
 		}
 	}
-	return kobj.With(account, refs, "imagePullSecrets")
+	return k8s.With(account, refs, "imagePullSecrets")
 }
 
-// roles makes one role an account and place. What an operator may do in the
-// namespaces it works in becomes Roles in its own namespace and in each that
-// it watches; where it watches all, it becomes part of the ClusterRole.
-func roles(in *install) ([]Object, error) {
+// renderRoles generates one role for each account and namespace. Namespaced permissions become
+// Roles in the install namespace and in each watched namespace. If the operator watches all
+// namespaces, they become part of the ClusterRole.
+func renderRoles(in *install) ([]Object, error) {
 	namespaced, cluster := byAccount(in.b.CSV.Permissions), byAccount(in.b.CSV.ClusterPerms)
 	if in.all {
 		for account, rules := range namespaced {
-			cluster[account] = union(union(cluster[account], rules), []any{apiRule("", "namespaces", "", []string{"get", "list", "watch"})})
+			cluster[account] = mergeLists(mergeLists(cluster[account], rules), []any{apiRule("", "namespaces", "", []string{"get", "list", "watch"})})
 		}
 		namespaced = nil
 	}
@@ -95,43 +95,42 @@ func roles(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// byAccount gathers the rules of each account, in file order.
+// byAccount collects the rules of each account, in file order.
 func byAccount(permissions []bundle.Permission) map[string][]any {
 	out := map[string][]any{}
 	for _, p := range permissions {
-		out[p.Account()] = union(out[p.Account()], p.Rules)
+		out[p.Account()] = mergeLists(out[p.Account()], p.Rules)
 	}
 	return out
 }
 
-// union returns the list with what of more is not in it yet; never nil.
-func union(list, more []any) []any {
+// mergeLists returns a new list with the items of more appended that list does not contain yet. It
+// never returns nil.
+func mergeLists(list, more []any) []any {
 	out := slices.Concat([]any{}, list)
 	for _, rule := range more {
-		if !slices.ContainsFunc(out, func(have any) bool { return kobj.Equal(have, rule) }) {
+		if !slices.ContainsFunc(out, func(have any) bool { return k8s.Equal(have, rule) }) {
 			out = append(out, rule)
 		}
 	}
 	return out
 }
 
-// role returns a Role or ClusterRole and the binding that gives it to accounts
-// of the install namespace.
+// role returns a Role or ClusterRole, and its binding to accounts of the install namespace.
 func (in *install) role(kind, namespace, name string, rules []any, accounts ...string) []Object {
-	role := kobj.New(rbacGroup+"/v1", kind, namespace, name)
+	role := k8s.New(rbacGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
-	return []Object{role, binding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
+	return []Object{role, newBinding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
 
-// binding returns the RoleBinding or ClusterRoleBinding that gives a role of
-// kind roleKind to accounts of the namespace home. Without a namespace it is a
-// ClusterRoleBinding.
-func binding(roleKind, namespace, name, role, home string, accounts ...string) Object {
+// newBinding returns a RoleBinding of a role to accounts of the namespace home. Without a
+// namespace it returns a ClusterRoleBinding.
+func newBinding(roleKind, namespace, name, role, home string, accounts ...string) Object {
 	kind := "RoleBinding"
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
 	}
-	o := kobj.New(rbacGroup+"/v1", kind, namespace, name)
+	o := k8s.New(rbacGroup+"/v1", kind, namespace, name)
 	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
 	subjects := make([]any, len(accounts))
 	for i, account := range accounts {

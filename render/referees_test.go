@@ -13,7 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -81,7 +81,7 @@ func TestGoldensOfV1(t *testing.T) {
 			}
 			got, _, err := Manifests(b, lockfile.Pin{
 				Namespace: c.namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
-				InstallMode: catalog.ModeFor(c.namespace, watch), WatchNamespaces: watch, Config: []byte(c.config),
+				InstallMode: model.ModeFor(c.namespace, watch), WatchNamespaces: watch, Config: []byte(c.config),
 			}, Options{CSVAnnotations: true})
 			if err != nil {
 				t.Fatal(err)
@@ -116,8 +116,8 @@ func TestGoldensOfV1(t *testing.T) {
 	}
 	cases := len(refereeCases())
 	row := fmt.Sprintf("| %d | %d | %d | `render/testdata/conformance/goldens.tsv` |", cases, agreed, cases-agreed)
-	if page, err := os.ReadFile("../docs/developing.md"); err != nil || !strings.Contains(string(page), row) {
-		t.Errorf("docs/developing.md does not say %q: %v", row, err)
+	if page, err := os.ReadFile("../docs/contributing/developing.md"); err != nil || !strings.Contains(string(page), row) {
+		t.Errorf("docs/contributing/developing.md does not say %q: %v", row, err)
 	}
 	t.Logf("%d renderings of %d objects in all; %d fields differ for a reason", len(refereeCases()), objects, differ)
 }

@@ -5,20 +5,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// refused warns of custom resources that the tree holds and that its own CRDs
-// do not admit, and notes why: a sync would fail at them. Few bundles ship any, and
-// only theirs are opened.
+// refused warns of custom resources that the CRDs of the tree reject, because a sync would fail,
+// and records the reasons. Few bundles ship custom resources, so it opens only their CRDs.
 func (t *tree) refused() {
-	refused := map[kobj.Key]string{}
+	refused := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
-		if kobj.IsCRD(r.Object) {
-			crd := kinds.Define(r.Object)
+		if k8s.IsCRD(r.Object) {
+			crd := k8s.ParseCRD(r.Object)
 			definitions[[2]string{crd.Group, crd.Kind}] = r.Object
 		}
 	}
@@ -32,12 +30,13 @@ func (t *tree) refused() {
 			}
 			kind, opened := kinds[crd.Name()]
 			if !opened {
-				kind, _ = admit.Open(crd, budget) // what is wrong with a CRD is said by its bundle's validation
+				// Validation of the bundle reports faults of the CRD.
+				kind, _ = admit.Open(crd, budget)
 				kinds[crd.Name()] = kind
 			}
-			if why := refusal(kind, o); why != "" {
+			if why := admissionRefusal(kind, o); why != "" {
 				refused[o.Key()] = why
-				t.warn(in.at(place(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why)
+				t.warn(in.at(objectPlace(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the cluster will refuse %s, invalid for its own CustomResourceDefinition: %s", in.name(), o.Key(), why)
 			}
 		}
 	}
@@ -46,8 +45,8 @@ func (t *tree) refused() {
 	}
 }
 
-// refusal returns why an object would not be admitted, "" where it would.
-func refusal(kind *admit.Kind, o Object) string {
+// admissionRefusal returns the reason for rejecting an object, or "" if it would be admitted.
+func admissionRefusal(kind *admit.Kind, o Object) string {
 	if kind == nil {
 		return ""
 	}
@@ -64,7 +63,7 @@ func refusal(kind *admit.Kind, o Object) string {
 		why = append(why, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
 	}
 	for _, field := range res.Dropped {
-		why = append(why, field+": not a field that it declares")
+		why = append(why, field+": unknown field")
 	}
-	return few(why)
+	return formatFew(why)
 }

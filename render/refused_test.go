@@ -48,9 +48,9 @@ spec:
 		}
 	}
 	want := []string{
-		`x.v1.0.0/manifests/x1.yaml: Thing.x.io ns/huge, for its own CustomResourceDefinition does: spec.size: Invalid value: 30: spec.size in body should be less than or equal to 9`,
-		`x.v1.0.0/manifests/x2.yaml: Thing.x.io ns/odd, for its own CustomResourceDefinition does: spec.colour: not a field that it declares; spec.form: not a field that it declares; spec.x: not a field that it declares; and 1 more`,
-		`x.v1.0.0/manifests/x3.yaml: Thing.x.io ns/early, for its own CustomResourceDefinition does: it does not serve version "v2"`,
+		`x.v1.0.0/manifests/x1.yaml: Thing.x.io ns/huge, invalid for its own CustomResourceDefinition: spec.size: Invalid value: 30: spec.size in body should be less than or equal to 9`,
+		`x.v1.0.0/manifests/x2.yaml: Thing.x.io ns/odd, invalid for its own CustomResourceDefinition: spec.colour: unknown field; spec.form: unknown field; spec.x: unknown field; and 1 more`,
+		`x.v1.0.0/manifests/x3.yaml: Thing.x.io ns/early, invalid for its own CustomResourceDefinition: it does not serve version "v2"`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -1,28 +1,28 @@
 // Package render turns bundles and the pins of a lock into plain Kubernetes
 // manifests, in trees that stock kustomize builds.
 //
-// It is a pure function of the lock, the options and the bundles' content: it
-// reads no file and no clock, knows nothing of subscriptions, and the same
-// input gives the same bytes. What a bundle becomes is the list in generators.
+// Rendering is a pure function of the lock, the options and the content of bundles. It reads no
+// files and no clock, ignores subscriptions, and returns the same bytes for the same input.
+// objectGenerators lists the kinds of objects that it generates for a bundle.
 //
-// A tree looks like this; each directory with a kustomization builds by itself:
+// Each directory of a tree that has a kustomization builds by itself. A tree has this layout:
 //
-//	clusters.yaml                     the clusters, and what stands before their directories
+//	clusters.yaml                     clusters, with the path prefixes of their directories
 //	crds/<package>/                   CRDs, without a kustomization
-//	namespaces/<namespace>/           a piece: an install namespace, or one that is declared
-//	operators/<namespace>.<package>/  a piece: one object a file, but for the aggregated roles
-//	reporter/                         where it is asked for, a piece: the reporter …
-//	installations/                    … and what it is to look at, a file a pin, without a kustomization
-//	clusters/<name>/…                 where something differs there: the same directories, over these
-//	all/, clusters/<name>/all/        where all is applied as one, the list of it
-//	argocd/ or flux/<name>/           what a person has the GitOps tool apply once
-//	pieces/                           what applies a piece each, which that tool reads
+//	namespaces/<namespace>/           a piece: an install or declared Namespace
+//	operators/<namespace>.<package>/  a piece: one object per file; aggregated roles share one
+//	reporter/                         a piece: the reporter, if enabled
+//	installations/                    Installations, one file per pin, without a kustomization
+//	clusters/<name>/…                 the same directories on top of the base, if they differ
+//	all/, clusters/<name>/all/        list of all pieces, if they are applied as one
+//	argocd/ or flux/<name>/           objects that a person applies once, for the GitOps tool
+//	pieces/                           objects that apply one piece each, read by that tool
 //
-// The team's own changes lie beside the tree, in overlays/<cluster>/, and are
-// Components of what is in clusters/<cluster>/. Every file depends on one pin or on
-// settings alone, but for those in all/.
+// The team's own changes are next to the tree, in overlays/<cluster>/, and are Components of the
+// kustomizations in clusters/<cluster>/. Every file depends on one pin or on settings only,
+// except the files in all/.
 //
-// It promises nothing yet: its exported names may change in any release.
+// The package has no compatibility promise yet: exported names may change in any release.
 //
 // Start from [All], [Manifests] and [StreamOverlay].
 package render
@@ -38,26 +38,26 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Result is everything that a lock renders to.
+// Result is the rendered tree of a lock.
 type Result struct {
 	Tree     *filetree.Tree
-	Objects  []Rendered     // those of the tree's base, in the order of Path and of the documents in it
+	Objects  []Rendered     // objects of the base, by Path, then key
 	Warnings []diag.Warning // sorted
 
 	tree *tree // for Installations
 }
 
-// Brings returns the keys of all objects that an operator ("namespace/package") brings,
-// whether it or another one that does has them in the tree.
+// Brings returns the keys of all objects that an operator ("namespace/package") ships, including
+// objects that the tree has only once, with another operator.
 func (r *Result) Brings(operator string) []Key {
 	var out []Key
 	for _, in := range slices.Concat(r.tree.installs, r.tree.leaving) {
@@ -71,51 +71,51 @@ func (r *Result) Brings(operator string) []Key {
 	return out
 }
 
-// Suggests returns what an operator suggests of its Namespace; "" where it does not.
+// Suggests returns the Namespace template that an operator suggests, or "".
 func (r *Result) Suggests(operator string) string {
 	for _, in := range r.tree.installs {
 		if in.name() == operator {
-			return in.b.CSV.Annotations[olm.SuggestedNamespaceTemplate]
+			return in.b.CSV.Annotations[model.SuggestedNamespaceTemplate]
 		}
 	}
 	return ""
 }
 
-// Rendered is one object of the tree's base.
+// Rendered is an object of the base.
 type Rendered struct {
 	Object  Object
 	Path    string // "operators/my-etcd.etcd/deployment-etcd-operator.yaml"
-	Refused string // why the cluster will refuse it, for its own definition does; "" where it will not
+	Refused string // reason why the object's own CRD rejects it; "" if it does not
 
-	operator *opened // nil: of none
+	operator *opened // nil: none
 }
 
-// opened is a pin with its bundle and what it renders to.
+// opened is a pin with its bundle and its rendered objects.
 type opened struct {
 	pin     lockfile.Pin
 	b       *bundle.Bundle
 	objects []Object // without CRDs
 	crds    []Object
-	others  []Object // that the bundle has too, but an install before it renders
+	others  []Object // objects of the bundle that another install renders
 
-	follower string // "namespace/package", where it is leaving
+	follower string // successor ("namespace/package") of a replaced operator
 }
 
 // name returns "namespace/package".
 func (o opened) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
-// failed returns why the install does not render, with its name.
+// failed adds the name of the install to an error.
 func (o opened) failed(err error) error {
 	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
-// at returns a place in the bundle, whose name comes first.
+// at returns a position in the bundle, with the bundle's name before the file.
 func (o opened) at(pos diag.Pos) diag.Pos {
 	pos.File = path.Join(o.b.CSV.Name, pos.File)
 	return pos
 }
 
-// csvPos returns the place of the bundle's CSV.
+// csvPos returns the position of the bundle's CSV.
 func (o opened) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
 
 // warn adds a warning.
@@ -123,10 +123,9 @@ func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
 	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Subject: subject, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// All renders every pin of the lock, and what is left of operators that others
-// follow. open returns the content of a pin's
-// bundle; all bundles that cannot be opened are reported at once, and so are
-// all faults of all bundles. No argument is changed.
+// All renders every pin of the lock, and the leftover objects of replaced operators. The open
+// function returns the content of a pin's bundle. The error joins all bundles that cannot be
+// opened or, if there are none, all faults of all bundles. All modifies no argument.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -143,7 +142,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		leaving[i].follower = lock.Successor(gone)
 	}
 	warnings, err1 := renderAll(installs, opt)
-	_, err2 = renderAll(leaving, opt) // what is to be known of these was said while they were installed
+	_, err2 = renderAll(leaving, opt) // their warnings were reported while they were installed
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -163,8 +162,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
-// leavingPins returns the pins of operators that are replaced, and what is being
-// uninstalled.
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. The
+// With field of the latter keeps only pinned operators.
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
@@ -181,7 +180,7 @@ func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.
 	return replaced, gone
 }
 
-// renderAll fills in the objects of each install. All faults are found.
+// renderAll fills in the objects of each install. The error joins all faults.
 func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 	var errs []error
 	var warnings []diag.Warning
@@ -198,11 +197,11 @@ func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 			continue
 		}
 		for _, w := range diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more)) {
-			w.Subject = in.pin.Package // it is the same wherever that bundle is installed
+			w.Subject = in.pin.Package // the same for every install of the bundle
 			warnings = append(warnings, w)
 		}
 		for _, o := range objects {
-			if kobj.IsCRD(o) {
+			if k8s.IsCRD(o) {
 				in.crds = append(in.crds, o)
 			} else {
 				in.objects = append(in.objects, o)
@@ -216,13 +215,12 @@ func comparePins(a, b lockfile.Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
-// openAll loads every bundle, in the order of namespace and package, on all
-// processors.
+// openAll loads every bundle, using all processors. It returns them by namespace and package.
 func openAll(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]opened, error) {
 	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))
 	out := make([]opened, len(pins))
-	l := loader{pool: kobj.NewPool()}
+	l := loader{pool: k8s.NewPool()}
 	var work sync.WaitGroup
 	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, pin := range pins {
@@ -242,10 +240,10 @@ func openAll(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]ope
 	return out, errors.Join(append(missing, broken...)...)
 }
 
-// loader loads bundles, whose definitions share what they have in common.
+// loader loads bundles. Their CRDs share equal parts in memory.
 type loader struct {
 	mu   sync.Mutex
-	pool *kobj.Pool
+	pool *k8s.Pool
 }
 
 func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
@@ -255,12 +253,12 @@ func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, inert.Line(name), err)
 	}
 	if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
-		return nil, fmt.Errorf("reading bundle %q of %s: it holds %q", pin.Bundle, name, b.CSV.Name)
+		return nil, fmt.Errorf("reading bundle %q of %s: it contains %q", pin.Bundle, name, b.CSV.Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, file := range b.Objects {
-		if kobj.IsCRD(file.Object) {
+		if k8s.IsCRD(file.Object) {
 			l.pool.Share(file.Object)
 		}
 	}

@@ -7,27 +7,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
-// Reporter is the program that says in the cluster whether what was rendered
-// is there and healthy.
+// Reporter configures the program that reports in the cluster whether the rendered objects are
+// present and healthy.
 type Reporter struct {
 	Image          string // "registry.example.com/quayside-report@sha256:…"
 	Namespace      string // "quayside-system"
 	LeaderElection bool
 }
 
-const reporterName = "quayside-reporter" // of its objects, its package and its Lease
+const reporterName = "quayside-reporter" // name of its objects, its package and its Lease
 
-// reporter writes the reporter, and beside it what it is to look at and may: a file
-// for each pin. Nothing of an operator ever waits for either.
+// reporter writes the reporter's objects, and one file for each pin with its Installation and the
+// permissions to observe it. No object of an operator waits for any of these.
 func (t *tree) reporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
-		return errors.New("spec.reporter: image and namespace are needed to render it")
+		return errors.New("spec.reporter: image and namespace are required")
 	}
 	system, err := t.reporterObjects(*r)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *tree) reporter() error {
 		}
 	}
 	crds := []string{path.Join(layout.CRDs, sharedPackage)}
-	if err := t.files.Add(path.Join(layout.Reporter, layout.Kustomization), kustomization(marked(slices.Sorted(slices.Values(names)), crds))); err != nil {
+	if err := t.files.Add(path.Join(layout.Reporter, layout.Kustomization), encodeKustomization(annotatedKustomization(slices.Sorted(slices.Values(names)), crds))); err != nil {
 		return err
 	}
 	var files []string
@@ -58,23 +58,23 @@ func (t *tree) reporter() error {
 		}
 		files = append(files, file)
 	}
-	if t.engine() { // which reads a directory without one
+	if t.engine() { // engines read a directory without a kustomization
 		return nil
 	}
 	return t.kustomization(layout.Installations, files)
 }
 
-// reporters refuses objects of the reporter that an operator has too.
+// reporters rejects objects of the reporter that are already in the tree.
 func (t *tree) reporters(objects []Object) error {
 	for _, o := range objects {
 		if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
-			return fmt.Errorf("spec.reporter: %s is the reporter's, and %s holds one too", o.Key(), t.objects[i].Path)
+			return fmt.Errorf("spec.reporter: %s belongs to the reporter, but is also in %s", o.Key(), t.objects[i].Path)
 		}
 	}
 	return nil
 }
 
-// reporterFiles returns the names of the files of the reporter's objects.
+// reporterFiles returns the file names of the reporter's objects.
 func reporterFiles(objects []Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
@@ -83,35 +83,34 @@ func reporterFiles(objects []Object) []string {
 	return names
 }
 
-// installationFile returns the name of the file of what the reporter is to look at.
+// installationFile returns the file name of an Installation.
 func installationFile(in Installation) string {
 	return fitName(nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// reported returns the objects of an installation: what to look at, and the right
-// to read it.
+// reported returns the Installation object, without confidential references, and the permissions
+// to read the referenced objects.
 func (t *tree) reported(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
-	spec.Objects = slices.DeleteFunc(spec.Objects, confidential)
-	o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
+	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
+	o := k8s.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 	o["spec"] = specFields(spec)
-	owner := map[string]any{kobj.LabelPackage: labelValue(spec.Package), kobj.LabelNamespace: in.Namespace}
+	owner := map[string]any{k8s.LabelPackage: labelValue(spec.Package), k8s.LabelNamespace: in.Namespace}
 	if t.byCluster() {
 		o = t.opt.profile.AdornInstallation(o)
 	}
-	out := []Object{owned(o, owner, spec.Version)}
+	out := []Object{withOwner(o, owner, spec.Version)}
 	for _, o := range t.reporterRoles(in) {
 		out = append(out, t.ownReporter(o))
 	}
 	return out
 }
 
-// confidential reports whether an object holds what opens doors: the right to
-// see that a Secret is there would be the right to read every one of the
-// cluster, whatever version it is asked for at, and OpenShift's tokens and
-// clients are no better.
-func confidential(ref v1alpha1.ObjectReference) bool {
-	group := kobj.Group(ref.APIVersion)
+// isConfidential reports whether an object holds credentials: a Secret, or a token or client of
+// OpenShift. Permission to observe one Secret would be permission to read every Secret of the
+// cluster, in any version.
+func isConfidential(ref v1alpha1.ObjectReference) bool {
+	group := k8s.Group(ref.APIVersion)
 	return group == "" && ref.Kind == "Secret" || group == "oauth.openshift.io"
 }
 
@@ -119,17 +118,17 @@ func confidential(ref v1alpha1.ObjectReference) bool {
 func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	var objects []any
 	for _, ref := range spec.Objects {
-		o := texted("apiVersion", ref.APIVersion, "kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "version", ref.Version)
+		o := textMap("apiVersion", ref.APIVersion, "kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "version", ref.Version)
 		var images []any
 		for _, image := range ref.Images {
-			images = append(images, texted("container", image.Container, "image", image.Image))
+			images = append(images, textMap("container", image.Container, "image", image.Image))
 		}
 		if images != nil {
 			o["images"] = images
 		}
 		objects = append(objects, o)
 	}
-	out := texted("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
+	out := textMap("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
 		"pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
 	if objects != nil {
 		out["objects"] = objects
@@ -137,8 +136,8 @@ func specFields(spec v1alpha1.InstallationSpec) map[string]any {
 	return out
 }
 
-// texted returns the pairs of names and values whose value is not empty.
-func texted(pairs ...string) map[string]any {
+// textMap returns a map of the name-value pairs with non-empty values.
+func textMap(pairs ...string) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -150,5 +149,5 @@ func texted(pairs ...string) map[string]any {
 
 // ownReporter returns o with the labels of the reporter.
 func (t *tree) ownReporter(o Object) Object {
-	return owned(o, map[string]any{kobj.LabelPackage: reporterName, kobj.LabelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
+	return withOwner(o, map[string]any{k8s.LabelPackage: reporterName, k8s.LabelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // rendering is a lock with everything that it renders with.
@@ -51,12 +52,12 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
 	lock := &lockfile.File{}
 	for _, ns := range []string{"one", "two"} {
-		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: catalog.OwnNamespace})
+		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: model.OwnNamespace})
 	}
 	out = append(out, rendering{
 		name: "twice",
 		lock: lock,
-		opt: Options{Clusters: []Cluster{
+		opt: Options{Clusters: []profile.Cluster{
 			{Name: "both"},
 			{Name: "first", Operators: []string{"one/*"}},
 			{Name: "second", Operators: []string{"two/*"}},
@@ -75,7 +76,7 @@ func renderings(t *testing.T, corpus bool) []rendering {
 			dir, &lockfile.File{Pins: []lockfile.Pin{pin}},
 			Options{
 				Mirrors:  []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}, {Source: "docker.io", Mirror: "mirror.example.com/hub"}},
-				Clusters: []Cluster{{Name: "b", Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}},
+				Clusters: []profile.Cluster{{Name: "b", Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}},
 			},
 			func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil },
 		})
@@ -191,7 +192,7 @@ func checkExpected(t *testing.T, r received) {
 	}
 	for _, n := range r.lock.Namespaces { // there without an operator: no pin's to expect
 		if !slices.ContainsFunc(r.lock.Pins, func(p lockfile.Pin) bool { return p.Namespace == n.Name }) {
-			covered[kobj.New("v1", "Namespace", "", n.Name).Key()] = true
+			covered[k8s.New("v1", "Namespace", "", n.Name).Key()] = true
 		}
 	}
 	for _, o := range r.operators {
@@ -206,17 +207,17 @@ func checkExpected(t *testing.T, r received) {
 func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
 	out := map[string]string{}
 	put := func(o Object) {
-		labels := kobj.Map(o, "metadata", "labels")
-		version := kobj.Text(labels, "quayside.dev/version")
-		if kobj.Text(labels, "quayside.dev/package") != pin.Package || version != strings.ReplaceAll(pin.Version, "+", "_") ||
-			!o.Is("apiextensions.k8s.io", "CustomResourceDefinition") && kobj.Text(labels, "quayside.dev/install-namespace") != pin.Namespace {
+		labels := k8s.Map(o, "metadata", "labels")
+		version := k8s.Text(labels, "quayside.dev/version")
+		if k8s.Text(labels, "quayside.dev/package") != pin.Package || version != strings.ReplaceAll(pin.Version, "+", "_") ||
+			!o.Is("apiextensions.k8s.io", "CustomResourceDefinition") && k8s.Text(labels, "quayside.dev/install-namespace") != pin.Namespace {
 			version = ""
 		}
 		var images []v1alpha1.ContainerImage
-		pod := kobj.Map(o, "spec", "template", "spec")
+		pod := k8s.Map(o, "spec", "template", "spec")
 		for _, list := range []string{"initContainers", "containers"} {
-			for _, c := range kobj.Items(pod, list) {
-				images = append(images, v1alpha1.ContainerImage{Container: kobj.Text(c, "name"), Image: kobj.Text(c, "image")})
+			for _, c := range k8s.Items(pod, list) {
+				images = append(images, v1alpha1.ContainerImage{Container: k8s.Text(c, "name"), Image: k8s.Text(c, "image")})
 			}
 		}
 		out[o.Key().String()] = fmt.Sprint(o.APIVersion(), " ", version, " ", images)
@@ -230,8 +231,8 @@ func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[st
 		}
 	}
 	for _, o := range operators {
-		labels := kobj.Map(o, "metadata", "labels")
-		own := kobj.Text(labels, "quayside.dev/package") == pin.Package && kobj.Text(labels, "quayside.dev/install-namespace") == pin.Namespace
+		labels := k8s.Map(o, "metadata", "labels")
+		own := k8s.Text(labels, "quayside.dev/package") == pin.Package && k8s.Text(labels, "quayside.dev/install-namespace") == pin.Namespace
 		if own || o.Is("", "Namespace") && o.Name() == pin.Namespace || shipped[o.Key()] {
 			put(o)
 		}
@@ -281,7 +282,7 @@ func checkRights(t *testing.T, r received) {
 	}
 	objects := r.operators
 	if len(objects) > 0 {
-		objects = append(objects, kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x"))
+		objects = append(objects, k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x"))
 	}
 	for _, o := range objects {
 		if o.Is("", "Secret") {
@@ -309,7 +310,7 @@ func checkRights(t *testing.T, r received) {
 // rights adds "verb group/resource" for everything that a role gives.
 func rights(t *testing.T, role Object, into map[string]bool) {
 	t.Helper()
-	for _, rule := range kobj.Items(role, "rules") {
+	for _, rule := range k8s.Items(role, "rules") {
 		for key := range rule {
 			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, key) {
 				t.Errorf("a rule with %s", key)
@@ -397,8 +398,8 @@ func checkWritten(t *testing.T, r received) {
 func TestReporterIsRefused(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for want, r := range map[string]Reporter{
-		"spec.reporter: image and namespace are needed to render it":                                        {Namespace: "x"},
-		`spec.reporter.namespace: "my-lantern" is an operator's: the reporter needs a namespace of its own`: {Image: "x", Namespace: "my-lantern"},
+		"spec.reporter: image and namespace are required":                                              {Namespace: "x"},
+		`spec.reporter.namespace: "my-lantern" is an operator's namespace: the reporter needs its own`: {Image: "x", Namespace: "my-lantern"},
 	} {
 		opt.Reporter = &r
 		if _, err := All(lock, opt, open); fmt.Sprint(err) != want {

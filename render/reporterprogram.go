@@ -4,35 +4,35 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// reporterNamespace returns the reporter's Namespace, nil where the cluster has
-// it or it is declared. One that comes and goes with an operator will not do.
+// reporterNamespace returns the reporter's Namespace, or nil if it is reserved or declared. It
+// rejects a Namespace of an operator, which would be removed together with the operator.
 func (t *tree) reporterNamespace(name string) (Object, error) {
-	if _, declared := t.declared[name]; declared || kinds.ReservedNamespace(name) {
+	if _, declared := t.declared[name]; declared || k8s.ReservedNamespace(name) {
 		return nil, nil
 	}
 	for _, r := range t.objects {
 		if r.Object.Is("", "Namespace") && r.Object.Name() == name {
-			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's: the reporter needs a namespace of its own", name)
+			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's namespace: the reporter needs its own", name)
 		}
 	}
-	return kobj.Label(kobj.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
+	return k8s.Label(k8s.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
 }
 
-// reporterObjects returns what runs the reporter, sorted.
+// reporterObjects returns the reporter's workload, its permissions and its Namespace, sorted by
+// key.
 func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
-	account := kobj.New("v1", "ServiceAccount", r.Namespace, reporterName)
-	account["automountServiceAccountToken"] = false // the pod asks for its own
-	account = pulling(account, t.opt.ImagePullSecrets)
-	service := kobj.New("v1", "Service", r.Namespace, reporterName)
+	account := k8s.New("v1", "ServiceAccount", r.Namespace, reporterName)
+	account["automountServiceAccountToken"] = false // the pod mounts its own token
+	account = withPullSecrets(account, t.opt.ImagePullSecrets)
+	service := k8s.New("v1", "Service", r.Namespace, reporterName)
 	service["spec"] = map[string]any{
 		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
 		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
 	}
-	out := []Object{account, service, reporterRole(), binding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
+	out := []Object{account, service, reporterRole(), newBinding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
 	namespace, err := t.reporterNamespace(r.Namespace)
 	if err != nil {
 		return nil, err
@@ -41,11 +41,11 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		out = append(out, namespace)
 	}
 	if r.LeaderElection {
-		lease := kobj.New(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
+		lease := k8s.New(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
 		leases := apiRule("coordination.k8s.io", "leases", "", []string{"create"})
 		own := apiRule("coordination.k8s.io", "leases", reporterName, []string{"get", "update", "patch"})
 		lease["rules"] = []any{leases, own}
-		out = append(out, lease, binding("Role", r.Namespace, reporterName, reporterName, r.Namespace, reporterName))
+		out = append(out, lease, newBinding("Role", r.Namespace, reporterName, reporterName, r.Namespace, reporterName))
 	}
 	for i, o := range out {
 		out[i] = t.ownReporter(o)
@@ -55,8 +55,8 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 }
 
 func (t *tree) reporterDeployment(r Reporter) Object {
-	args := kobj.Values("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
-	strategy := map[string]any{"type": "Recreate"} // never two that write
+	args := k8s.Values("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
+	strategy := map[string]any{"type": "Recreate"} // never two writers at once
 	if r.LeaderElection {
 		args = append(args, "--leader-elect", "--leader-election-namespace="+r.Namespace)
 		strategy = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}}
@@ -75,11 +75,11 @@ func (t *tree) reporterDeployment(r Reporter) Object {
 			"requests": map[string]any{"cpu": "10m", "memory": "32Mi"}, "limits": map[string]any{"memory": "128Mi"},
 		},
 		"securityContext": map[string]any{
-			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": kobj.Values("ALL")},
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": k8s.Values("ALL")},
 		},
 	}
 	labels := map[string]any{"app.kubernetes.io/name": reporterName}
-	o := kobj.New("apps/v1", "Deployment", r.Namespace, reporterName)
+	o := k8s.New("apps/v1", "Deployment", r.Namespace, reporterName)
 	o["spec"] = map[string]any{
 		"replicas": int64(1), "strategy": strategy,
 		"selector": map[string]any{"matchLabels": labels},

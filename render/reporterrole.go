@@ -5,33 +5,33 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/v1alpha1"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// reporterRole returns the right of the reporter to read Installations and the pods
-// that workloads run in, and to write the status of Installations, and events.
+// reporterRole returns the ClusterRole of the reporter: it reads Installations and pods, and writes
+// events and the status of Installations.
 func reporterRole() Object {
-	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", reporterName)
+	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", reporterName)
 	o["rules"] = []any{
 		apiRule("", "pods", "", []string{"get", "list", "watch"}),
-		map[string]any{"apiGroups": kobj.Values("", "events.k8s.io"), "resources": kobj.Values("events"), "verbs": kobj.Values("create", "patch")},
+		map[string]any{"apiGroups": k8s.Values("", "events.k8s.io"), "resources": k8s.Values("events"), "verbs": k8s.Values("create", "patch")},
 		apiRule(v1alpha1.Group, v1alpha1.Resource, "", []string{"get", "list", "watch"}),
 		apiRule(v1alpha1.Group, v1alpha1.Resource+"/status", "", []string{"update", "patch"}),
 	}
 	return o
 }
 
-// reporterRoles returns the right to read what an installation names, and nothing
-// else, given to the reporter; none where it names nothing.
+// reporterRoles returns the ClusterRole that lets the reporter read the kinds of objects named by
+// an Installation, and its binding. It returns nil if there are none. Confidential objects are
+// left out.
 func (t *tree) reporterRoles(in Installation) []Object {
 	resources := map[string]map[string]bool{} // by group
 	named := t.plurals()
 	for _, ref := range in.Spec.Objects {
-		group := kobj.Group(ref.APIVersion)
-		resource := cmp.Or(named[[2]string{group, ref.Kind}], kinds.Resource(group, ref.Kind))
-		if resource == "" || confidential(ref) {
+		group := k8s.Group(ref.APIVersion)
+		resource := cmp.Or(named[[2]string{group, ref.Kind}], k8s.Resource(group, ref.Kind))
+		if resource == "" || isConfidential(ref) {
 			continue
 		}
 		if resources[group] == nil {
@@ -42,30 +42,30 @@ func (t *tree) reporterRoles(in Installation) []Object {
 	if len(resources) == 0 {
 		return nil
 	}
-	name := kobj.Fit(reporterName+"."+in.Namespace+"."+in.Spec.Package, kobj.MaxSubdomain)
-	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", name)
+	name := k8s.Fit(reporterName+"."+in.Namespace+"."+in.Spec.Package, k8s.MaxSubdomain)
+	o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", name)
 	var rules []any
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
 		rules = append(rules, map[string]any{
-			"apiGroups": kobj.Values(group), "resources": kobj.Values(slices.Sorted(maps.Keys(resources[group]))...), "verbs": kobj.Values("get", "list", "watch"),
+			"apiGroups": k8s.Values(group), "resources": k8s.Values(slices.Sorted(maps.Keys(resources[group]))...), "verbs": k8s.Values("get", "list", "watch"),
 		})
 	}
 	o["rules"] = rules
-	return []Object{o, binding("ClusterRole", "", name, name, t.opt.Reporter.Namespace, reporterName)}
+	return []Object{o, newBinding("ClusterRole", "", name, name, t.opt.Reporter.Namespace, reporterName)}
 }
 
-// plurals returns the resources that the CRDs of the tree name, by group and
-// kind: of those that an API server takes.
+// plurals returns the resource names from the CRDs of the tree, by group and kind. It leaves out
+// CRDs with faults.
 func (t *tree) plurals() map[[2]string]string {
 	if t.plural != nil {
 		return t.plural
 	}
 	out := map[[2]string]string{}
 	for _, r := range t.objects {
-		if !kobj.IsCRD(r.Object) {
+		if !k8s.IsCRD(r.Object) {
 			continue
 		}
-		if crd := kinds.Define(r.Object); len(crd.Faults()) == 0 {
+		if crd := k8s.ParseCRD(r.Object); len(crd.Faults()) == 0 {
 			out[[2]string{crd.Group, crd.Kind}] = crd.Plural
 		}
 	}

@@ -11,25 +11,25 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // excess returns what a role of the reporter gives that none may.
 func excess(role Object) []string {
 	var out []string
-	for _, rule := range kobj.Items(role, "rules") {
+	for _, rule := range k8s.Items(role, "rules") {
 		for _, field := range slices.Sorted(maps.Keys(rule)) {
 			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, field) {
 				out = append(out, field)
 			}
 		}
-		writes := slices.ContainsFunc(kobj.Texts(rule, "verbs"), func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-		for _, group := range kobj.Texts(rule, "apiGroups") {
-			for _, resource := range kobj.Texts(rule, "resources") {
+		writes := slices.ContainsFunc(k8s.Texts(rule, "verbs"), func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+		for _, group := range k8s.Texts(rule, "apiGroups") {
+			for _, resource := range k8s.Texts(rule, "resources") {
 				full := group + "/" + resource
 				switch {
 				case slices.Contains([]string{"/events", "events.k8s.io/events", "quayside.dev/installations/status"}, full):
@@ -57,7 +57,7 @@ func roleOf(crds []Object, refs ...v1alpha1.ObjectReference) Object {
 }
 
 func definition(group, kind, plural string) Object {
-	o := kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group)
+	o := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group)
 	o["spec"] = map[string]any{"group": group, "names": map[string]any{"kind": kind, "plural": plural}}
 	return o
 }
@@ -95,8 +95,8 @@ func TestReporterReadsNoMore(t *testing.T) {
 			t.Errorf("%v %v: the reporter may %v", c.ref, c.crds, more)
 		}
 		var got []string
-		for _, rule := range kobj.Items(role, "rules") {
-			got = append(got, kobj.Texts(rule, "resources")...)
+		for _, rule := range k8s.Items(role, "rules") {
+			got = append(got, k8s.Texts(rule, "resources")...)
 		}
 		if strings.Join(got, ",") != c.want {
 			t.Errorf("%v: got %q, want %q", c.ref, got, c.want)
@@ -139,7 +139,7 @@ func FuzzReporterRole(f *testing.F) {
 		var refs []v1alpha1.ObjectReference
 		for _, o := range b.Objects {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name()})
-			if kobj.IsCRD(o.Object) {
+			if k8s.IsCRD(o.Object) {
 				crds = append(crds, o.Object)
 			}
 		}
@@ -159,18 +159,18 @@ func TestHostileKinds(t *testing.T) {
 		"{apiVersion: v1, kind: secret, metadata: {name: a}}":                          `kind: Kubernetes has no "secret" in its core group`,
 		"{apiVersion: v1, kind: SECRET, metadata: {name: a}}":                          `kind: Kubernetes has no "SECRET" in its core group`,
 		"{apiVersion: apps/v1, kind: Secret, metadata: {name: a}}":                     `kind: Kubernetes has no "Secret" in its group apps`,
-		"{apiVersion: /v1, kind: Secret, metadata: {name: a}}":                         `apiVersion: "" is not the name of a group`,
-		"{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}":                       `apiVersion: "*" is not the name of a group`,
-		"{apiVersion: x.io/v1/v2, kind: Thing, metadata: {name: a}}":                   `apiVersion: version "v1/v2" is not legal`,
-		"{apiVersion: x.io/v1, kind: pods/exec, metadata: {name: a}}":                  `kind: in lower case, "pods/exec" is not legal`,
-		"{apiVersion: quayside.dev/v1alpha1, kind: Installation, metadata: {name: a}}": `apiVersion: group "quayside.dev" is quayside's own`,
-		crd("secrets.", "", "secrets"):                                                 `spec.group: "" is a group of Kubernetes' own`,
-		crd("evils.apps", "apps", "evils"):                                             `spec.group: "apps" is a group of Kubernetes' own`,
-		crd("evils.storage.k8s.io", "storage.k8s.io", "evils"):                         `spec.group: "storage.k8s.io" is a group of Kubernetes' own`,
+		"{apiVersion: /v1, kind: Secret, metadata: {name: a}}":                         `apiVersion: "" is not a valid group name`,
+		"{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}":                       `apiVersion: "*" is not a valid group name`,
+		"{apiVersion: x.io/v1/v2, kind: Thing, metadata: {name: a}}":                   `apiVersion: version "v1/v2" is not valid`,
+		"{apiVersion: x.io/v1, kind: pods/exec, metadata: {name: a}}":                  `kind: in lower case, "pods/exec" is not valid`,
+		"{apiVersion: quayside.dev/v1alpha1, kind: Installation, metadata: {name: a}}": `apiVersion: group "quayside.dev" is reserved for quayside's own`,
+		crd("secrets.", "", "secrets"):                                                 `spec.group: "" is a group of Kubernetes itself`,
+		crd("evils.apps", "apps", "evils"):                                             `spec.group: "apps" is a group of Kubernetes itself`,
+		crd("evils.storage.k8s.io", "storage.k8s.io", "evils"):                         `spec.group: "storage.k8s.io" is a group of Kubernetes itself`,
 		crd("evils.quayside.dev", "quayside.dev", "evils"):                             `spec.group: "quayside.dev" is quayside's own group`,
 		crd("evils.local", "local", "evils"):                                           `spec.group: "local" has no dot`,
-		crd("nodes.x.io", "x.io", "nodes/proxy"):                                       `spec.names.plural: "nodes/proxy" is not legal`,
-		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not legal`,
+		crd("nodes.x.io", "x.io", "nodes/proxy"):                                       `spec.names.plural: "nodes/proxy" is not valid`,
+		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not valid`,
 		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" is not "evils.x.io"`,
 	} {
 		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
@@ -185,15 +185,15 @@ func TestHostileKinds(t *testing.T) {
 func TestHostileAPIs(t *testing.T) {
 	for api, want := range map[string]string{
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams"}`:            "",
-		`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Beam","name":"*"}`: `.group: "rbac.authorization.k8s.io" is a group of Kubernetes' own`,
-		`{"group":"apps","version":"v1","kind":"Deployment","name":"deployments"}`:      `.group: "apps" is a group of Kubernetes' own`,
-		`{"group":"*","version":"v1","kind":"Beam","name":"beams"}`:                     `.group: "*" is not the name of a group`,
-		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"*"}`:                `.name: "*" is not legal`,
-		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams/exec"}`:       `.name: "beams/exec" is not legal`,
-		`{"group":"beams.x.io","version":"v1/../..","kind":"Beam","name":"beams"}`:      `.version: "v1/../.." is not legal`,
-		`{"group":"beams.x.io","version":"v1","kind":"Beam it","name":"beams"}`:         `.kind: "beam it" is not legal`,
-		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":""}`:                 `.name: "" is not legal`,
-		`{"group":"","version":"v1","kind":"Secret","name":"secrets"}`:                  `.group: "" is a group of Kubernetes' own`,
+		`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Beam","name":"*"}`: `.group: "rbac.authorization.k8s.io" is a group of Kubernetes itself`,
+		`{"group":"apps","version":"v1","kind":"Deployment","name":"deployments"}`:      `.group: "apps" is a group of Kubernetes itself`,
+		`{"group":"*","version":"v1","kind":"Beam","name":"beams"}`:                     `.group: "*" is not a valid group name`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"*"}`:                `.name: "*" is not valid`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams/exec"}`:       `.name: "beams/exec" is not valid`,
+		`{"group":"beams.x.io","version":"v1/../..","kind":"Beam","name":"beams"}`:      `.version: "v1/../.." is not valid`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam it","name":"beams"}`:         `.kind: "beam it" is not valid`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":""}`:                 `.name: "" is not valid`,
+		`{"group":"","version":"v1","kind":"Secret","name":"secrets"}`:                  `.group: "" is a group of Kubernetes itself`,
 	} {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(api), &fields); err != nil {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile/certificates"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/certificates"
 )
 
 // TestReservedNames ships objects under names of the cluster's own: each is an
@@ -30,7 +30,7 @@ func TestReservedNames(t *testing.T) {
 	} {
 		bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}
 		_, err := renderSmall(bundles, nil, Options{AllowNames: []string{"ClusterRole/edit", id + "x"}})
-		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), `belongs to the cluster`) || !strings.Contains(err.Error(), `list "`+id+`" under spec.allowNames`) {
+		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), `would replace a built-in object of the cluster`) || !strings.Contains(err.Error(), `add "`+id+`" to spec.allowNames`) {
 			t.Errorf("%s: got %v", id, err)
 		}
 		res, err := renderSmall(bundles, nil, Options{AllowNames: []string{id}})
@@ -58,8 +58,8 @@ func TestElsewhere(t *testing.T) {
 		if ns := r.Object.Namespace(); ns != "" && ns != "ns" {
 			t.Errorf("%s lies in %s", r.Object.Key(), ns)
 		}
-		for _, s := range kobj.Items(r.Object, "subjects") {
-			if kobj.Text(s, "namespace") != "ns" {
+		for _, s := range k8s.Items(r.Object, "subjects") {
+			if k8s.Text(s, "namespace") != "ns" {
 				t.Errorf("%s binds %v", r.Object.Key(), s)
 			}
 		}
@@ -88,7 +88,7 @@ func TestShippedWebhookRules(t *testing.T) {
 func TestReporterIsAlone(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
 	_, err := renderSmall(bundles, nil, Options{Reporter: reporterOptions()})
-	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter is the reporter's, and operators/ns.x/clusterrole-quayside-reporter.yaml holds one too"
+	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter belongs to the reporter, but is also in operators/ns.x/clusterrole-quayside-reporter.yaml"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -146,8 +146,8 @@ func TestInjectedCA(t *testing.T) {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(res.Objects, func(r Rendered) bool { return r.Object.Name() == "things.x.io" })
-		config := kobj.Map(res.Objects[i].Object, "spec", "conversion", "webhook", "clientConfig")
-		if kobj.Text(config, "url") == "" || (kobj.Text(config, "caBundle") != "") != c.kept {
+		config := k8s.Map(res.Objects[i].Object, "spec", "conversion", "webhook", "clientConfig")
+		if k8s.Text(config, "url") == "" || (k8s.Text(config, "caBundle") != "") != c.kept {
 			t.Errorf("%s with %+v: %v, want a CA: %v", c.annotation, c.opt, config, c.kept)
 		}
 	}

@@ -1,20 +1,18 @@
 package render
 
 import (
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// scopes answers which kinds have a namespace: a bundle's own as its CRDs say,
-// by group and kind.
+// scopes maps the group and kind of a bundle's own CRDs to true for namespaced kinds.
 type scopes map[[2]string]bool
 
 func newScopes(objects []bundle.Object) scopes {
 	s := scopes{}
 	for _, o := range objects {
-		if kobj.IsCRD(o.Object) {
-			crd := kinds.Define(o.Object)
+		if k8s.IsCRD(o.Object) {
+			crd := k8s.ParseCRD(o.Object)
 			s[[2]string{crd.Group, crd.Kind}] = crd.Namespaced
 		}
 	}
@@ -26,5 +24,5 @@ func (s scopes) namespaced(group, kind string) bool {
 	if namespaced, ok := s[[2]string{group, kind}]; ok {
 		return namespaced
 	}
-	return kinds.Namespaced(group, kind)
+	return k8s.Namespaced(group, kind)
 }

@@ -7,13 +7,12 @@ import (
 	"path"
 	"slices"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
-// crds writes each CRD once, from the newest bundle that provides it.
+// crds writes each CRD once, from its newest provider.
 func (t *tree) crds() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {
@@ -25,7 +24,7 @@ func (t *tree) crds() error {
 	given := map[*opened][]provider{}
 	needs := t.needs()
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
-		p, err := newest(providers[name])
+		p, err := newestProvider(providers[name])
 		errs = append(errs, err, p.serves(needs[name]))
 		p.crd = t.stored(p.crd)
 		dir := path.Join(layout.CRDs, p.in.pin.Package)
@@ -58,14 +57,15 @@ func definitionFile(dir, name string) string {
 	return fitName(nameRoom(dir), fileName("customresourcedefinition-"+name))
 }
 
-// sharedCRDs returns the CRDs that no operator brings, and no platform.
+// sharedCRDs returns the CRDs of quayside: OperatorCondition, if neither OpenShift nor OLM provides
+// it, and Installation, if the reporter is rendered.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
 	if len(t.installs) > 0 && !t.opt.OpenShift && !t.besideOLM() {
-		out = append(out, shared(operatorConditionCRD(), ""))
+		out = append(out, sharedCopy(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {
-		out = append(out, shared(Object(v1alpha1.CRD()), ""))
+		out = append(out, sharedCopy(Object(v1alpha1.CRD()), ""))
 	}
 	return out
 }
@@ -74,10 +74,10 @@ func (t *tree) sharedCRDs() []Object {
 type provider struct {
 	in   *opened
 	crd  Object
-	file string // in the tree
+	file string // path in the tree
 }
 
-// owns reports whether the CSV says that the CRD is the operator's own.
+// owns reports whether the CSV lists the CRD as owned.
 func (p provider) owns() bool {
 	for _, api := range p.in.b.CSV.OwnedCRDs {
 		if api.Name == p.crd.Name() {
@@ -87,10 +87,10 @@ func (p provider) owns() bool {
 	return false
 }
 
-// newest returns the provider whose CRD the cluster gets: one that owns it
-// before one that only ships it, then the newest version, then the first by
-// namespace. Two packages that both own a CRD must agree on it.
-func newest(all []provider) (provider, error) {
+// newestProvider returns the provider of the rendered CRD: an owner rather than an install that
+// only ships it, then the newest version, then the first by namespace. If two packages both own a
+// CRD, or neither does, their content must be equal.
+func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {
 		if p.owns() != best.owns() {
@@ -100,7 +100,7 @@ func newest(all []provider) (provider, error) {
 			continue
 		}
 		if p.in.pin.Package != best.in.pin.Package {
-			if !kobj.Equal(unowned(p.crd), unowned(best.crd)) {
+			if !k8s.Equal(withoutOwner(p.crd), withoutOwner(best.crd)) {
 				return best, fmt.Errorf("%s and %s both provide %s, with different content", best.in.name(), p.in.name(), best.crd.Key())
 			}
 			continue
@@ -118,7 +118,7 @@ type need struct {
 	version string
 }
 
-// needs returns which versions of each CRD the installs need, in their order.
+// needs returns the required versions by CRD, in the order of the installs.
 func (t *tree) needs() map[string][]need {
 	out := map[string][]need{}
 	for i := range t.installs {
@@ -132,14 +132,14 @@ func (t *tree) needs() map[string][]need {
 	return out
 }
 
-// serves refuses a CRD that lacks a version that an install needs; what a bundle
-// says of itself is for its validation.
+// serves rejects a CRD that does not serve a version required by another install. Validation of the
+// bundle checks the provider's own versions.
 func (p provider) serves(needs []need) error {
-	served := kinds.Define(p.crd).Served()
+	served := k8s.ParseCRD(p.crd).Served()
 	var errs []error
 	for _, n := range needs {
 		if n.in != p.in && !slices.Contains(served, n.version) {
-			errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, which %s (%s) provides without it",
+			errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, but %s (%s) provides the CRD without it",
 				n.in.name(), n.in.pin.Bundle, n.version, p.crd.Name(), p.in.name(), p.in.pin.Bundle))
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
 // TestConfigsShareADeployment draws a Deployment and the configs of clusters that
@@ -21,7 +22,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 		}
 		drawn := drawDeployment(t)
 		o := tree.atMirrors(drawn)
-		before := kobj.Copy(o)
+		before := k8s.Copy(o)
 		for range rapid.IntRange(1, 4).Draw(t, "clusters") {
 			text, err := json.Marshal(drawConfig(t))
 			if err != nil {
@@ -31,10 +32,10 @@ func TestConfigsShareADeployment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := kobj.Copy(drawn)
+			want := k8s.Copy(drawn)
 			alone.apply(want)
 			mirrorImages(want, tree.opt.Mirrors)
-			cfg, err := tree.config(Cluster{Config: text})
+			cfg, err := tree.config(profile.Cluster{Config: text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +43,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("config %s: -alone +shared\n%s", text, d)
 			}
-			if d := cmp.Diff(difference(nil, "", map[string]any(before), map[string]any(want)), difference(nil, "", map[string]any(o), map[string]any(got))); d != "" {
+			if d := cmp.Diff(appendPatch(nil, "", map[string]any(before), map[string]any(want)), appendPatch(nil, "", map[string]any(o), map[string]any(got))); d != "" {
 				t.Fatalf("config %s: the patch: -alone +shared\n%s", text, d)
 			}
 			if d := cmp.Diff(before, o); d != "" {
@@ -77,7 +78,7 @@ func drawDeployment(t *rapid.T) Object {
 	var lists [2][]any
 	for i := range lists {
 		for range rapid.IntRange(0, 2).Draw(t, "containers") {
-			env := append(make([]any, 0, 8), kobj.List(map[string]any{"": pick(t, "env", "", "[]", `[{"name":"A","value":"a"}]`, `[{"name":"I","value":"quay.io/a/b:1"},{"name":"A","value":"c"},{"name":"A","value":"d"}]`)}, "")...)
+			env := append(make([]any, 0, 8), k8s.List(map[string]any{"": pick(t, "env", "", "[]", `[{"name":"A","value":"a"}]`, `[{"name":"I","value":"quay.io/a/b:1"},{"name":"A","value":"c"},{"name":"A","value":"d"}]`)}, "")...)
 			c := with(map[string]any{
 				"image": pick(t, "image", `"quay.io/a/b:1"`, `"b"`), "args": pick(t, "args", "", `["--image=quay.io/a/b:1"]`),
 				"envFrom": pick(t, "envFrom", "", "[]", `[{"prefix":"A"}]`), "volumeMounts": pick(t, "mounts", "", `[{"name":"v","mountPath":"/w"}]`), "resources": pick(t, "resources", "", `{"limits":{"cpu":"2"}}`),
@@ -94,15 +95,15 @@ func drawDeployment(t *rapid.T) Object {
 	})
 	for i, list := range lists {
 		if list != nil {
-			pod[kobj.ContainerLists()[i]] = list
+			pod[k8s.ContainerLists()[i]] = list
 		}
 	}
-	o := kobj.New("apps/v1", "Deployment", "ns", "d")
+	o := k8s.New("apps/v1", "Deployment", "ns", "d")
 	template := with(map[string]any{"metadata": pick(t, "template", "", "{}", `{"annotations":{"a":"t"}}`)})
 	template["spec"] = pod
 	o["spec"] = map[string]any{"template": template}
 	if a := pick(t, "annotations", "", `{"b":"o"}`); a != nil {
-		o = kobj.With(o, a, "metadata", "annotations")
+		o = k8s.With(o, a, "metadata", "annotations")
 	}
 	return o
 }

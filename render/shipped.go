@@ -1,21 +1,21 @@
 package render
 
 import (
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// shipped passes the bundle's own manifests on, field by field, put in the
-// install namespace where their kind has one.
-func shipped(in *install) ([]Object, error) {
+// shippedObjects returns the objects in the bundle's own manifests. Namespaced ones are in the
+// install namespace.
+func shippedObjects(in *install) ([]Object, error) {
 	var errs diag.List
 	accounts := in.accounts()
 	var out []Object
 	for _, file := range in.b.Objects {
 		o, err := in.versioned(file)
 		errs.Add(file.Pos(), err)
-		if err != nil || kobj.IsCRD(o) {
+		if err != nil || k8s.IsCRD(o) {
 			continue
 		}
 		o = plainMetadata(o)
@@ -24,46 +24,46 @@ func shipped(in *install) ([]Object, error) {
 			continue
 		}
 		if in.scopes.namespaced(o.Group(), o.Kind()) {
-			o = kobj.With(o, in.pin.Namespace, "metadata", "namespace")
+			o = k8s.With(o, in.pin.Namespace, "metadata", "namespace")
 		} else {
-			o = kobj.Without(o, "metadata", "namespace")
+			o = k8s.Without(o, "metadata", "namespace")
 		}
 		switch {
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
 			o = in.subjects(file, o, accounts)
 		case o.Is("", "ServiceAccount"):
-			o = pulling(o, in.opt.ImagePullSecrets)
+			o = withPullSecrets(o, in.opt.ImagePullSecrets)
 		}
 		out = append(out, o)
 	}
 	return out, errs.Err()
 }
 
-// subjects puts the subjects that are accounts of the bundle in the install
-// namespace, wherever the file says they are.
+// subjects returns a binding with the bundle's own ServiceAccounts in the install namespace,
+// regardless of their namespace in the file. It warns of other ServiceAccounts.
 func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bool) Object {
-	list := kobj.List(o, "subjects")
+	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
 	for i, v := range list {
 		changed[i] = v
 		s, ok := v.(map[string]any)
 		switch {
-		case !ok || kobj.Text(s, "kind") != "ServiceAccount":
-		case accounts[kobj.Text(s, "name")]:
-			changed[i] = kobj.With(s, in.pin.Namespace, "namespace")
+		case !ok || k8s.Text(s, "kind") != "ServiceAccount":
+		case accounts[k8s.Text(s, "name")]:
+			changed[i] = k8s.With(s, in.pin.Namespace, "namespace")
 		default:
-			in.warn(file.Pos(), "expected-from-outside", "%s names ServiceAccount %q in namespace %q, which is not the bundle's and is expected to exist",
-				file, kobj.Text(s, "name"), kobj.Text(s, "namespace"))
+			in.warn(file.Pos(), "expected-from-outside", "%s references ServiceAccount %q in namespace %q, which is not in the bundle and is expected to exist",
+				file, k8s.Text(s, "name"), k8s.Text(s, "namespace"))
 		}
 	}
 	if len(list) == 0 {
 		return o
 	}
-	return kobj.With(o, changed, "subjects")
+	return k8s.With(o, changed, "subjects")
 }
 
-// versioned returns the object with an apiVersion, and at a version that the
-// target Kubernetes serves.
+// versioned returns an object at a version that the target Kubernetes serves. It adds a missing
+// apiVersion.
 func (in *install) versioned(file bundle.Object) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {
@@ -72,13 +72,13 @@ func (in *install) versioned(file bundle.Object) (Object, error) {
 			return nil, diag.Errorf(file.Pos(), "document %d: %s %q without apiVersion", file.Document+1, file.Kind(), file.Name())
 		}
 		in.warn(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
-		o = kobj.With(o, version, "apiVersion")
+		o = k8s.With(o, version, "apiVersion")
 	}
 	return in.served(file, o)
 }
 
-// typedKinds lists the kinds that OLM installs without looking at their
-// apiVersion, with the one that it takes.
+// typedKinds returns the kinds that OLM installs regardless of their apiVersion, with the
+// apiVersion that it uses.
 func typedKinds() map[string]string {
 	return map[string]string{
 		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",

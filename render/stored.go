@@ -6,21 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/lockfile"
 )
 
 const migrationGroup = "storagemigration.k8s.io"
 
-// migratesSince is the minor version of Kubernetes that has v1 of the group, on by
-// default. v1beta1 is older, and off unless somebody turns it on.
+// migratesSince is the first minor version of Kubernetes with v1 of the group enabled by default.
+// The older v1beta1 is disabled by default.
 const migratesSince = 37
 
-// storageMigrations returns an object for each definition whose objects are to be
-// rewritten, where the pin is in that state and the clusters have the API. A pin
-// that names what its bundle does not have is a fault in any state.
+// storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite, if
+// the pin is in the migrate stage and all clusters have the API. In any stage it fails if the
+// bundle lacks a CRD or version that the pin names.
 func storageMigrations(in *install) ([]Object, error) {
 	if in.pin.Storage == nil {
 		return nil, nil
@@ -42,26 +41,25 @@ func storageMigrations(in *install) ([]Object, error) {
 	var out []Object
 	for _, name := range slices.Sorted(maps.Keys(leaves)) {
 		plural, group, _ := strings.Cut(name, ".")
-		o := kobj.New(api, "StorageVersionMigration", "", kobj.Fit(name+"-without-"+strings.Join(leaves[name], "-"), 253))
+		o := k8s.New(api, "StorageVersionMigration", "", k8s.Fit(name+"-without-"+strings.Join(leaves[name], "-"), 253))
 		o["spec"] = map[string]any{"resource": map[string]any{"group": group, "resource": plural}}
 		out = append(out, o)
 	}
 	return out, nil
 }
 
-// definition returns the head of the bundle's definition of that name, a zero one
-// where it has none.
-func (in *install) definition(name string) kinds.Definition {
+// definition returns the parsed CRD of that name in the bundle, or a zero CRD.
+func (in *install) definition(name string) k8s.CRD {
 	for _, file := range in.b.Objects {
-		if kobj.IsCRD(file.Object) && file.Name() == name {
-			return kinds.Define(file.Object)
+		if k8s.IsCRD(file.Object) && file.Name() == name {
+			return k8s.ParseCRD(file.Object)
 		}
 	}
-	return kinds.Definition{}
+	return k8s.CRD{}
 }
 
-// migrationAPI returns the apiVersion by which objects are rewritten in all
-// clusters, "" where there is one without.
+// migrationAPI returns the apiVersion of StorageVersionMigration in all clusters, or "" if a
+// cluster lacks the API or has an unknown version.
 func (in *install) migrationAPI() string {
 	switch version := in.opt.StorageMigration; version {
 	case "none":
@@ -79,29 +77,28 @@ func (in *install) migrationAPI() string {
 	return migrationGroup + "/v1"
 }
 
-// stored returns a definition with its objects stored in the version that a pin
-// names, where it has that one.
+// stored returns a CRD with the storage version that a pin requires, if the CRD has this version.
 func (t *tree) stored(crd Object) Object {
 	for _, in := range t.installs {
 		if in.pin.Storage == nil {
 			continue
 		}
 		for _, s := range in.pin.Storage.Objects {
-			if _, has := kinds.Define(crd).Version(s.To); s.Definition == crd.Name() && has {
-				return storing(crd, s.To)
+			if _, has := k8s.ParseCRD(crd).Version(s.To); s.Definition == crd.Name() && has {
+				return withStorageVersion(crd, s.To)
 			}
 		}
 	}
 	return crd
 }
 
-// storing returns a definition with its objects stored in a version.
-func storing(crd Object, version string) Object {
-	versions := slices.Clone(kobj.List(crd, "spec", "versions"))
+// withStorageVersion returns a CRD with another storage version.
+func withStorageVersion(crd Object, version string) Object {
+	versions := slices.Clone(k8s.List(crd, "spec", "versions"))
 	for i, v := range versions {
 		if m, ok := v.(map[string]any); ok {
-			versions[i] = kobj.With(m, any(kobj.Text(m, "name") == version), "storage")
+			versions[i] = k8s.With(m, any(k8s.Text(m, "name") == version), "storage")
 		}
 	}
-	return kobj.With(crd, any(versions), "spec", "versions")
+	return k8s.With(crd, any(versions), "spec", "versions")
 }

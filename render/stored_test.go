@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/internal/kinds"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -52,7 +52,7 @@ func stored(definition, from string) lockfile.StoredVersions {
 func TestStates(t *testing.T) {
 	both := []lockfile.StoredVersions{stored("widgets", "v1alpha1"), stored("widgets", "v1alpha2"), stored("gadgets", "v1alpha1")}
 	names := []string{"gadgets.example.com-without-v1alpha1", "widgets.example.com-without-v1alpha1-v1alpha2"}
-	one := []Cluster{{Name: "one"}}
+	one := []profile.Cluster{{Name: "one"}}
 	for about, c := range map[string]struct {
 		state   lockfile.StorageState
 		objects []lockfile.StoredVersions
@@ -65,8 +65,8 @@ func TestStates(t *testing.T) {
 		"one of two definitions":      {lockfile.StorageStore, both[:1], Options{}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1alpha1"}, nil, ""},
 		"migrated":                    {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", Clusters: one}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1"}, names, "v1"},
 		"by a newer one":              {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.40.1", Clusters: one}, nil, names, "v1"},
-		"by the cluster's version":    {lockfile.StorageMigrate, both, Options{Clusters: []Cluster{{Name: "one", KubernetesVersion: "1.37"}}}, nil, names, "v1"},
-		"a cluster without the API":   {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", Clusters: []Cluster{{Name: "one"}, {Name: "two", KubernetesVersion: "1.36"}}}, nil, nil, ""},
+		"by the cluster's version":    {lockfile.StorageMigrate, both, Options{Clusters: []profile.Cluster{{Name: "one", KubernetesVersion: "1.37"}}}, nil, names, "v1"},
+		"a cluster without the API":   {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", Clusters: []profile.Cluster{{Name: "one"}, {Name: "two", KubernetesVersion: "1.36"}}}, nil, nil, ""},
 		"too old":                     {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", Clusters: one}, nil, nil, ""},
 		"not said":                    {lockfile.StorageMigrate, both, Options{Clusters: one}, nil, nil, ""},
 		"said not to have it":         {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.37", StorageMigration: "none", Clusters: one}, nil, nil, ""},
@@ -80,9 +80,9 @@ func TestStates(t *testing.T) {
 			var got []string
 			for _, r := range res.Objects {
 				o := r.Object
-				if kobj.IsCRD(o) && c.stores[o.Name()] != "" {
+				if k8s.IsCRD(o) && c.stores[o.Name()] != "" {
 					installable(t, o)
-					if v, _ := kinds.Define(o).Stored(); v.Name != c.stores[o.Name()] {
+					if v, _ := k8s.ParseCRD(o).Stored(); v.Name != c.stores[o.Name()] {
 						t.Errorf("%s is stored in %s", o.Name(), v.Name)
 					}
 				}
@@ -91,7 +91,7 @@ func TestStates(t *testing.T) {
 				}
 				got = append(got, o.Name())
 				plural, _, _ := strings.Cut(o.Name(), ".")
-				if want := map[string]any{"group": "example.com", "resource": plural}; !cmp.Equal(want, kobj.Map(o, "spec", "resource")) || o.APIVersion() != "storagemigration.k8s.io/"+c.api {
+				if want := map[string]any{"group": "example.com", "resource": plural}; !cmp.Equal(want, k8s.Map(o, "spec", "resource")) || o.APIVersion() != "storagemigration.k8s.io/"+c.api {
 					t.Errorf("got %v", o)
 				}
 			}

@@ -4,27 +4,26 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 )
 
-// Where one operator follows another, the tree changes twice.
+// If one operator replaces another, the tree changes in two steps.
 //
-// First the follower stands beside what is left of the operator before it. It has
-// the definitions, and every object that both bring under one name: in the tree
-// such an object only moves to another file, and a tool that applies the tree
-// changes it and deletes nothing. All the rest of the operator before stays: what
-// its workloads run by (accounts, roles, Services, certificates, configuration) is
-// needed until the follower has taken these workloads over. But nothing of it
-// works any more. Its Deployments have no replicas, and are applied before the
-// follower's, since two controllers must not look after the same custom resources.
-// Its webhooks may fail, since nobody answers them: they would forbid every write.
-// They are changed and not taken out, for many a tool prunes late, or only when
-// somebody says so.
+// In the first step, the tree contains the successor and the leftover objects of its predecessor.
+// The successor has the CRDs, and every object that both ship under one name: such an object only
+// moves to another file, so a tool that applies the tree updates it and deletes nothing. All other
+// objects of the predecessor remain (accounts, roles, Services, certificates, configuration),
+// because its workloads need them until the successor manages these workloads. But the predecessor
+// itself is stopped. Its Deployments have no replicas and are applied before those of the
+// successor, because two controllers must not manage the same custom resources. Its webhooks get
+// failurePolicy Ignore, because without a server they would reject every write. Deployments and
+// webhooks are changed instead of removed, because many tools prune late or only on request.
 //
-// Then, once the follower was seen to run, the lock says nothing of it any more,
-// and all that is left leaves the tree.
+// In the second step, once the successor is observed running, the lock drops the predecessor, and
+// its leftover objects are removed from the tree.
 
-// leftovers makes of each operator that is leaving what is left of it.
+// leftovers reduces the objects of each replaced operator to its leftover objects.
 func (t *tree) leftovers() error {
 	there := map[Key]bool{}
 	for _, in := range t.installs {
@@ -41,7 +40,7 @@ func (t *tree) leftovers() error {
 				in.others = append(in.others, o)
 			case !onlyWorks(o):
 				there[o.Key()] = true
-				own = append(own, stopped(o))
+				own = append(own, scaledToZero(o))
 			}
 		}
 		in.objects = own
@@ -49,15 +48,15 @@ func (t *tree) leftovers() error {
 	return errors.Join(t.unprovided(), t.unfollowed())
 }
 
-// onlyWorks reports whether nothing stays of an object that does not work: it runs
-// something without replicas to take away, or sends requests to what runs.
+// onlyWorks reports whether an object of a stopped operator must be removed: it runs pods but has
+// no replicas to set to zero, or it scales a workload or sends requests to it.
 func onlyWorks(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
 }
 
-// works reports whether stopped changes an object.
-func works(o Object) bool {
+// isWorkload reports whether scaledToZero changes an object.
+func isWorkload(o Object) bool {
 	return o.Is("apps", "Deployment") || o.Is("apps", "StatefulSet") || isWebhook(o)
 }
 
@@ -66,23 +65,24 @@ func isWebhook(o Object) bool {
 	return o.Is(group, "ValidatingWebhookConfiguration") || o.Is(group, "MutatingWebhookConfiguration")
 }
 
-// stopped returns an object as it is where its operator does not run any more.
-func stopped(o Object) Object {
+// scaledToZero returns an object of a stopped operator: a workload has no replicas, and a webhook
+// ignores failures.
+func scaledToZero(o Object) Object {
 	switch {
-	case !works(o):
+	case !isWorkload(o):
 		return o
 	case !isWebhook(o):
-		return kobj.With(o, any(int64(0)), "spec", "replicas")
+		return k8s.With(o, any(int64(0)), "spec", "replicas")
 	}
 	var webhooks []any
-	for _, w := range kobj.Items(o, "webhooks") {
-		webhooks = append(webhooks, kobj.With(w, any("Ignore"), "failurePolicy"))
+	for _, w := range k8s.Items(o, "webhooks") {
+		webhooks = append(webhooks, k8s.With(w, any("Ignore"), "failurePolicy"))
 	}
-	return kobj.With(o, any(webhooks), "webhooks")
+	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// unprovided refuses definitions of which nobody would be left to provide them:
-// with such a definition all its objects would go. An engine of pieces prunes none.
+// unprovided rejects CRDs that no operator would provide any more: pruning such a CRD deletes all
+// its objects. Engines that apply each piece separately do not prune CRDs.
 func (t *tree) unprovided() error {
 	if !t.byCluster() {
 		return nil
@@ -97,7 +97,7 @@ func (t *tree) unprovided() error {
 	for _, in := range t.leaving {
 		for _, crd := range in.crds {
 			if !provided[crd.Name()] {
-				errs = append(errs, fmt.Errorf("%s follows %s (%s) and does not bring CustomResourceDefinition %s, which would go with all its objects: take spec.replaces out and declare both",
+				errs = append(errs, fmt.Errorf("%s replaces %s (%s) but does not contain CustomResourceDefinition %s, which would be removed with all its objects: remove spec.replaces and declare both",
 					in.follower, in.name(), in.pin.Bundle, crd.Name()))
 			}
 		}
@@ -105,8 +105,8 @@ func (t *tree) unprovided() error {
 	return errors.Join(errs...)
 }
 
-// unfollowed refuses clusters that got an operator and do not get the one that
-// follows it, so that there they would lose its definitions.
+// unfollowed rejects clusters that got an operator but do not get its successor, because they would
+// lose its CRDs.
 func (t *tree) unfollowed() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {
@@ -115,7 +115,7 @@ func (t *tree) unfollowed() error {
 			gets, err2 := c.Gets(in.follower)
 			errs = append(errs, err1, err2)
 			if had && !gets {
-				errs = append(errs, fmt.Errorf("cluster %q got %s and does not get %s, which follows it: its definitions would go there, with all their objects: let spec.clusters have it too",
+				errs = append(errs, fmt.Errorf("cluster %q had %s but does not get its successor %s: its CRDs would be removed there, with all their objects: add the successor in spec.clusters",
 					c.Name, in.name(), in.follower))
 			}
 		}
@@ -123,8 +123,8 @@ func (t *tree) unfollowed() error {
 	return errors.Join(errs...)
 }
 
-// leavingIn returns what is left over in a cluster.
-func (t *tree) leavingIn(c Cluster) ([]*opened, error) {
+// leavingIn returns the replaced operators of a cluster.
+func (t *tree) leavingIn(c profile.Cluster) ([]*opened, error) {
 	var out []*opened
 	for i := range t.leaving {
 		gets, err := c.Gets(t.leaving[i].name())

@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
 // inherits returns a bundle of another package with the definition of package old.
@@ -100,7 +100,7 @@ func lostBetween(trees [3]map[Key]Object) []string {
 		_, beside := trees[1][key]
 		_, after := trees[2][key]
 		switch {
-		case kobj.IsCRD(o) && !(beside && after):
+		case k8s.IsCRD(o) && !(beside && after):
 			out = append(out, fmt.Sprintf("definition %s goes", key))
 		case !beside:
 			out = append(out, fmt.Sprintf("%s goes before its operator's follower was seen to run", key))
@@ -113,12 +113,12 @@ func lostBetween(trees [3]map[Key]Object) []string {
 // than before and that does not say that it is to be kept.
 func takenAway(before, after map[Key]Object) []string {
 	stage := func(o Object) int {
-		return slices.Index([]string{"first", "", "last"}, kobj.Text(o, "metadata", "annotations", "quayside.dev/stage"))
+		return slices.Index([]string{"first", "", "last"}, k8s.Text(o, "metadata", "annotations", "quayside.dev/stage"))
 	}
 	var out []string
 	for key, o := range before {
 		now, stays := after[key]
-		kept := kobj.Text(o, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/prune") == "disabled"
+		kept := k8s.Text(o, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/prune") == "disabled"
 		if stays && stage(now) > stage(o) && !kept {
 			out = append(out, fmt.Sprintf("%s comes later than before, and is deleted first", key))
 		}
@@ -132,14 +132,14 @@ func runBoth(tree map[Key]Object, opt Options) []string {
 	ordered := opt.Profile != profile.Flux || opt.GitOps.Granularity == profile.PerCluster
 	var out []string
 	for key, o := range tree {
-		if key.Kind != "Deployment" || kobj.Text(o, "metadata", "labels", kobj.LabelPackage) != "old" {
+		if key.Kind != "Deployment" || k8s.Text(o, "metadata", "labels", k8s.LabelPackage) != "old" {
 			continue
 		}
-		if kobj.At(o, "spec", "replicas") != int64(0) {
+		if k8s.At(o, "spec", "replicas") != int64(0) {
 			out = append(out, fmt.Sprintf("%s still runs", key))
 		}
-		wave, err := strconv.Atoi(kobj.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
-		if first := kobj.Text(o, "metadata", "annotations", "quayside.dev/stage") == "first"; ordered && !first && (err != nil || wave >= 0) {
+		wave, err := strconv.Atoi(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+		if first := k8s.Text(o, "metadata", "annotations", "quayside.dev/stage") == "first"; ordered && !first && (err != nil || wave >= 0) {
 			out = append(out, fmt.Sprintf("%s stops no sooner than its follower starts", key))
 		}
 	}
@@ -180,10 +180,10 @@ func TestLeftoversDoNotWork(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"Deployment", "Secret", "ValidatingWebhookConfiguration"}) {
 		t.Errorf("left are %v", names)
 	}
-	if n := kobj.At(got["Deployment"], "spec", "replicas"); n != int64(0) {
+	if n := k8s.At(got["Deployment"], "spec", "replicas"); n != int64(0) {
 		t.Errorf("%v replicas", n)
 	}
-	for _, w := range kobj.Items(got["ValidatingWebhookConfiguration"], "webhooks") {
+	for _, w := range k8s.Items(got["ValidatingWebhookConfiguration"], "webhooks") {
 		if w["failurePolicy"] != "Ignore" {
 			t.Errorf("webhook %v", w)
 		}
@@ -196,12 +196,12 @@ func TestSuccessionRefused(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ops/old": small("old", "1.0.0", "v1"), "ops/new": inherits("new"), "ops/stranger": small("stranger", "1.0.0", "v1"), "other/base": small("base", "1.0.0", "v1")}
 	for _, c := range []struct {
 		follower string
-		clusters []Cluster
+		clusters []profile.Cluster
 		says     string
 	}{
-		{"ops/stranger", nil, "ops/stranger follows ops/old (old.v1.0.0) and does not bring CustomResourceDefinition things.old.io"},
-		{"ops/new", []Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" got ops/old and does not get ops/new, which follows it`},
-		{"ops/new", []Cluster{{Name: "a"}, {Name: "b", Operators: []string{"other/*"}}}, ""},
+		{"ops/stranger", nil, "ops/stranger replaces ops/old (old.v1.0.0) but does not contain CustomResourceDefinition things.old.io"},
+		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" had ops/old but does not get its successor ops/new`},
+		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"other/*"}}}, ""},
 	} {
 		lock := following(bundles, "ops/old", c.follower)[1]
 		_, err := All(lock, Options{Clusters: c.clusters}, openSmall(bundles))
@@ -217,14 +217,14 @@ func TestLeftoversGoWhereTheyWere(t *testing.T) {
 	bundles := map[string]fstest.MapFS{
 		"ops/old": small("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": inherits("new"), "other/base": small("base", "1.0.0", "v1"),
 	}
-	opt := Options{Clusters: []Cluster{{Name: "all"}, {Name: "base", Operators: []string{"other/*"}}, {Name: "late", Operators: []string{"ops/new"}}}}
+	opt := Options{Clusters: []profile.Cluster{{Name: "all"}, {Name: "base", Operators: []string{"other/*"}}, {Name: "late", Operators: []string{"ops/new"}}}}
 	res, err := All(following(bundles, "ops/old", "ops/new")[1], opt, openSmall(bundles))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"all": true, "base": false, "late": false} {
 		got := slices.ContainsFunc(partsOf(t, res, nil, name).operators(), func(d document) bool {
-			return kobj.Text(d.head, "metadata", "labels", kobj.LabelPackage) == "old"
+			return k8s.Text(d.head, "metadata", "labels", k8s.LabelPackage) == "old"
 		})
 		if got != want {
 			t.Errorf("cluster %s has what is left: %v, want %v", name, got, want)

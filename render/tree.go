@@ -6,42 +6,42 @@ import (
 	"path"
 	"slices"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
 )
 
-// attributes has GitHub and GitLab fold the tree in a pull request, so that the lock
-// and what a team wrote itself are what is read.
+// attributes makes GitHub and GitLab collapse the tree in a pull request, so that reviewers see
+// the lock and the team's own files.
 const attributes = "* linguist-generated gitlab-generated\n"
 
 // tree lays objects out as files.
 type tree struct {
 	opt      Options
 	installs []opened           // by namespace, then package
-	leaving  []opened           // what is left of operators that installs follow, likewise
-	gone     []lockfile.Leaving // operators that are being uninstalled
+	leaving  []opened           // replaced operators with their leftover objects, likewise
+	gone     []lockfile.Leaving // operators being uninstalled
 	declared map[string]lockfile.Namespace
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
-	ownCRDs  bool // some cluster does not get every CRD
+	ownCRDs  bool // some cluster gets only a part of the CRDs
 	places   map[Key]profile.Place
 
 	pieces     []piece           // by name
-	namespaces []string          // that are rendered, sorted
-	crdDirs    map[string]string // of each definition, its directory
+	namespaces []string          // rendered Namespaces, sorted
+	crdDirs    map[string]string // CRD name → directory
 	chosenBy   map[string][]*opened
 	changes    map[string][]changeable
-	plural     map[[2]string]string // of plurals
+	plural     map[[2]string]string // result of plurals
 }
 
-// build fills the tree: CRDs, Namespaces, operators, the reporter, what differs in
-// clusters, and what the GitOps tool needs.
+// build fills the tree: CRDs, Namespaces, operators, the reporter, the differences of clusters,
+// and the objects of the GitOps tool.
 func (t *tree) build() error {
 	t.mirrored()
 	if err := t.crds(); err != nil {
@@ -79,12 +79,12 @@ func (t *tree) build() error {
 	return t.files.Add(".gitattributes", []byte(attributes))
 }
 
-// mirrored has every workload take its images from mirrors.
+// mirrored replaces the images of all Deployments by their mirrors.
 func (t *tree) mirrored() {
 	for _, list := range [][]opened{t.installs, t.leaving} {
 		for i := range list {
 			for j, o := range list[i].objects {
-				if changes(o) {
+				if isConfigurable(o) {
 					list[i].objects[j] = t.atMirrors(o)
 				}
 			}
@@ -92,8 +92,8 @@ func (t *tree) mirrored() {
 	}
 }
 
-// add writes objects of the base to dir/file, one document each. They are of an
-// operator, or of none.
+// add writes objects of the base to dir/file, one document each. The parameter of is their
+// operator, or nil.
 func (t *tree) add(of *opened, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
@@ -102,13 +102,13 @@ func (t *tree) add(of *opened, dir, file string, objects ...Object) error {
 	}
 	var text []byte
 	if !t.opt.ObjectsOnly {
-		text = documents(objects)
+		text = encodeDocuments(objects)
 	}
 	return t.files.Add(path.Join(dir, file), text)
 }
 
-// documents returns objects as one text, a document each.
-func documents(objects []Object) []byte {
+// encodeDocuments returns objects as multi-document YAML.
+func encodeDocuments(objects []Object) []byte {
 	var text []byte
 	for i, o := range objects {
 		if i > 0 {
@@ -119,7 +119,7 @@ func documents(objects []Object) []byte {
 	return text
 }
 
-// adorn returns an object of the tree as the tool that applies it wants it.
+// adorn returns an object with the annotations for the tool that applies it.
 func (t *tree) adorn(o Object) Object {
 	place := t.places[o.Key()]
 	place.Alone = !t.byCluster()
@@ -133,18 +133,18 @@ func (t *tree) adornAll(objects []Object) []Object {
 	return objects
 }
 
-// kustomization writes dir's, which lists resources in that order.
+// kustomization writes the kustomization of dir, which lists resources in that order.
 func (t *tree) kustomization(dir string, resources []string) error {
-	return t.files.Add(path.Join(dir, layout.Kustomization), kustomization(map[string]any{"resources": kobj.Values(resources...)}))
+	return t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(resources...)}))
 }
 
-// kustomization returns the file with the given fields.
-func kustomization(fields map[string]any) []byte {
+// encodeKustomization returns a kustomization file with the given fields. It modifies fields.
+func encodeKustomization(fields map[string]any) []byte {
 	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
 	return yamlnode.Encode(fields)
 }
 
-// operators writes one directory a piece.
+// operators writes one directory for each piece.
 func (t *tree) operators() error {
 	for _, p := range t.pieces {
 		var all []string
@@ -162,16 +162,16 @@ func (t *tree) operators() error {
 			all = append(all, names...)
 		}
 		slices.Sort(all)
-		if err := t.files.Add(path.Join(p.dir(), layout.Kustomization), kustomization(marked(all, t.pieceCRDs(p)))); err != nil {
+		if err := t.files.Add(path.Join(p.dir(), layout.Kustomization), encodeKustomization(annotatedKustomization(all, t.pieceCRDs(p)))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// uninstalled writes, for each operator that is being uninstalled, a piece of nothing:
-// an engine prunes there what it applied before, at another path. So no piece that is
-// empty by mistake is taken for it.
+// uninstalled writes an empty piece for each operator being uninstalled, so that an engine prunes
+// the objects that it applied before. The path differs from that of the operator, so that a piece
+// that is empty by mistake does not look like an uninstallation.
 func (t *tree) uninstalled() error {
 	if t.byCluster() {
 		return nil
@@ -181,14 +181,14 @@ func (t *tree) uninstalled() error {
 			continue
 		}
 		dir := path.Join(layout.Leaving, pieceName(l.Pin))
-		if err := t.files.Add(path.Join(dir, layout.Kustomization), kustomization(marked(nil, nil))); err != nil {
+		if err := t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(annotatedKustomization(nil, nil))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// operator writes the objects of one operator, and returns their files, sorted.
+// operator writes the objects of one operator and returns their sorted file names.
 func (t *tree) operator(in *opened, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
 	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
@@ -208,8 +208,8 @@ func (t *tree) operator(in *opened, dir string) ([]string, error) {
 	return names, nil
 }
 
-// splitAggregated returns the operator's objects that have a file each, and the
-// aggregated roles, which share one. Both are in the order of their keys.
+// splitAggregated returns the operator's objects with a file of their own, and the aggregated
+// roles, which share a file. Both are sorted by key.
 func (o opened) splitAggregated() (single, aggregated []Object) {
 	keys := aggregatedRoles(o.b, o.pin)
 	for _, object := range o.objects {
@@ -222,9 +222,9 @@ func (o opened) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// distinct refuses two operators that ship the same object with different
-// content; of equal ones the first keeps it. Of a package that is installed
-// again, the first keeps a ClusterRoleBinding with the subjects of all.
+// distinct rejects operators that ship the same object with different content. Equal objects stay
+// with the first operator. If a package is installed several times, the first install keeps a
+// ClusterRoleBinding with the subjects of all.
 func (t *tree) distinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}
@@ -242,11 +242,11 @@ func (t *tree) distinct() error {
 			other := &t.installs[at.install]
 			same := &other.objects[at.object]
 			switch joined, ok := joinSubjects(*same, o); {
-			case kobj.Equal(unowned(*same), unowned(o)):
+			case k8s.Equal(withoutOwner(*same), withoutOwner(o)):
 			case ok && in.pin.Package == other.pin.Package:
 				*same = joined
 			default:
-				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", other.name(), in.name(), o.Key()))
+				errs = append(errs, fmt.Errorf("%s and %s both contain %s, with different content", other.name(), in.name(), o.Key()))
 			}
 			in.others = append(in.others, o)
 		}
@@ -255,19 +255,19 @@ func (t *tree) distinct() error {
 	return errors.Join(errs...)
 }
 
-// joinSubjects returns a ClusterRoleBinding with the subjects of another one too,
-// false unless both give the same role.
+// joinSubjects returns a ClusterRoleBinding with the subjects of both. It returns false if they
+// do not bind the same role.
 func joinSubjects(a, b Object) (Object, bool) {
-	if !a.Is(rbacGroup, "ClusterRoleBinding") || !kobj.Equal(a["roleRef"], b["roleRef"]) {
+	if !a.Is(rbacGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false
 	}
-	return kobj.With(a, any(union(kobj.List(a, "subjects"), kobj.List(b, "subjects"))), "subjects"), true
+	return k8s.With(a, any(mergeLists(k8s.List(a, "subjects"), k8s.List(b, "subjects"))), "subjects"), true
 }
 
-// unowned returns o without the labels of its operator.
-func unowned(o Object) Object {
-	for _, key := range []string{kobj.LabelPackage, kobj.LabelNamespace} {
-		o = kobj.Without(o, "metadata", "labels", key)
+// withoutOwner returns o without the labels and the version of its operator.
+func withoutOwner(o Object) Object {
+	for _, key := range []string{k8s.LabelPackage, k8s.LabelNamespace} {
+		o = k8s.Without(o, "metadata", "labels", key)
 	}
-	return unversioned(o)
+	return withoutVersion(o)
 }

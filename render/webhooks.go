@@ -7,28 +7,27 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 const defaultAPIServicePort = 443
 
-// webhookServices makes the Service in front of each deployment that serves
-// webhooks or APIs.
+// webhookServices generates a Service for each deployment that serves webhooks or APIs.
 func webhookServices(in *install) ([]Object, error) {
 	var out []Object
 	for _, deployment := range slices.Sorted(maps.Keys(in.services)) {
-		service := kobj.New("v1", "Service", in.pin.Namespace, in.services[deployment])
+		service := k8s.New("v1", "Service", in.pin.Namespace, in.services[deployment])
 		service["spec"] = map[string]any{
 			"ports":    in.servicePorts(deployment),
-			"selector": kobj.Copy(kobj.Map(in.deployment(deployment).Spec, "selector", "matchLabels")),
+			"selector": k8s.Copy(k8s.Map(in.deployment(deployment).Spec, "selector", "matchLabels")),
 		}
 		out = append(out, in.opt.provider.Serve(service))
 	}
 	return out, nil
 }
 
-// deployment returns the CSV's deployment of that name.
+// deployment returns the CSV's deployment of that name, or a zero one.
 func (in *install) deployment(name string) bundle.Deployment {
 	for _, d := range in.b.CSV.Deployments {
 		if d.Name == name {
@@ -38,8 +37,8 @@ func (in *install) deployment(name string) bundle.Deployment {
 	return bundle.Deployment{}
 }
 
-// servicePorts returns one port for each that the deployment's webhooks and
-// APIs are reached at, by number.
+// servicePorts returns the ports of the deployment's webhooks and APIs, sorted by number and
+// without duplicates.
 func (in *install) servicePorts(deployment string) []any {
 	target := map[int64]any{}
 	for _, w := range in.b.CSV.Webhooks {
@@ -64,14 +63,14 @@ func (in *install) servicePorts(deployment string) []any {
 	return out
 }
 
-// webhookConfigurations makes one configuration for each validating and
-// mutating webhook of the CSV.
+// webhookConfigurations generates a configuration for each validating and mutating webhook of the
+// CSV.
 func webhookConfigurations(in *install) ([]Object, error) {
 	kinds := map[string]string{bundle.Validating: "ValidatingWebhookConfiguration", bundle.Mutating: "MutatingWebhookConfiguration"}
 	var out []Object
 	for _, w := range in.b.CSV.Webhooks {
 		if kind, ok := kinds[w.Type]; ok {
-			o := kobj.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(strings.TrimRight(w.GenerateName, "-")))
+			o := k8s.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(strings.TrimRight(w.GenerateName, "-")))
 			o["webhooks"] = []any{in.webhook(w)}
 			out = append(out, in.injectCA(o, in.services[w.DeploymentName]))
 		}
@@ -79,10 +78,10 @@ func webhookConfigurations(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// webhook returns the entry of a configuration: what the CSV says of it, but
-// for the fields that only describe how to make it.
+// webhook returns the entry of a webhook configuration: the fields of the CSV without those that
+// are only for OLM, with the Service and the watched namespaces.
 func (in *install) webhook(w bundle.Webhook) map[string]any {
-	out := kobj.Copy(w.Fields)
+	out := k8s.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
 		delete(out, key)
 	}
@@ -94,13 +93,13 @@ func (in *install) webhook(w bundle.Webhook) map[string]any {
 	out["clientConfig"] = map[string]any{"service": service}
 	if !in.all {
 		out["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{
-			"key": "kubernetes.io/metadata.name", "operator": "In", "values": kobj.Values(in.watch...),
+			"key": "kubernetes.io/metadata.name", "operator": "In", "values": k8s.Values(in.watch...),
 		}}}
 	}
 	return out
 }
 
-// apiServices makes an APIService for each API that the CSV owns.
+// apiServices generates an APIService for each API service that the CSV owns.
 func apiServices(in *install) ([]Object, error) {
 	var out []Object
 	seen := map[string]bool{}
@@ -110,7 +109,7 @@ func apiServices(in *install) ([]Object, error) {
 			continue
 		}
 		seen[name] = true
-		o := kobj.New("apiregistration.k8s.io/v1", "APIService", "", name)
+		o := k8s.New("apiregistration.k8s.io/v1", "APIService", "", name)
 		o["spec"] = map[string]any{
 			"group": a.Group, "version": a.Version, "groupPriorityMinimum": int64(2000), "versionPriority": int64(15),
 			"service": map[string]any{
@@ -122,10 +121,10 @@ func apiServices(in *install) ([]Object, error) {
 	return out, nil
 }
 
-// delegation lets the accounts that serve APIs ask the API server who calls and
-// what they may. OLM lets those do so too that only serve webhooks, which what was
-// adopted from it may rely on.
-func delegation(in *install) ([]Object, error) {
+// authDelegation generates bindings that let the accounts of API services delegate authentication
+// and authorization to the API server. OLM also generates them for accounts that only serve
+// webhooks; adopted operators keep these, because they may rely on them.
+func authDelegation(in *install) ([]Object, error) {
 	accounts := map[string]bool{}
 	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }
 	for _, a := range in.b.CSV.OwnedAPIs {
@@ -139,13 +138,13 @@ func delegation(in *install) ([]Object, error) {
 	var out []Object
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
 		out = append(out,
-			binding("ClusterRole", "", in.globalName(account+".auth-delegator"), "system:auth-delegator", in.pin.Namespace, account),
-			binding("Role", "kube-system", in.globalName(account+".auth-reader"), "extension-apiserver-authentication-reader", in.pin.Namespace, account))
+			newBinding("ClusterRole", "", in.globalName(account+".auth-delegator"), "system:auth-delegator", in.pin.Namespace, account),
+			newBinding("Role", "kube-system", in.globalName(account+".auth-reader"), "extension-apiserver-authentication-reader", in.pin.Namespace, account))
 	}
 	return out, nil
 }
 
-// servingCertificates makes what issues the certificates of the Services.
+// servingCertificates generates the objects that request the certificates of the Services.
 func servingCertificates(in *install) ([]Object, error) {
 	if len(in.services) == 0 {
 		return nil, nil
@@ -157,8 +156,8 @@ func servingCertificates(in *install) ([]Object, error) {
 	return out, in.opt.provider.Check()
 }
 
-// injectCA says on a webhook configuration, CRD or APIService where the CA of
-// a Service's certificate comes from.
+// injectCA returns a webhook configuration, CRD or APIService with the CA of a Service's
+// certificate, or with the source of that CA.
 func (in *install) injectCA(o Object, service string) Object {
 	return in.opt.provider.Trust(o, in.pin.Namespace, service)
 }

@@ -31,10 +31,10 @@ func (a agreement) line() string {
 func arguments() map[string]string {
 	return map[string]string{
 		"error": "rule 4: an accident does not spread: what cannot be read is not used, and OLM stops resolving the namespace",
-		"cycle": "rule 5: versions do not go down, and OLM goes up and down for ever",
+		"cycle": "rule 5: downgrades are not allowed, and OLM goes up and down for ever",
 		"stuck": "rule 8: what is installed is what status.installedCSV names; OLM plans it again and again",
 		"3":     "rule 3: OLM's answer depends on chance; this one is sound, and follows the documented order",
-		"5":     "rule 5: versions do not go down",
+		"5":     "rule 5: downgrades are not allowed",
 		"8":     "rule 8: what status.installedCSV names is installed, and what it replaced is gone: phases play no part",
 		"15":    "rule 15: a preference that OLM loses is kept",
 	}
@@ -163,6 +163,6 @@ func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement,
 				t.Errorf("%s: %s is no problem", agreements, key)
 			}
 		}
-		standsIn(t, "../docs/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/%s` |", len(rows), count[agreed], count[differs], agreements))
+		standsIn(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/%s` |", len(rows), count[agreed], count[differs], agreements))
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // answer is what quayside says about one namespace.
@@ -22,18 +23,18 @@ type answer struct {
 	Generated []string   `json:"generated,omitempty"`
 	fault     string     // what is wrong with it by itself
 	pins      []lockfile.Pin
-	conflicts []*resolve.Conflict
+	conflicts []*explain.Conflict
 	free      []thing // ClusterServiceVersions that are no one's and that nothing has replaced
 }
 
 // ask returns the declarations of a problem and how it is to be solved.
-func (p *problem) ask(t *testing.T) (*subscription.Set, resolve.Options) {
+func (p *problem) ask(t *testing.T) (*declare.Set, resolve.Options) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": p.Objects})
 	if err != nil {
 		t.Fatal(err)
 	}
-	decl, err := subscription.Parse(p.ID+".json", list)
+	decl, err := declare.Parse(p.ID+".json", list)
 	if err != nil {
 		t.Fatalf("%s: %v", p.ID, err)
 	}
@@ -42,7 +43,7 @@ func (p *problem) ask(t *testing.T) (*subscription.Set, resolve.Options) {
 		GlobalNamespaces: []string{p.GlobalCatalogNamespace},
 	}
 	for _, s := range decl.Subscriptions {
-		if s.Approval == subscription.Manual {
+		if s.Approval == declare.Manual {
 			opt.Named = append(opt.Named, resolve.Target{Namespace: s.Namespace, Package: s.Package})
 		}
 	}
@@ -51,7 +52,7 @@ func (p *problem) ask(t *testing.T) (*subscription.Set, resolve.Options) {
 
 // solve returns quayside's answer for each namespace: the first round, and what
 // is there when nothing changes any more.
-func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
+func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
 	t.Helper()
 	decl, opt := p.ask(t)
 	res, err := resolve.Resolve(x, decl, nil, opt)
@@ -75,7 +76,7 @@ func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 	return out
 }
 
-func (p *problem) answer(ns string, decl *subscription.Set, res *resolve.Result) answer {
+func (p *problem) answer(ns string, decl *declare.Set, res *resolve.Result) answer {
 	a := answer{Outcome: "fixpoint", Installed: []string{}, free: thereIn(nil, decl, ns)}
 	for _, c := range res.Conflicts {
 		if c.Namespace == ns {

@@ -5,26 +5,26 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
 )
 
 // slim returns the index of the full-size catalog.
-func slim(b *testing.B) *catalog.Index {
+func slim(b *testing.B) *model.Index {
 	b.Helper()
-	content, ok := corpus(b, map[string]*catalog.Content{}, "full-slim")
+	content, ok := corpus(b, map[string]*model.Content{}, "full-slim")
 	if !ok {
 		b.Skip("QUAYSIDE_CORPUS is unset: no full-size catalog")
 	}
 	c := *content
-	c.ID = catalog.ID{Namespace: "olm", Name: "full"}
-	cat, err := catalog.New(c)
+	c.ID = model.ID{Namespace: "olm", Name: "full"}
+	cat, err := model.New(c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := catalog.NewIndex(cat)
+	x, err := model.NewIndex(cat)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,9 +33,9 @@ func slim(b *testing.B) *catalog.Index {
 
 // askFor declares subscriptions to n packages that resolve together, those with
 // dependencies first.
-func askFor(b *testing.B, x *catalog.Index, n int) *subscription.Set {
+func askFor(b *testing.B, x *model.Index, n int) *declare.Set {
 	b.Helper()
-	decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}}}
+	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}
 	cat := x.Catalogs()[0]
 	for _, depends := range []bool{true, false} {
 		for _, p := range cat.Packages() {
@@ -43,11 +43,11 @@ func askFor(b *testing.B, x *catalog.Index, n int) *subscription.Set {
 			if !ok || (len(ch.Head().Bundle().Requires()) > 0) != depends || len(decl.Subscriptions) == n {
 				continue
 			}
-			s := subscription.Subscription{
-				Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: subscription.Automatic,
+			s := declare.Subscription{
+				Dialect: declare.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+				Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: declare.Automatic,
 			}
-			try := &subscription.Set{OperatorGroups: decl.OperatorGroups, Subscriptions: append(decl.Subscriptions[:len(decl.Subscriptions):len(decl.Subscriptions)], s)}
+			try := &declare.Set{OperatorGroups: decl.OperatorGroups, Subscriptions: append(decl.Subscriptions[:len(decl.Subscriptions):len(decl.Subscriptions)], s)}
 			if _, err := resolve.Resolve(x, try, nil, resolve.Options{Requirements: "warn"}); err == nil {
 				decl = try
 			}
@@ -79,11 +79,11 @@ func BenchmarkResolve(b *testing.B) {
 func BenchmarkSpread(b *testing.B) {
 	x := slim(b)
 	decl := askFor(b, x, 60)
-	spread := &subscription.Set{Subscriptions: slices.Clone(decl.Subscriptions)}
+	spread := &declare.Set{Subscriptions: slices.Clone(decl.Subscriptions)}
 	for i := range spread.Subscriptions {
 		s := &spread.Subscriptions[i]
 		s.Namespace = "ns-" + s.Name
-		spread.OperatorGroups = append(spread.OperatorGroups, subscription.OperatorGroup{Namespace: s.Namespace, Name: "og"})
+		spread.OperatorGroups = append(spread.OperatorGroups, declare.OperatorGroup{Namespace: s.Namespace, Name: "og"})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -106,16 +106,16 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 }
 
-func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.File) {
+func elevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
 	b.Helper()
 	for _, p := range x.Catalogs()[0].Packages() {
 		for _, ch := range p.Channels() {
 			for _, e := range ch.Walk() {
-				decl := &subscription.Set{
-					OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
-					Subscriptions: []subscription.Subscription{{
-						Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-						Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: subscription.Automatic,
+				decl := &declare.Set{
+					OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
+					Subscriptions: []declare.Subscription{{
+						Dialect: declare.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+						Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: declare.Automatic,
 					}},
 				}
 				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
@@ -136,11 +136,11 @@ func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.Fi
 func BenchmarkGrowth(b *testing.B) {
 	for _, packages := range []int{10, 100, 1000} {
 		x := synthetic(b, packages, 50)
-		decl := &subscription.Set{
-			OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
-			Subscriptions: []subscription.Subscription{{
-				Dialect: subscription.V0, Name: "p0", Namespace: "ops", Package: "p0",
-				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: subscription.Automatic,
+		decl := &declare.Set{
+			OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
+			Subscriptions: []declare.Subscription{{
+				Dialect: declare.V0, Name: "p0", Namespace: "ops", Package: "p0",
+				Catalog: &model.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: declare.Automatic,
 			}},
 		}
 		b.Run(fmt.Sprintf("packages=%d", packages), func(b *testing.B) {
@@ -157,20 +157,20 @@ func BenchmarkGrowth(b *testing.B) {
 
 // synthetic returns packages in chains of ten: each version of one requires its
 // own version of the next.
-func synthetic(b *testing.B, packages, versions int) *catalog.Index {
+func synthetic(b *testing.B, packages, versions int) *model.Index {
 	b.Helper()
-	c := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "full"}}
+	c := model.Content{ID: model.ID{Namespace: "olm", Name: "full"}}
 	for i := range packages {
 		name := fmt.Sprintf("p%d", i)
-		p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
-		ch := catalog.ChannelData{Name: "stable"}
+		p := model.PackageData{Name: name, DefaultChannel: "stable"}
+		ch := model.ChannelData{Name: "stable"}
 		for v := 1; v <= versions; v++ {
-			e := catalog.EntryData{Name: fmt.Sprintf("%s.v%d.0.0", name, v)}
+			e := model.EntryData{Name: fmt.Sprintf("%s.v%d.0.0", name, v)}
 			if v > 1 {
 				e.Replaces = fmt.Sprintf("%s.v%d.0.0", name, v-1)
 			}
 			ch.Entries = append(ch.Entries, e)
-			d := catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()}
+			d := model.BundleData{Name: e.Name, Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(e.Name)).Hex()}
 			d.Properties = append(d.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
 			d.Properties = append(d.Properties, property("olm.gvk", api(name)))
 			if i%10 != 9 && i+1 < packages {
@@ -183,11 +183,11 @@ func synthetic(b *testing.B, packages, versions int) *catalog.Index {
 		p.Channels = append(p.Channels, ch)
 		c.Packages = append(c.Packages, p)
 	}
-	cat, err := catalog.New(c)
+	cat, err := model.New(c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := catalog.NewIndex(cat)
+	x, err := model.NewIndex(cat)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
 )
 
 // TestBruteForceAgrees resolves from nothing by a naive search that knows only
@@ -17,7 +17,7 @@ import (
 func TestBruteForceAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUniverse(t)
-		u.decl.Subscriptions = slices.DeleteFunc(u.decl.Subscriptions, func(s subscription.Subscription) bool { return s.Namespace != "ops" })
+		u.decl.Subscriptions = slices.DeleteFunc(u.decl.Subscriptions, func(s declare.Subscription) bool { return s.Namespace != "ops" })
 		opt := resolve.Options{AllowOverlap: true}
 		res, err := resolve.Resolve(u.index(t), &u.decl, nil, opt)
 		want, ok := u.brute()
@@ -44,7 +44,7 @@ type node struct {
 	cat, pkg, channel string
 	prio              int
 	isDefault         bool
-	b                 catalog.BundleData
+	b                 model.BundleData
 }
 
 func (u universe) brute() ([]string, bool) {
@@ -71,7 +71,7 @@ func (u universe) brute() ([]string, bool) {
 
 // twins adds the same bundles in other channels, also where they are skipped,
 // for a subscription that names no channel.
-func (u universe) twins(of []node, s subscription.Subscription) []node {
+func (u universe) twins(of []node, s declare.Subscription) []node {
 	if len(s.Channels) > 0 {
 		return of
 	}
@@ -84,7 +84,7 @@ func (u universe) twins(of []node, s subscription.Subscription) []node {
 					continue
 				}
 				channels := slices.Clone(p.Channels)
-				slices.SortFunc(channels, func(a, b catalog.ChannelData) int {
+				slices.SortFunc(channels, func(a, b model.ChannelData) int {
 					switch { // the entry itself first
 					case a.Name == n.channel:
 						return -1
@@ -94,7 +94,7 @@ func (u universe) twins(of []node, s subscription.Subscription) []node {
 					return strings.Compare(a.Name, b.Name)
 				})
 				for _, ch := range channels {
-					has := slices.ContainsFunc(ch.Entries, func(e catalog.EntryData) bool { return e.Name == n.b.Name })
+					has := slices.ContainsFunc(ch.Entries, func(e model.EntryData) bool { return e.Name == n.b.Name })
 					if key := ch.Name + "/" + n.b.Name; has && !seen[key] {
 						seen[key] = true
 						twin := n
@@ -137,8 +137,8 @@ func (u universe) nodes() []node {
 	return out
 }
 
-func chain(ch catalog.ChannelData) []string {
-	skipped, replaced, by := map[string]bool{}, map[string]bool{}, map[string]catalog.EntryData{}
+func chain(ch model.ChannelData) []string {
+	skipped, replaced, by := map[string]bool{}, map[string]bool{}, map[string]model.EntryData{}
 	for _, e := range ch.Entries {
 		by[e.Name], replaced[e.Replaces] = e, true
 		for _, s := range e.Skips {
@@ -188,7 +188,7 @@ func (u universe) search(queue [][]node, chosen []node) ([]node, bool) {
 
 // fits reports whether n can stand beside what is chosen.
 func fits(n node, chosen []node) bool {
-	if slices.ContainsFunc(n.b.Properties, func(p catalog.Property) bool { return p.Type == "olm.deprecated" }) {
+	if slices.ContainsFunc(n.b.Properties, func(p model.Property) bool { return p.Type == "olm.deprecated" }) {
 		return false
 	}
 	for _, c := range chosen {

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -23,7 +22,7 @@ func (p *problem) byRule(t *testing.T, e expectation, got answer) int {
 	case p.replacedIsGone(t, e, got):
 		return 8 // phases play no part: what a CSV has replaced is gone
 	case p.staysUp(e, got):
-		return 5 // versions do not go down
+		return 5 // downgrades are not allowed
 	case e.Nondeterministic && p.preferred(e, got):
 		return 3 // sound, and preferred to all that OLM gave
 	case p.keepsOrder(e, got) && e.Nondeterministic:
@@ -87,7 +86,7 @@ func (p *problem) replacedIsGone(t *testing.T, e expectation, got answer) bool {
 		var o object
 		return json.Unmarshal(raw, &o) == nil && o.Kind == "ClusterServiceVersion" && o.Metadata.Namespace == e.Namespace && gone[o.Metadata.Name]
 	})
-	x, ok := without.index(t, map[string]*catalog.Content{})
+	x, ok := without.index(t, map[string]*model.Content{})
 	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
 }
 
@@ -118,7 +117,7 @@ func (p *problem) keepsOrder(e expectation, got answer) bool {
 	}
 	for _, pin := range got.pins {
 		g, ok := theirs[pin.Package]
-		id := catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}
+		id := model.ID{Namespace: g.SourceNamespace, Name: g.Source}
 		if ok && pin.Generated() && (id != pin.Catalog.ID || g.Channel != pin.Channel) {
 			other = true
 			first = first && slices.Compare(p.rank(got, pin, pin.Catalog.ID, pin.Channel), p.rank(got, pin, id, g.Channel)) < 0
@@ -141,7 +140,7 @@ func (p *problem) keepsOrder(e expectation, got answer) bool {
 
 // rank returns where the documented order has a catalog and channel for a
 // dependency, as the first that requires it sees it: the less, the earlier.
-func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
+func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
 		at := slices.IndexFunc(got.pins, func(by lockfile.Pin) bool { return by.Key() == r.Pin })
@@ -153,7 +152,7 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel stri
 		return strings.Compare(strconv.FormatBool(a.Generated())+a.Subscription(), strconv.FormatBool(b.Generated())+b.Subscription())
 	})
 	own := len(by) > 0 && by[0].Catalog.ID == id
-	isDefault := slices.ContainsFunc(p.packages(id), func(has catalog.PackageData) bool {
+	isDefault := slices.ContainsFunc(p.packages(id), func(has model.PackageData) bool {
 		return has.Name == pin.Package && has.DefaultChannel == channel
 	})
 	no := func(yes bool) string { return strconv.FormatBool(!yes) }
@@ -163,10 +162,10 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel stri
 // goesDown returns the first round in which OLM put a lower version of a package
 // in the place of a higher one, or -1, and all packages with which it ever did.
 func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
-	last := map[string]catalog.Version{}
+	last := map[string]model.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
 		for _, c := range p.objects(e.Namespace, "ClusterServiceVersion") {
-			if v, err := olm.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
+			if v, err := model.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
 				last[s.Spec.Name] = v
 			}
 		}
@@ -174,7 +173,7 @@ func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
 	round, pkgs = -1, map[string]bool{}
 	for at, step := range e.Steps {
 		for _, i := range step.Install {
-			v, err := olm.ParseVersion(i.Version)
+			v, err := model.ParseVersion(i.Version)
 			if err != nil {
 				continue
 			}
@@ -194,13 +193,13 @@ func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
 // subscription, in the order of names, whose version differs has the higher one.
 func (p *problem) preferred(e expectation, got answer) bool {
 	versions := p.versions()
-	of := func(names []string, pkg string) catalog.Version {
+	of := func(names []string, pkg string) model.Version {
 		for _, n := range names {
 			if b, ok := versions[strings.Fields(n)[0]]; ok && b.pkg == pkg {
 				return b.version
 			}
 		}
-		return catalog.Version{}
+		return model.Version{}
 	}
 	for _, alt := range e.Alternatives {
 		better := 0
@@ -218,7 +217,7 @@ func (p *problem) preferred(e expectation, got answer) bool {
 
 type packageVersion struct {
 	pkg     string
-	version catalog.Version
+	version model.Version
 }
 
 // versions returns the package and version of every bundle by its name.
@@ -227,13 +226,13 @@ func (p *problem) versions() map[string]packageVersion {
 	for _, c := range p.Catalogs {
 		var objects []struct {
 			Schema, Name string
-			Properties   []catalog.Property
+			Properties   []model.Property
 		}
 		_ = json.Unmarshal(c.FBC, &objects)
 		for _, o := range objects {
 			for _, prop := range o.Properties {
 				v := fields(prop.Value)
-				if version, err := olm.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
+				if version, err := model.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
 					out[o.Name] = packageVersion{v["packageName"], version}
 				}
 			}

@@ -6,26 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// option is one thing that a subscription can be answered by: an entry, or what
-// is installed.
+// option is one possible answer of a subscription: an entry, or the installed bundle.
 type option struct {
-	entry   *catalog.Entry // nil: what is installed
+	entry   *model.Entry // nil: the installed bundle
 	current *installed
 }
 
-// options is what a subscription can be answered by, the preferred first; or
-// why it cannot be answered at all.
+// options holds the possible answers of a subscription in order of preference, or the reason why
+// there are none.
 type options struct {
 	of    []option
 	fault *fault
-	stay  string // why nothing but what is installed is offered: "installPlanApproval is Manual"
-	down  []*catalog.Entry
+	stay  string // why only the installed bundle is offered: "installPlanApproval is Manual"
+	down  []*model.Entry
 }
 
 // fault is a mistake in one declaration.
@@ -34,16 +32,16 @@ type fault struct {
 	msg string
 }
 
-// manner says how a subscription is treated in a round.
+// manner is the treatment of a subscription in a round.
 type manner int
 
 const (
-	keepIt manner = iota // what is installed is preferred
+	keepIt manner = iota // the installed bundle is preferred
 	moveIt               // upgrades are preferred
-	fixIt                // only what is installed
+	fixIt                // only the installed bundle
 )
 
-// manner returns how s is treated, and why it stays where it does.
+// manner returns the treatment of s, and the reason if it must stay.
 func (w *world) manner(s *want) (manner, string) {
 	if s.current == nil {
 		return moveIt, ""
@@ -54,7 +52,7 @@ func (w *world) manner(s *want) (manner, string) {
 	if w.named(s) != nil || w.follows(s) != nil {
 		return moveIt, ""
 	}
-	if s.approval == subscription.Manual {
+	if s.approval == declare.Manual {
 		return fixIt, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " moves it"
 	}
 	if w.opt.Upgrade {
@@ -73,8 +71,8 @@ func (w *world) named(s *want) *Target {
 	return nil
 }
 
-// bound returns the target for which s can be answered by one version alone, and that
-// says where it stands; nil where none does.
+// bound returns the target that limits s to one version and has a position, or nil if there is
+// none or the version is installed.
 func (w *world) bound(s *want) *Target {
 	t := w.named(s)
 	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.is(t.Version) {
@@ -83,13 +81,13 @@ func (w *world) bound(s *want) *Target {
 	return t
 }
 
-// options returns what can answer s.
+// options returns the possible answers of s.
 func (w *world) options(s *want) options {
 	if sp := w.space(s.ns); sp.fault != "" {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
-		return options{fault: &fault{pos: s.pos(subscription.FieldBundle), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
+		return options{fault: &fault{pos: s.pos(declare.FieldBundle), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
 	}
 	how, stay := w.manner(s)
 	pkgs, bad := w.packages(s)
@@ -114,13 +112,13 @@ func (w *world) options(s *want) options {
 	return w.upgrades(s, pkgs, how)
 }
 
-// packages returns the package that s asks for, from each catalog that may
-// serve it, the preferred first.
-func (w *world) packages(s *want) ([]*catalog.Package, *fault) {
+// packages returns the package that s asks for from each eligible catalog, in order of
+// preference.
+func (w *world) packages(s *want) ([]*model.Package, *fault) {
 	if s.cat != nil {
 		return w.packageFrom(s, *s.cat)
 	}
-	var found []*catalog.Package
+	var found []*model.Package
 	deselected := false
 	for _, c := range w.catalogs(s.ns) {
 		switch p, ok := c.Package(s.pkg); {
@@ -134,51 +132,51 @@ func (w *world) packages(s *want) ([]*catalog.Package, *fault) {
 	if len(found) == 0 {
 		bad := w.noPackage(s, nil)
 		if deselected {
-			bad.pos = s.pos(subscription.FieldCatalog)
+			bad.pos = s.pos(declare.FieldCatalog)
 		}
 		return nil, bad
 	}
-	if s.decl != nil && s.decl.Dialect == subscription.V1 {
+	if s.decl != nil && s.decl.Dialect == declare.V1 {
 		return found, nil
 	}
 	if len(found) > 1 {
-		return nil, ambiguous(s, found)
+		return nil, ambiguousPackage(s, found)
 	}
 	return found, nil
 }
 
-func ambiguous(s *want, found []*catalog.Package) *fault {
+func ambiguousPackage(s *want, found []*model.Package) *fault {
 	ids := make([]string, len(found))
 	for i, p := range found {
 		ids[i] = p.Catalog().ID().String()
 	}
 	return &fault{
-		pos: s.pos(subscription.FieldCatalog, subscription.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
+		pos: s.pos(declare.FieldCatalog, declare.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
 	}
 }
 
-func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
+func (w *world) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
 	c, ok := w.x.Catalog(id)
 	if !ok {
 		if err, broken := w.x.Broken()[id]; broken {
-			return nil, &fault{pos: s.pos(subscription.FieldCatalog, subscription.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
+			return nil, &fault{pos: s.pos(declare.FieldCatalog, declare.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
 		}
-		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.haveCatalogs(s.ns))}
+		return nil, &fault{pos: s.pos(declare.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.haveCatalogs(s.ns))}
 	}
 	if !w.sees(s.ns, id) {
 		return nil, &fault{
-			pos: s.pos(subscription.FieldCatalogNamespace),
-			msg: fmt.Sprintf("catalog %s is not visible in namespace %s, and those of namespace %s are", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
+			pos: s.pos(declare.FieldCatalogNamespace),
+			msg: fmt.Sprintf("catalog %s is not visible in namespace %s, only the catalogs of namespace %s are", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
 		}
 	}
 	p, ok := c.Package(s.pkg)
 	if !ok {
 		return nil, w.noPackage(s, c)
 	}
-	return []*catalog.Package{p}, nil
+	return []*model.Package{p}, nil
 }
 
-// haveCatalogs says which catalogs there are.
+// haveCatalogs lists the visible catalogs for a message.
 func (w *world) haveCatalogs(ns string) string {
 	var names []string
 	for _, c := range w.catalogs(ns) {
@@ -190,16 +188,16 @@ func (w *world) haveCatalogs(ns string) string {
 	return " (have " + list(names) + ")"
 }
 
-func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
+func (w *world) noPackage(s *want, c *model.Catalog) *fault {
 	where := "in any visible catalog"
 	if c != nil {
 		where = "in catalog " + c.ID().String()
 	}
-	return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
+	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
 }
 
-// checkChannels finds permitted channels that no catalog has.
-func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
+// checkChannels returns a fault if no catalog has any of the permitted channels.
+func (w *world) checkChannels(s *want, pkgs []*model.Package) *fault {
 	for _, name := range s.channels {
 		for _, p := range pkgs {
 			if _, ok := p.Channel(name); ok {
@@ -211,14 +209,14 @@ func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 		return nil
 	}
 	return &fault{
-		pos: s.pos(subscription.FieldChannel),
+		pos: s.pos(declare.FieldChannel),
 		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(pkgs[0].ChannelNames(), ", ")),
 	}
 }
 
 // channelsOf returns the channels of p that s permits: the default one first.
-func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
-	var out []*catalog.Channel
+func (s *want) channelsOf(p *model.Package) []*model.Channel {
+	var out []*model.Channel
 	for _, ch := range p.Channels() {
 		if len(s.channels) == 0 || slices.Contains(s.channels, ch.Name()) {
 			out = append(out, ch)
@@ -227,14 +225,14 @@ func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	return out
 }
 
-// entriesOf returns what of returns for each channel that s permits, in order: of
-// returns a list of its own each time.
-func (s *want) entriesOf(pkgs []*catalog.Package, of func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
-	var es []*catalog.Entry
+// entriesOf concatenates the lists that function of returns for the permitted channels, in order.
+// Each of them must be a new list.
+func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model.Entry) []*model.Entry {
+	var es []*model.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if next := of(ch); es == nil {
-				es = next // a copy already
+				es = next // already a copy
 			} else {
 				es = append(es, next...)
 			}
@@ -243,42 +241,40 @@ func (s *want) entriesOf(pkgs []*catalog.Package, of func(*catalog.Channel) []*c
 	return es
 }
 
-// allows returns a test for what s may be answered by: bundles by name, or
-// versions. Rule 9.
-func (s *want) allows() (func(bundle string, v catalog.Version) bool, *fault) {
+// allows returns a test for the bundles or versions that may answer s. Rule 9.
+func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
-		return func(bundle string, _ catalog.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
+		return func(bundle string, _ model.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
 	case s.decl == nil || s.decl.Range == "":
-		return func(string, catalog.Version) bool { return true }, nil
+		return func(string, model.Version) bool { return true }, nil
 	}
-	in, err := olm.ParseVersions(s.decl.Range)
+	in, err := model.ParseVersions(s.decl.Range)
 	if err != nil {
-		return nil, &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
+		return nil, &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
 	}
-	return func(_ string, v catalog.Version) bool { return in(v.String()) }, nil
+	return func(_ string, v model.Version) bool { return in(v.String()) }, nil
 }
 
-// limits reports whether s says which versions may answer it, and allowed is how
-// messages say it.
+// limits reports whether s restricts the allowed versions; allowed describes them in messages.
 func (s *want) limits() bool { return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0) }
 
 func (s *want) allowed() string {
 	if len(s.decl.Allowed) > 0 {
-		return "among those listed (" + list(s.decl.Allowed) + ")"
+		return "among the listed versions (" + list(s.decl.Allowed) + ")"
 	}
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
-// fresh returns what can be installed anew. Rule 1.
-func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
+// fresh returns the possible new installs. Rule 1.
+func (w *world) fresh(s *want, pkgs []*model.Package) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
 	}
 	target := w.named(s)
-	es := s.entriesOf(pkgs, func(ch *catalog.Channel) []*catalog.Entry { return w.offered(s, ch) })
-	es = slices.DeleteFunc(es, func(e *catalog.Entry) bool {
+	es := s.entriesOf(pkgs, func(ch *model.Channel) []*model.Entry { return w.offered(s, ch) })
+	es = slices.DeleteFunc(es, func(e *model.Entry) bool {
 		return !allowed(e.Name(), e.Bundle().Version()) || target != nil && target.Version != "" && !isVersion(e, target.Version)
 	})
 	if len(es) == 0 {
@@ -288,19 +284,19 @@ func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
 		return asOptions(withTwins(s, es))
 	}
 	es = w.rank(s, es)
-	if bad := tied(s, es); bad != nil {
+	if bad := tiedEntries(s, es); bad != nil {
 		return options{fault: bad}
 	}
 	return asOptions(es)
 }
 
 // offered returns the entries of a channel that a fresh install may take.
-func (w *world) offered(s *want, ch *catalog.Channel) []*catalog.Entry {
+func (w *world) offered(s *want, ch *model.Channel) []*model.Entry {
 	target := w.named(s)
 	switch {
 	case s.starting != "":
 		if e, ok := ch.Entry(s.starting); ok {
-			return []*catalog.Entry{e}
+			return []*model.Entry{e}
 		}
 		return nil
 	case s.isV1(), target != nil && target.Version != "", s.limits():
@@ -309,42 +305,42 @@ func (w *world) offered(s *want, ch *catalog.Channel) []*catalog.Entry {
 	return ch.Walk()
 }
 
-func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == subscription.V1 }
+func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V1 }
 
-// rank orders entries for an OLM v1 declaration: what is deprecated last, then
-// by the catalogs' priority, then the newest first, of one version the newest release. Others stay as they are,
-// followed by the same bundles in other permitted channels. Rule 9.
-func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
+// rank orders entries for an OLM v1 declaration: deprecated ones last, then by priority of the
+// catalog, then by version and release, newest first. For other declarations the order is
+// unchanged. Rule 9.
+func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	if !s.isV1() {
 		return es
 	}
 	es = slices.Clone(es)
-	slices.SortStableFunc(es, func(a, b *catalog.Entry) int {
+	slices.SortStableFunc(es, func(a, b *model.Entry) int {
 		ca, cb := a.Channel().Package().Catalog(), b.Channel().Package().Catalog()
-		return cmp.Or(compareBool(deprecated(a), deprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
+		return cmp.Or(compareBool(isDeprecated(a), isDeprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
 			b.Bundle().Version().Compare(a.Bundle().Version()), b.Bundle().ComparePackaged(a.Bundle()), ca.ID().Compare(cb.ID()))
 	})
 	return es
 }
 
-// tied reports that two catalogs of the same priority offer the package, which
-// is for the user to decide. Rule 9.
-func tied(s *want, es []*catalog.Entry) *fault {
+// tiedEntries returns a fault if another catalog of the same priority offers the package, a
+// choice that the user must make. Rule 9.
+func tiedEntries(s *want, es []*model.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {
 		p := e.Channel().Package()
-		if p.Catalog() != first.Catalog() && p.Catalog().Priority() == first.Catalog().Priority() && deprecated(e) == deprecated(es[0]) {
-			return ambiguous(s, []*catalog.Package{first, p})
+		if p.Catalog() != first.Catalog() && p.Catalog().Priority() == first.Catalog().Priority() && isDeprecated(e) == isDeprecated(es[0]) {
+			return ambiguousPackage(s, []*model.Package{first, p})
 		}
 	}
 	return nil
 }
 
-func deprecated(e *catalog.Entry) bool {
+func isDeprecated(e *model.Entry) bool {
 	return e.Bundle().Deprecation() != "" || e.Channel().Deprecation() != "" || e.Channel().Package().Deprecation() != ""
 }
 
-func asOptions(es []*catalog.Entry) options {
+func asOptions(es []*model.Entry) options {
 	out := options{of: make([]option, len(es))}
 	for i, e := range es {
 		out.of[i] = option{entry: e}
@@ -352,22 +348,22 @@ func asOptions(es []*catalog.Entry) options {
 	return out
 }
 
-// noVersion explains why no version of the package can be taken.
-func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
+// noVersion explains why no version of the package can be installed.
+func (w *world) noVersion(s *want, pkgs []*model.Package, target *Target) *fault {
 	var versions []string
-	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
 		versions = append(versions, e.Bundle().Version().String())
 	}
 	newest := ""
 	switch {
 	case target != nil && target.Version != "":
-		return &fault{target.or(s.pos(subscription.FieldPackage, subscription.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
+		return &fault{target.or(s.pos(declare.FieldPackage, declare.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
-		return &fault{s.pos(subscription.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
+		return &fault{s.pos(declare.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 	case len(versions) > 0:
 		newest = " (the newest is " + versions[0] + ")"
 	}
-	return &fault{s.pos(subscription.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.allowed(), newest)}
+	return &fault{s.pos(declare.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.allowed(), newest)}
 }
 
 func (s *want) inChannels() string {

@@ -4,31 +4,30 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// cause is what a tag of the solver's problem stands for, in terms of operators.
-// Constraints of equal causes share a tag: they hold or are given up together.
-// Rule 2.
+// cause is the meaning of a tag of the solver's problem, in terms of operators. Constraints of
+// equal causes share a tag: they hold or are dropped together. Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
-	where() string                   // the place in a file that it points at, or ""
-	tell(t *teller, of []int) string // of: the atoms that can meet it, or that it holds apart
+	where() string                   // position in a file, or ""
+	tell(t *teller, of []int) string // of: the atoms that can meet it, or that it excludes from each other
 }
 
-// fact is what a cause is about, and what most causes are: true, whoever asks for
-// what.
+// fact is the subject of a cause. By default, a cause is a fact that does not depend on any
+// declaration.
 type fact struct {
 	ns     string
-	bundle string // empty: of the namespace
+	bundle string // empty: the namespace itself
 }
 
 func (f fact) order() causeOrder { return whatForbids }
 func (f fact) about() fact       { return f }
 func (f fact) where() string     { return "" }
 
-// causeOrder is the order in which causes are listed.
+// causeOrder is the order of causes in an explanation.
 type causeOrder int
 
 const (
@@ -38,7 +37,7 @@ const (
 	whatForbids
 )
 
-// asking: a subscription must be answered.
+// asking is the cause that a subscription must be answered.
 type asking struct {
 	fact
 	want  *want
@@ -62,7 +61,7 @@ func (c asking) tell(t *teller, of []int) string {
 	if c.fault != nil {
 		return "subscription " + s.key() + ": " + c.fault.msg
 	}
-	text := s.title() + " asks for package " + s.pkg
+	text := s.title() + " requests package " + s.pkg
 	if len(s.channels) > 0 {
 		text += ", channel " + strings.Join(s.channels, " or ")
 	}
@@ -74,15 +73,15 @@ func (c asking) tell(t *teller, of []int) string {
 	}
 	switch names := t.names(of); len(names) {
 	case 0:
-		return text + ": nothing answers it"
+		return text + ": no candidate"
 	case 1:
-		return text + ": only " + names[0] + " answers it"
+		return text + ": only " + names[0] + " matches"
 	default:
-		return text + ": " + list(names) + " answer it"
+		return text + ": " + list(names) + " match"
 	}
 }
 
-// staying: what is installed and no subscription asks for stays.
+// staying is the cause that an installed bundle without a subscription stays.
 type staying struct {
 	fact
 	inst *installed
@@ -92,10 +91,10 @@ func (c staying) order() causeOrder { return whatIsThere }
 func (c staying) where() string     { return c.inst.where() }
 
 func (c staying) tell(*teller, []int) string {
-	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription asks for it, so it stays"
+	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription requests it, so it stays pinned"
 }
 
-// where returns the place of what says that i is installed, or "".
+// where returns the position of the ClusterServiceVersion or the pin of i, or "".
 func (i *installed) where() string {
 	switch {
 	case i.csv != nil:
@@ -106,7 +105,7 @@ func (i *installed) where() string {
 	return ""
 }
 
-// needing: a bundle requires something.
+// needing is the cause that a bundle has a requirement.
 type needing struct {
 	fact
 	req *requirement
@@ -116,55 +115,56 @@ func (c needing) order() causeOrder { return whatIsNeeded }
 
 func (c needing) tell(t *teller, of []int) string { return t.requires([]string{c.bundle}, c.req, of) }
 
-// banning: a bundle cannot be chosen.
+// banning is the cause that a bundle cannot be chosen.
 type banning struct {
 	fact
 	pkg string
 	why ban
 }
 
-// ban is why a bundle cannot be chosen; the zero value is no ban.
+// ban is the reason why a bundle cannot be chosen; the zero value is no ban.
 type ban struct {
 	kind banKind
 	text string // "is deprecated (olm.deprecated)"
-	kube string // the version of Kubernetes that would do; empty: none
+	kube string // the version of Kubernetes that it needs; empty: irrelevant
 }
 
 type banKind int
 
 const (
-	banUnusable    banKind = iota + 1 // its properties cannot be read (rule 4)
+	banUnusable    banKind = iota + 1 // malformed properties (rule 4)
 	banDeprecated                     // olm.deprecated
-	banInstallMode                    // it does not support what its OperatorGroup wants (rule 7)
+	banInstallMode                    // its OperatorGroup needs an unsupported install mode (rule 7)
 	banCluster                        // the cluster's version is too low or too high (rule 7)
-	banOtherLock                      // the lock to follow pins another
-	banPinned                         // another bundle of the package is pinned, and no way leads from that (rule 12)
-	banUnanswered                     // its subscription could not be answered (rule 4)
+	banOtherLock                      // the followed lock pins another
+	banAgainst                        // Options.Against refuses it
+	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
+	banUnanswered                     // its subscription could not be answered, or excludes it (rule 4)
 )
 
 func (c banning) tell(*teller, []int) string { return c.bundle + " " + c.why.text }
 
-// onePackage: a namespace holds one bundle of a package.
+// onePackage is the cause that a namespace holds one bundle of a package.
 type onePackage struct {
 	fact
 	pkg string
 }
 
 func (c onePackage) tell(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s holds at most one bundle of package %s, not %s", c.ns, c.pkg, t.both(of))
+	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.both(of))
 }
 
-// oneProvider: a namespace holds one provider of an API.
+// oneProvider is the cause that a namespace holds one provider of an API.
 type oneProvider struct {
 	fact
-	api catalog.GVK
+	api model.GVK
 }
 
 func (c oneProvider) tell(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s holds at most one provider of the API %s, not %s", c.ns, c.api, t.both(of))
+	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.both(of))
 }
 
-// succeeding: an upgrade takes the place of what is installed.
+// succeeding is the cause that an upgrade replaces an installed bundle.
 type succeeding struct {
 	fact
 	inst *installed
@@ -174,13 +174,14 @@ func (c succeeding) tell(*teller, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
-// bothProvide: one API from two installs that watch a common namespace (rule 10).
+// bothProvide is the cause that two installs that watch a common namespace provide the same API
+// (rule 10).
 type bothProvide struct {
 	fact
 	other string
-	api   catalog.GVK
+	api   model.GVK
 }
 
 func (c bothProvide) tell(*teller, []int) string {
-	return fmt.Sprintf("the API %s would be provided in namespaces %s and %s, which watch the same namespaces", c.api, c.ns, c.other)
+	return fmt.Sprintf("namespaces %[2]s and %[3]s would both provide the API %[1]s to the same watched namespaces", c.api, c.ns, c.other)
 }

@@ -10,43 +10,41 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/celrule"
+	"github.com/quayside/quayside/internal/base/celrule"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// celRules holds what rules of cel constraints need: the environment, made when
-// the first one is met (most catalogs hold none), and what all of them may cost
-// together.
+// celRules holds the shared parts of cel constraints: the environment, created for the first
+// constraint (most catalogs have none), and the common cost budget.
 type celRules struct {
 	env    *cel.Env
 	budget *celrule.Budget
-	over   int // rules that were found to cost too much when bundles had been asked already
+	over   int // rules that exceeded the cost limit during evaluation
 }
 
-// celRule is one rule and what it answered.
+// celRule is one rule with its cached answers.
 type celRule struct {
 	rules   *celRules
 	text    string
 	program *celrule.Rule // nil: not compiled yet
-	err     error         // why it cannot be used
+	err     error         // the reason why the rule is unusable
 	answers map[*facts]bool
 }
 
-// requirement returns the test that the rule makes. Its variable is properties,
-// a list of {type, value}; semver_compare(a, b) is -1, 0 or 1. It is compiled
-// when a bundle that demands it could be chosen.
+// requirement returns the rule as a requirement. The rule's variable is properties, a list of
+// {type, value}; semver_compare(a, b) returns -1, 0 or 1. The rule is compiled on first use.
 func (c *celRules) requirement(rule string) *requirement {
 	r := &celRule{rules: c, text: rule, answers: map[*facts]bool{}}
 	return &requirement{
 		label: "olm.constraint cel(" + rule + ")",
-		words: "a bundle for which " + rule,
+		words: "a bundle with " + rule,
 		match: r.match,
 		fault: r.fault,
 		where: hint{anywhere: true},
 	}
 }
 
-// fault returns why the rule cannot be used, as far as is known, or nil.
+// fault returns the reason why the rule is unusable, or nil if none is known.
 func (r *celRule) fault() error {
 	if r.program == nil && r.err == nil {
 		r.program, r.err = r.rules.compile(r.text)
@@ -57,8 +55,8 @@ func (r *celRule) fault() error {
 	return nil
 }
 
-// match reports whether the rule holds for a bundle. One that fails while it
-// runs matches nothing.
+// match reports whether the rule holds for a bundle. A rule that fails at run time matches
+// nothing.
 func (r *celRule) match(f *facts) bool {
 	if yes, ok := r.answers[f]; ok {
 		return yes
@@ -106,10 +104,10 @@ func semverCompare(a, b ref.Val) ref.Val {
 	return types.Int(x.Compare(y))
 }
 
-func celVersion(v ref.Val) (catalog.Version, error) {
+func celVersion(v ref.Val) (model.Version, error) {
 	s, ok := v.(types.String)
 	if !ok {
-		return catalog.Version{}, errors.New("semver_compare: want strings")
+		return model.Version{}, errors.New("semver_compare: both arguments must be strings")
 	}
 	return semver.ParseTolerant(string(s))
 }

@@ -7,41 +7,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// StaleError says that a lock no longer answers the declarations.
+// StaleError reports that a lock no longer answers the declarations.
 type StaleError struct {
 	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by namespace and package
 }
 
-// Reason is one thing that a lock says otherwise than it would be written now,
-// or that nobody could find out to be so.
+// Reason is one difference between a lock and its next version, or one value that could not be
+// verified.
 type Reason struct {
-	Pos       diag.Pos `json:"position,omitzero"` // in the lock, of the first of Fields that it has, else of the block; none where there is none
-	Catalog   string   `json:"catalog,omitempty"` // of a catalog alone: "olm/operatorhubio"
+	Pos       diag.Pos `json:"position,omitzero"` // in the lock: of the first of Fields present there, otherwise of the block; zero if there is none
+	Catalog   string   `json:"catalog,omitempty"` // for a catalog only: "olm/operatorhubio"
 	Namespace string   `json:"namespace,omitempty"`
 	Package   string   `json:"package,omitempty"` // empty for a declared Namespace
 	Text      string   `json:"text"`              // "is not pinned", "is pinned and nothing requires it"
-	Fields    []Field  `json:"fields,omitempty"`  // sorted; nil where it is about the whole block
+	Fields    []Field  `json:"fields,omitempty"`  // sorted; nil: the whole block
 }
 
 // Field is a field of a block.
 type Field struct {
 	Name string `json:"name"`           // as in the lock
-	Line int    `json:"line,omitempty"` // 0: the block has none
+	Line int    `json:"line,omitempty"` // 0: not in the block
 }
 
-// String returns the reason with its place.
+// String returns the reason with its position.
 func (r Reason) String() string {
 	return (&diag.Error{Pos: r.Pos, Msg: r.Sentence()}).Error()
 }
 
-// Sentence returns what the reason is about and what it says.
+// Sentence returns the subject, the text and the fields of the reason.
 func (r Reason) Sentence() string {
 	subject := strings.TrimPrefix(r.Namespace+"/"+r.Package, "/")
 	switch {
@@ -60,34 +61,33 @@ func (r Reason) Sentence() string {
 	return text
 }
 
-// Error returns one reason a line.
+// Error renders one reason per line.
 func (e *StaleError) Error() string {
-	text := "the lock is stale:"
+	text := "quayside.lock is out of date: run 'quayside resolve'"
 	for _, r := range e.Reasons {
 		text += "\n\t" + inert.Line(r.String())
 	}
 	return text
 }
 
-// Verdict is what is to be said of a lock.
+// Verdict is the result of checking a lock.
 type Verdict struct {
-	Stale     []Reason       // what it says otherwise than it would be written now; in the order of lockfile.Diff
-	Unchecked []Reason       // what it says and no catalog that was read confirms, likewise
-	Warnings  []diag.Warning // as a plain Resolve would give them
+	Stale     []Reason       // differences from the next lock, in the order of lockfile.Diff
+	Unchecked []Reason       // values that no available catalog confirms, by catalog, namespace and package
+	Warnings  []diag.Warning // those of a plain Resolve
 }
 
-// Check says whether lock still answers decl: a plain Resolve from it would
-// change nothing. That a catalog offers something newer makes no lock stale, and
-// what the lock says of a catalog that has changed since is not known to be
-// wrong. The error is a Conflicts where the lock cannot be brought in step.
-func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
+// Check reports whether lock still answers decl: a plain Resolve from it would change nothing. A
+// newer version in a catalog does not make a lock stale, and values from a catalog that has
+// changed since cannot be verified. The error is of type Conflicts if the lock cannot be updated.
+func Check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
 	if lock == nil {
 		lock = lockfile.New(nil)
 	}
 	res, err := Resolve(x, decl, lock, opt)
-	var conflicts Conflicts
+	var conflicts explain.Conflicts
 	if err != nil && !errors.As(err, &conflicts) {
 		return &Verdict{}, err
 	}
@@ -117,21 +117,21 @@ func catalogFields() []string {
 }
 
 type checker struct {
-	x    *catalog.Index
+	x    *model.Index
 	lock *lockfile.File
-	next *lockfile.File // as it would be now
+	next *lockfile.File // as resolved now
 	Verdict
 }
 
-// compare takes in how the lock would be written from the catalogs as they are
-// now. Where that is not how they were, a difference says nothing.
+// compare adds the reasons of a change between the lock and the next one. Differences in the
+// fields of a catalog that has changed since count as unverified.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	isLeaving := change.Leaving != "" || change.Pruned
 	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
 		r.Text = "is pinned (" + change.From + "), and is replaced by " + l.ReplacedBy
 	} else if isLeaving && change.Kind == lockfile.Added {
-		return // which its pin tells
+		return // reported with its pin
 	}
 	pin, _ := c.lock.Pin(r.Namespace, r.Package)
 	if change.Kind != lockfile.Changed {
@@ -153,13 +153,13 @@ func (c *checker) compare(change lockfile.Change) {
 		c.Stale = append(c.Stale, r.About(sure, change.At, change.Pos))
 	}
 	if len(unsure) > 0 {
-		r.Text = "differs from its catalog, which has changed since"
+		r.Text = "is out of date with its catalog, which has changed"
 		c.Unchecked = append(c.Unchecked, r.About(unsure, change.At, change.Pos))
 	}
 }
 
-// About returns r with the fields that it is about and where the first of them
-// stands: at says where those of the block are.
+// About returns r with its fields and the position of the first of them; at holds the positions
+// of the block's fields.
 func (r Reason) About(fields []string, at diag.Fields, block diag.Pos) Reason {
 	r.Fields, r.Pos = nil, block
 	for _, name := range fields {
@@ -172,8 +172,8 @@ func (r Reason) About(fields []string, at diag.Fields, block diag.Pos) Reason {
 	return r
 }
 
-// confirm says what of a pin that stays the catalogs do not confirm.
-func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
+// confirm reports the values of an unchanged pin that the catalogs do not confirm.
+func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	doubt := func(text string, fields ...string) {
 		r := Reason{Namespace: p.Namespace, Package: p.Package, Text: text}
 		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
@@ -184,7 +184,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
 	cat, read := c.x.Catalog(p.Catalog.ID)
 	if !read {
 		c.unread(p)
-		doubt("comes from a catalog that was not read", catalogFields()...)
+		doubt("is from a catalog that was not read", catalogFields()...)
 		return
 	}
 	pkg, held := cat.Package(p.Package)
@@ -192,36 +192,36 @@ func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
 		_, held = pkg.Bundle(p.Bundle)
 	}
 	if !held {
-		doubt("is pinned at "+p.Bundle+", which its catalog does not hold", catalogFields()...)
+		doubt("is pinned at "+p.Bundle+", which is not in its catalog", catalogFields()...)
 		return
 	}
-	if slices.ContainsFunc(decl.Subscriptions, func(s subscription.Subscription) bool {
+	if slices.ContainsFunc(decl.Subscriptions, func(s declare.Subscription) bool {
 		return s.Namespace == p.Namespace && s.Package == p.Package && s.Bundle != ""
 	}) {
-		return // another bundle was named, which needs no edge
+		return // a named bundle needs no edge
 	}
 	states := append([]string{p.Replaces}, p.Skipped...)
 	for i, from := range states {
 		to := append(states, p.Bundle)[i+1]
-		if from != "" && !leads(pkg, from, to) {
-			doubt("took the place of "+from+", from which no edge of its catalog leads to "+to, "replaces", "skipped")
+		if from != "" && !hasPath(pkg, from, to) {
+			doubt("replaced "+from+", from which its catalog has no upgrade edge to "+to, "replaces", "skipped")
 			return
 		}
 	}
 }
 
-// leads reports whether an edge leads from one bundle to another.
-func leads(pkg *catalog.Package, from, to string) bool {
-	var version *catalog.Version
+// hasPath reports whether there is an edge from one bundle to another.
+func hasPath(pkg *model.Package, from, to string) bool {
+	var version *model.Version
 	if b, ok := pkg.Bundle(from); ok {
 		v := b.Version()
 		version = &v
 	}
 	b, ok := pkg.Bundle(to)
-	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
+	return ok && slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return e.EdgeFrom(from, version) != model.NoEdge })
 }
 
-// unread adds once that the catalog of a pin was not read.
+// unread reports once that the catalog of a pin was not read.
 func (c *checker) unread(p lockfile.Pin) {
 	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}
@@ -236,27 +236,27 @@ func (c *checker) unread(p lockfile.Pin) {
 
 func reasonFor(c lockfile.Change) string {
 	words := map[lockfile.ChangeKind]string{
-		lockfile.Added:   "is asked for and not pinned",
-		lockfile.Removed: fmt.Sprintf("is pinned (%s) and nothing requires it", c.From),
-		lockfile.Moved:   fmt.Sprintf("is pinned at %s, which cannot stay: it would move to %s", c.From, c.To),
-		lockfile.Changed: "is pinned otherwise than it would be now",
+		lockfile.Added:   "is requested and not pinned",
+		lockfile.Removed: fmt.Sprintf("is pinned (%s) and not required", c.From),
+		lockfile.Moved:   fmt.Sprintf("is pinned at %s, which is no longer valid: it would change to %s", c.From, c.To),
+		lockfile.Changed: "is out of date with its declaration",
 	}
 	switch {
 	case c.Pruned:
 		words = map[lockfile.ChangeKind]string{
-			lockfile.Removed: "is locked as leaving, and nothing of it is left",
-			lockfile.Changed: "is locked as leaving otherwise than it would be now",
+			lockfile.Removed: "is locked as being removed, and nothing of it is left",
+			lockfile.Changed: "is locked as being removed, with outdated content",
 		}
 	case c.Leaving != "":
 		words = map[lockfile.ChangeKind]string{
-			lockfile.Removed: "is locked as leaving, and " + c.Leaving + " no longer replaces it",
-			lockfile.Changed: "is locked as leaving otherwise than it would be now",
+			lockfile.Removed: "is locked as being removed, and " + c.Leaving + " no longer replaces it",
+			lockfile.Changed: "is locked as being removed, with outdated content",
 		}
 	case c.Package == "":
 		words = map[lockfile.ChangeKind]string{
 			lockfile.Added:   "is declared and not in the lock",
 			lockfile.Removed: "is in the lock and no longer declared",
-			lockfile.Changed: "is declared otherwise than the lock has it",
+			lockfile.Changed: "is declared differently in the lock",
 		}
 	}
 	return words[c.Kind]

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// close finds everything that could be needed, directly or not.
+// close adds all bundles that could be needed, directly or indirectly.
 func (b *builder) close() {
 	for len(b.todo) > 0 {
 		id := b.todo[0]
@@ -26,9 +26,9 @@ func (b *builder) close() {
 	}
 }
 
-// candidates returns the atoms of a's namespace that meet a requirement, the
-// preferred first: what is installed, then the requiring bundle's own catalog,
-// then the others. Rule 1. Rule 15.
+// candidates returns the atoms in a's namespace that meet a requirement, in order of preference:
+// installed bundles, then the catalog of the requiring bundle, then the other catalogs. Rule 1.
+// Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
 	if of, ok := b.lists[key]; ok {
@@ -47,7 +47,7 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	for _, i := range have {
 		of = append(of, b.installedAtom(i))
 	}
-	add := func(c *catalog.Catalog) {
+	add := func(c *model.Catalog) {
 		for _, e := range b.w.providers(c, r) {
 			of = append(of, b.entryAtom(a.ns, e))
 		}
@@ -65,7 +65,7 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 	return of
 }
 
-// finish writes down what the atoms demand and exclude, in an order that does
+// finish adds the requirements and exclusions of the atoms to the problem, in an order that does
 // not depend on any map.
 func (b *builder) finish() {
 	b.p.Atoms = len(b.atoms) - 1
@@ -97,7 +97,7 @@ func (b *builder) finish() {
 			apis[k] = true
 			of := b.byAPI[k]
 			if len(of) < 2 || b.onePackage(of) {
-				continue // its package rule says the same already
+				continue // the package's group already excludes this
 			}
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProvider{fact{ns: a.ns}, a.facts.apis[i]}, of)})
 		}
@@ -107,7 +107,7 @@ func (b *builder) finish() {
 	}
 }
 
-// onePackage reports whether all the atoms are of one package.
+// onePackage reports whether all atoms belong to one package.
 func (b *builder) onePackage(ids []int) bool {
 	pkg := b.atoms[ids[0]].facts.pkg
 	return pkg != "" && !slices.ContainsFunc(ids, func(id int) bool { return b.atoms[id].facts.pkg != pkg })

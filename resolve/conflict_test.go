@@ -13,18 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // workspace reads a txtar: catalogs/<namespace>/<name>.yaml and declarations/.
-func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *subscription.Set) {
+func workspace(t *testing.T, a *txtar.Archive) (*model.Index, *declare.Set) {
 	t.Helper()
-	var cats []*catalog.Catalog
+	var cats []*model.Catalog
 	files := fstest.MapFS{}
 	for _, f := range a.Files {
 		dir, name := filepath.Split(f.Name)
@@ -36,20 +37,20 @@ func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *subscription.Se
 		if err != nil {
 			t.Fatal(err)
 		}
-		content.ID = catalog.ID{Namespace: filepath.Base(dir), Name: strings.TrimSuffix(name, ".yaml")}
+		content.ID = model.ID{Namespace: filepath.Base(dir), Name: strings.TrimSuffix(name, ".yaml")}
 		content.Source = "dir:" + f.Name
-		c, err := catalog.New(content)
+		c, err := model.New(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cats = append(cats, c)
 	}
-	x, err := catalog.NewIndex(cats...)
+	x, err := model.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(files, "want")
-	decl, err := subscription.LoadFS(files, subscription.LoadOptions{Paths: []subscription.Path{{Path: "declarations"}}})
+	decl, err := declare.LoadFS(files, declare.LoadOptions{Paths: []declare.Path{{Path: "declarations"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestConflictReports(t *testing.T) {
 			}
 			x, decl := workspace(t, a)
 			res, err := resolve.Resolve(x, decl, nil, resolve.Options{})
-			var conflicts resolve.Conflicts
+			var conflicts explain.Conflicts
 			if !errors.As(err, &conflicts) {
 				t.Fatalf("Resolve: %v, want Conflicts", err)
 			}

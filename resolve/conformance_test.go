@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // problem is one line of the conformance files.
@@ -23,7 +23,7 @@ type problem struct {
 	Objects                []json.RawMessage
 	Expect                 struct{ Namespaces []expectation }
 
-	read map[catalog.ID][]catalog.PackageData // by packages
+	read map[model.ID][]model.PackageData // by packages
 }
 
 type problemCatalog struct {
@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("no problems in %s: %v", dir, err)
 	}
 	table := readAgreements(t)
-	corpora := map[string]*catalog.Content{}
+	corpora := map[string]*model.Content{}
 	var rows []agreement
 	var count struct{ namespaces, agreed, differs, mismatched, skipped int }
 	for _, file := range files {
@@ -155,7 +155,7 @@ func (e *expectation) brief(p *problem) answer {
 		}
 	}
 	for _, g := range e.Generated {
-		a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", g.Name, g.Package, g.Channel, catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}))
+		a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", g.Name, g.Package, g.Channel, model.ID{Namespace: g.SourceNamespace, Name: g.Source}))
 	}
 	slices.Sort(a.Installed)
 	slices.Sort(a.Generated)

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// upgrades returns what can take the place of what is installed. Rule 1. Rule 5.
-func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
+// upgrades returns the possible successors of the installed bundle. Rule 1. Rule 5.
+func (w *world) upgrades(s *want, pkgs []*model.Package, how manner) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
@@ -36,13 +36,13 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 			return options{fault: bad}
 		}
 		if len(out.of) == 0 {
-			return options{fault: &fault{pos: target.or(s.pos(subscription.FieldPackage, subscription.FieldBundle)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
+			return options{fault: &fault{pos: target.or(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
 		return options{fault: w.goesDown(s, out.down[0])}
 	case !stays && len(out.of) == 0:
-		return options{fault: &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("%s %s is installed, which is not %s, and no upgrade leads into it",
+		return options{fault: &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it",
 			s.pkg, cur.versionText(), s.allowed())}}
 	case !stays:
 	case how == keepIt:
@@ -53,9 +53,9 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	return out
 }
 
-// anew returns what can take the place of what is installed as if nothing were,
-// and what is installed.
-func (w *world) anew(s *want, pkgs []*catalog.Package) options {
+// anew returns the candidates of a fresh install without lower versions, and the installed bundle
+// as the last one.
+func (w *world) anew(s *want, pkgs []*model.Package) options {
 	as := *s
 	as.starting = ""
 	out := w.fresh(&as, pkgs)
@@ -79,44 +79,42 @@ func (w *world) anew(s *want, pkgs []*catalog.Package) options {
 	return out
 }
 
-// mayStay reports whether what is installed answers s.
-func (s *want) mayStay(pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) bool {
+// mayStay reports whether the installed bundle answers s.
+func (s *want) mayStay(pkgs []*model.Package, allowed func(string, model.Version) bool) bool {
 	f := s.current.facts
 	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !byReference(s, pkgs)
 }
 
-func (w *world) goesDown(s *want, to *catalog.Entry) *fault {
-	return &fault{s.pos(subscription.FieldBundle, subscription.FieldRange, subscription.FieldPackage), fmt.Sprintf("%s %s is installed, and what is asked for is %s: versions do not go down",
+func (w *world) goesDown(s *want, to *model.Entry) *fault {
+	return &fault{s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
-// byReference reports whether s names a bundle, and another than what is
-// installed.
-func byReference(s *want, pkgs []*catalog.Package) bool {
+// byReference reports whether s names a bundle other than the installed one.
+func byReference(s *want, pkgs []*model.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
 	}
-	return !slices.ContainsFunc(pkgs, func(p *catalog.Package) bool {
+	return !slices.ContainsFunc(pkgs, func(p *model.Package) bool {
 		_, same := p.Bundle(s.current.bundle)
 		return same
 	})
 }
 
-// edges returns the entries that an edge leads to from what is installed. With
-// a target version, only what lies on the shortest way there; with a lock to
-// follow, the bundle that it pins.
-func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
+// edges returns the entries with an edge from the installed bundle. With a target version it
+// returns the first step of the shortest path; with a followed lock, its pinned bundle.
+func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
 	if pin := w.follows(s); pin != nil {
 		return s.followed(pkgs, pin)
 	}
-	of, anywhere := (*catalog.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified
+	of, anywhere := (*model.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
 	if anywhere || s.isV1() {
-		of = (*catalog.Channel).Entries
+		of = (*model.Channel).Entries
 	}
 	es := s.entriesOf(pkgs, of)
 	if !anywhere {
-		es = slices.DeleteFunc(es, func(e *catalog.Entry) bool { return !cur.leadsTo(e) })
+		es = slices.DeleteFunc(es, func(e *model.Entry) bool { return !cur.leadsTo(e) })
 	}
 	if !s.isV1() {
 		es = withTwins(s, es)
@@ -127,8 +125,8 @@ func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	return w.rank(s, es)
 }
 
-// cannotSucceed returns why a cannot take the place of what s pins, though nobody
-// declares it, or "". Rule 5. Rule 12.
+// cannotSucceed returns the reason why a cannot replace the undeclared pin of s, or "". Rule 5.
+// Rule 12.
 func (w *world) cannotSucceed(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -138,31 +136,31 @@ func (w *world) cannotSucceed(s *want, a *atom) string {
 	case s.hold != "":
 		return "is not " + i.bundle + ", which is pinned and held: " + s.hold
 	case lower && !w.opt.AllowDowngrade:
-		return "is lower than " + i.bundle + ", which is pinned, and versions do not go down"
+		return "is lower than " + i.bundle + ", which is pinned; downgrades are not allowed"
 	case lower || i.spare || i.leadsTo(a.entry), w.follows(s) != nil:
 		return ""
 	}
-	return "is not reached by an edge from " + i.bundle + ", which is pinned"
+	return "has no upgrade edge from " + i.bundle + ", which is pinned"
 }
 
-// leadsTo reports whether an edge goes from i to e.
-func (i *installed) leadsTo(e *catalog.Entry) bool {
-	var v *catalog.Version
+// leadsTo reports whether there is an edge from i to e.
+func (i *installed) leadsTo(e *model.Entry) bool {
+	var v *model.Version
 	if i.facts.hasVersion {
 		v = &i.facts.version
 	}
-	return e.EdgeFrom(i.bundle, v) != catalog.NoEdge
+	return e.EdgeFrom(i.bundle, v) != model.NoEdge
 }
 
-// withTwins adds, after each entry, those of the same bundle in other permitted
-// channels: the bundle is what the subscription gets.
-func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
+// withTwins adds, after each entry, the entries of the same bundle in other permitted channels: a
+// subscription is answered by a bundle, regardless of the channel.
+func withTwins(s *want, es []*model.Entry) []*model.Entry {
 	if len(s.channels) == 1 {
 		return es
 	}
-	var out []*catalog.Entry
-	seen := map[*catalog.Entry]bool{}
-	add := func(e *catalog.Entry) {
+	var out []*model.Entry
+	seen := map[*model.Entry]bool{}
+	add := func(e *model.Entry) {
 		if !seen[e] {
 			seen[e] = true
 			out = append(out, e)
@@ -179,50 +177,50 @@ func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return out
 }
 
-// unknownTarget reports a target version that the package does not have.
-func (w *world) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
-	if slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
+// unknownTarget returns a fault if the package does not have the target version.
+func (w *world) unknownTarget(s *want, pkgs []*model.Package, t *Target) *fault {
+	if slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return isVersion(e, t.Version) }) {
 		return nil
 	}
 	return w.noVersion(s, pkgs, t)
 }
 
-// is reports whether i is of that version, or is the bundle of that name.
+// is reports whether i has that version or bundle name.
 func (i *installed) is(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }
 
-func isVersion(e *catalog.Entry, version string) bool {
+func isVersion(e *model.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
 }
 
-// towards returns the first step of the shortest way to a version, or nothing
-// when that is there. A downgrade that was allowed needs no way.
-func (w *world) towards(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
+// towards returns the first step of the shortest path to a version, or nil if that is installed.
+// A permitted downgrade needs no path.
+func (w *world) towards(s *want, pkgs []*model.Package, version string) []*model.Entry {
 	cur := s.current
 	if cur.is(version) {
 		return nil
 	}
-	if way := shortest(s, pkgs, cur, func(e *catalog.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
+	if way := shortestPath(s, pkgs, cur, func(e *model.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
 		return way[:1]
 	}
 	if !w.opt.AllowDowngrade || !cur.facts.hasVersion {
 		return nil
 	}
-	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
+	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool {
 		return !isVersion(e, version) || !cur.facts.isAbove(e.Bundle())
 	})
 }
 
-// shortest returns the entries on the shortest way along edges from cur to one
-// that end accepts, or nil. Of equally short ways the first in channel order.
-func shortest(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
+// shortestPath returns the entries on the shortest upgrade path from cur to an entry accepted by
+// end, or nil. Ties are broken by channel order.
+func shortestPath(s *want, pkgs []*model.Package, cur *installed, end func(*model.Entry) bool) []*model.Entry {
 	type node struct {
 		at   *installed
-		e    *catalog.Entry
+		e    *model.Entry
 		from int
 	}
-	all := s.entriesOf(pkgs, (*catalog.Channel).Walk)
+	all := s.entriesOf(pkgs, (*model.Channel).Walk)
 	queue := []node{{at: cur, from: -1}}
 	seen := map[string]bool{cur.bundle: true}
 	for i := 0; i < len(queue); i++ {
@@ -236,7 +234,7 @@ func shortest(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalo
 			if !end(e) {
 				continue
 			}
-			var way []*catalog.Entry
+			var way []*model.Entry
 			for n := len(queue) - 1; n > 0; n = queue[n].from {
 				way = append(way, queue[n].e)
 			}

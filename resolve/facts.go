@@ -4,70 +4,67 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// facts is what resolution wants to know of one bundle, read once.
+// facts holds the properties of one bundle that resolution needs.
 type facts struct {
 	pkg        string // of olm.package; empty for an unannotated ClusterServiceVersion
-	version    catalog.Version
+	version    model.Version
 	hasVersion bool
-	release    string // of olm.package, as it is written
-	apis       []catalog.GVK
-	numbers    []int // of apis: the reader gives one to each
+	release    string // of olm.package, as written
+	apis       []model.GVK
+	numbers    []int // of apis: their numbers in reader
 	labels     []string
 	needs      []*requirement // without repeats, in file order
 	deprecated bool
-	broken     string // the first property that cannot be read; or empty
-	properties []catalog.Property
+	broken     string // the first property that cannot be parsed; or empty
+	properties []model.Property
 	cel        []any
 }
 
-// inRange reports whether the bundle is of the package, in a version that lies
-// in r.
-func (f *facts) inRange(pkg string, r catalog.Range) bool {
+// inRange reports whether the bundle belongs to the package and its version is in r.
+func (f *facts) inRange(pkg string, r model.Range) bool {
 	return f.pkg == pkg && f.hasVersion && r.Contains(f.version)
 }
 
-// isAbove reports whether f is of a higher version than b, or of a higher release
-// of the same one.
-func (f *facts) isAbove(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
+// isAbove reports whether f has a higher version than b, or a higher release of the same version.
+func (f *facts) isAbove(b *model.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
 
-// isBelow reports the opposite, which neither is of the same one.
-func (f *facts) isBelow(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
+// isBelow reports whether f has a lower version than b, or a lower release of the same version.
+func (f *facts) isBelow(b *model.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
 
-func (f *facts) compare(v catalog.Version, release string) int {
+func (f *facts) compare(v model.Version, release string) int {
 	if c := f.version.Compare(v); c != 0 || f.release == release {
 		return c
 	}
-	a, _ := olm.ParseRelease(f.release) // New refuses what is none
-	b, _ := olm.ParseRelease(release)
+	a, _ := model.ParseRelease(f.release) // New rejects invalid releases
+	b, _ := model.ParseRelease(release)
 	return a.Compare(b)
 }
 
-// answersLike reports whether f is the same version as g, offers the same and
-// needs the same. A bundle of one name may differ from catalog to catalog.
+// answersLike reports whether f and g have the same version, APIs, labels and requirements.
+// Bundles with the same name may differ between catalogs.
 func (f *facts) answersLike(g *facts) bool {
 	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
-// reader reads facts and remembers what it has compiled: most versions of an
-// operator require the same.
+// reader computes facts and caches compiled requirements: most versions of an operator require
+// the same.
 type reader struct {
 	rules    celRules
-	bundles  map[*catalog.Bundle]*facts
+	bundles  map[*model.Bundle]*facts
 	compiled map[string]*requirement
-	apis     map[catalog.GVK]int
-	last     *facts // whose apis were numbered last
+	apis     map[model.GVK]int
+	last     *facts // the last facts with numbered APIs
 }
 
 func newReader() *reader {
-	return &reader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[catalog.GVK]int{}, last: &facts{}}
+	return &reader{bundles: map[*model.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[model.GVK]int{}, last: &facts{}}
 }
 
 // bundle returns the facts of a catalog's bundle.
-func (r *reader) bundle(b *catalog.Bundle) *facts {
+func (r *reader) bundle(b *model.Bundle) *facts {
 	if f, ok := r.bundles[b]; ok {
 		return f
 	}
@@ -82,8 +79,7 @@ func (r *reader) bundle(b *catalog.Bundle) *facts {
 	return f
 }
 
-// number fills in the numbers of the APIs of f: mostly those of the version that
-// was read before.
+// number sets the numbers of the APIs of f. Most bundles share those of the previous one.
 func (r *reader) number(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
 		f.numbers = r.last.numbers
@@ -98,8 +94,8 @@ func (r *reader) number(f *facts) {
 	r.last = f
 }
 
-// compile fills in what f needs.
-func (r *reader) compile(f *facts, requires []catalog.Requirement) {
+// compile adds the compiled requirements to f.
+func (r *reader) compile(f *facts, requires []model.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
 		requirementKey(&key, want)
@@ -115,8 +111,8 @@ func (r *reader) compile(f *facts, requires []catalog.Requirement) {
 	}
 }
 
-// unusable returns why no one can install the bundle, or nothing: a property that
-// cannot be read, or a rule that does not compile or costs too much.
+// unusable returns the reason why the bundle cannot be installed, or "": a malformed property, or
+// a rule that does not compile or costs too much.
 func (f *facts) unusable() string {
 	if f.broken != "" {
 		return f.broken
@@ -129,11 +125,10 @@ func (f *facts) unusable() string {
 	return ""
 }
 
-// bare reads facts from properties alone: those of a ClusterServiceVersion, or
-// those that a lock recorded. What cannot be read is passed over; a requirement
-// that cannot be read makes the bundle unusable.
-func (r *reader) bare(ps []catalog.Property) *facts {
-	said := olm.Read(ps)
+// bare computes facts from properties alone: those of a ClusterServiceVersion, or those recorded
+// in a lock. Malformed properties are skipped; a malformed requirement makes the bundle unusable.
+func (r *reader) bare(ps []model.Property) *facts {
+	said := model.Read(ps)
 	f := &facts{
 		pkg: said.Package, apis: said.Provides, labels: said.Labels,
 		deprecated: said.Deprecated, broken: said.Unusable, properties: ps,
@@ -147,7 +142,7 @@ func (r *reader) bare(ps []catalog.Property) *facts {
 	return f
 }
 
-// inPackage returns f as a bundle of the package, which it does not name itself.
+// inPackage returns f as a bundle of the package, for a bundle that does not name its package.
 func (f *facts) inPackage(pkg string) *facts {
 	next := *f
 	next.pkg, next.cel = pkg, nil
@@ -155,12 +150,12 @@ func (f *facts) inPackage(pkg string) *facts {
 	if f.hasVersion {
 		version = f.version.String()
 	}
-	next.properties = append(slices.Clone(f.properties), olm.Named(pkg, version))
+	next.properties = append(slices.Clone(f.properties), model.Named(pkg, version))
 	return &next
 }
 
 func (f *facts) setVersion(s string) {
-	if v, err := olm.ParseVersion(s); err == nil {
+	if v, err := model.ParseVersion(s); err == nil {
 		f.version, f.hasVersion = v, true
 	}
 }

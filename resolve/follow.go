@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// theirs returns the pin of a package in the lock to follow; nil where it has none.
+// theirs returns the pin of a package in the followed lock, or nil.
 func (w *world) theirs(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
@@ -20,8 +20,8 @@ func (w *world) theirs(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// follows returns the pin that what is installed for s is to move to; nil where
-// there is none, or it is there.
+// follows returns the pin of the followed lock that s is to reach; nil if there is none or s has
+// reached it.
 func (w *world) follows(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
@@ -32,48 +32,71 @@ func (w *world) follows(s *want) *lockfile.Pin {
 	return nil
 }
 
-// reportStay says why s stays where it is, and not at what the lock to follow pins.
-// lock is where the user goes on from.
+// reportStay reports why s is not at the pin of the followed lock. lock is the user's starting
+// point.
 func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
-	by, why := r.notFollowed(s, pin, opts)
-	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, By: by, Text: pin.Bundle + why})
-	if by == HeldByVersions && w.downTakes(s, pin, lock) {
-		why += "; --allow-downgrade takes it"
+	by, why, refused := r.notFollowed(s, pin, opts)
+	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, By: by, Text: pin.Bundle + why, Refused: refused})
+	lower := w.opt
+	lower.AllowDowngrade = true
+	if by == HeldByVersions && w.next(s, lower, lock) == pin.Bundle {
+		why += "; allow it with --allow-downgrade"
 	}
-	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the lock to follow pins "+pin.Bundle+why)
+	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
-// notFollowed returns what keeps s from what the lock to follow pins, and the end
-// of a sentence.
-func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (HeldBack, string) {
+// absent returns the declared operators that could not be installed from the followed lock.
+func (r *round) absent() []Stay {
+	var out []Stay
+	for _, s := range r.b.st.wants {
+		pin := r.b.w.theirs(s.ns, s.pkg)
+		if _, ok := r.picks[s]; ok || pin == nil || !r.b.optional(s) {
+			continue
+		}
+		stay := Stay{Namespace: s.ns, Package: s.pkg, By: HeldByConflict, Text: pin.Bundle}
+		i := slices.IndexFunc(r.b.roots, func(x root) bool {
+			return x.want == s && slices.ContainsFunc(x.choice.Of, func(id int) bool { return r.b.atoms[id].bundle() == pin.Bundle })
+		})
+		if i >= 0 {
+			root := r.b.roots[i]
+			of := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != pin.Bundle })
+			why := r.prevents(root, of)
+			stay.By, stay.Text, stay.Refused = r.b.bannedBy(of), stay.Text+", but "+why.text, why.refused
+		} else {
+			by, why := r.b.w.unoffered(s, pin.Bundle)
+			if text := r.b.w.space(s.ns).fault; text != "" {
+				by, why = HeldByConflict, "but "+text
+			}
+			stay.By, stay.Text = by, stay.Text+", "+why
+		}
+		out = append(out, stay)
+	}
+	return out
+}
+
+// notFollowed returns the reason why s does not follow the pin, as a value and as the end of a
+// sentence, and the refused operators that it depends on.
+func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
 	switch {
 	case s.hold != "":
-		return HeldByHold, ", and its declaration holds it: " + s.hold
+		return HeldByHold, ", but its declaration holds it: " + s.hold, nil
 	case opts.stay != "":
-		return HeldByCatalog, ", and " + opts.stay
+		return HeldByCatalog, ", and " + opts.stay, nil
 	case len(opts.down) > 0:
-		return HeldByVersions, ", which is older"
+		return HeldByVersions, ", which is older", nil
 	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
 		h := r.against(s)
-		if h.why != nil {
-			return h.by, ", but " + h.why()
+		if h.reason != "" {
+			return h.by, ", but " + h.reason, h.refused
 		}
-		return HeldByConflict, ""
+		return HeldByConflict, "", nil
 	}
-	by, why := r.b.w.unoffered(s, pin.Bundle)
-	return by, ", " + why
+	by, why = r.b.w.unoffered(s, pin.Bundle)
+	return by, ", " + why, nil
 }
 
-// downTakes reports whether s goes down to a pin where that is allowed.
-func (w *world) downTakes(s *want, pin *lockfile.Pin, lock *lockfile.File) bool {
-	at := Target{Namespace: s.ns, Package: s.pkg}
-	down := *w
-	down.opt.KeepGoing = true
-	return (trial{w: &down, prev: lock}).takes(at, remedy{apply: func(in *inputs) { in.opt.AllowDowngrade = true }}) == pin.Bundle
-}
-
-// unoffered returns why no entry of that bundle answers s.
+// unoffered returns the reason why no entry of the bundle answers s.
 func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
@@ -83,7 +106,11 @@ func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 			continue
 		}
 		for _, e := range b.Entries() {
-			if len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name()) {
+			switch {
+			case len(s.channels) > 0 && !slices.Contains(s.channels, e.Channel().Name()):
+			case !s.limits():
+				return HeldByRange, "which is not " + s.starting + ", its startingCSV"
+			default:
 				return HeldByRange, "which is not " + s.allowed()
 			}
 			in = append(in, e.Channel().Name())
@@ -92,11 +119,11 @@ func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 	if len(in) > 0 {
 		return HeldByRange, fmt.Sprintf("which is not in channel %s but in %s", strings.Join(s.channels, ", "), strings.Join(slices.Compact(in), ", "))
 	}
-	return HeldByCatalog, "which no catalog that it may come from has"
+	return HeldByCatalog, "which is in none of its catalogs"
 }
 
-// followed returns the entries of a pin's bundle among those that answer s: where
-// a lock is followed, no edge is asked for.
-func (s *want) followed(pkgs []*catalog.Package, pin *lockfile.Pin) []*catalog.Entry {
-	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return e.Name() != pin.Bundle })
+// followed returns the entries of a pin's bundle among those that can answer s: a followed lock
+// needs no edges.
+func (s *want) followed(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
+	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return e.Name() != pin.Bundle })
 }

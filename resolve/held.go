@@ -3,7 +3,7 @@ package resolve
 import (
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -11,8 +11,7 @@ import (
 // channel, or to the head.
 type HeldBack string
 
-// The reasons: of the declaration, then of the catalogs, then of the cluster and of
-// other operators.
+// The reasons: those of the declaration, of the catalogs, and of the cluster and other operators.
 const (
 	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
 	HeldByHold        HeldBack = "hold"           // its declaration holds it
@@ -20,45 +19,36 @@ const (
 	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
 	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package was removed
 	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog dropped the version
-	HeldByInstallMode HeldBack = "installMode"    // the next one does not support what its OperatorGroup wants
-	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on that version of the cluster
+	HeldByInstallMode HeldBack = "installMode"    // the next one does not support the install mode of its OperatorGroup
+	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on the cluster's version
 	HeldByConflict    HeldBack = "conflict"       // the next one conflicts with something else
 )
 
-// held is why something installed stays where it is. The zero value says that it
-// moves, or need not.
+// held is the reason why an installed bundle stays. The zero value means that it is upgraded, or
+// need not be.
 type held struct {
-	by   HeldBack
-	text string         // the end of a sentence: " although a.v2 is offered: "; empty: nothing is to be said
-	why  func() string  // the rest of it, where that has to be found out; nil: there is none
-	to   *catalog.Entry // what a flag may get it to; nil: nothing
+	by      HeldBack
+	offered string       // the bundle to which it would be upgraded; empty: none
+	reason  string       // as text; empty: no message
+	refused []string     // operators with bundles refused by Options.Against; sorted
+	to      *model.Entry // the bundle that a flag may reach; nil: none
 }
 
-// sentence returns the end of a sentence, with what gets out of it when resolving
-// from lock; or nothing.
-func (w *world) sentence(s *want, h held, lock *lockfile.File) string {
-	if h.why != nil {
-		h.text += h.why()
-	}
-	return h.text + w.exit(s, h, lock)
-}
-
-// moving returns opt where everything is to move that may.
-func moving(opt Options) Options {
+// upgradeOptions returns opt for an upgrade of everything.
+func upgradeOptions(opt Options) Options {
 	opt.Upgrade, opt.Named, opt.From, opt.Unpin, opt.AllowDowngrade = true, nil, nil, nil, false
 	return opt
 }
 
-// holds returns the state that lock makes, and what would hold back each thing
-// that is asked for. Options are those of moving. The solver is asked where there
-// is somewhere to go.
+// holds returns the state of lock, and the reason that would hold back each installed bundle in
+// an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
 func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	st, out := w.stateBefore(lock), map[*want]held{}
 	var once *round
 	solved := func() *round {
 		if once == nil {
 			once = &round{b: &builder{}}
-			if r, err := w.round(st, func() *lockfile.File { return lock }); err == nil {
+			if r, err := w.round(st); err == nil {
 				once = r
 			}
 		}
@@ -72,8 +62,8 @@ func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	return st, out
 }
 
-// reportHeld says why something stays that was to move, or that nothing leads on
-// from, whether or not it was to. lock is where the user goes on from. Rule 6.
+// reportHeld warns if a requested upgrade did not happen, or if no edge leads to the head, even
+// without a request. lock is the user's starting point. Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.leaves(s) {
@@ -91,49 +81,54 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		code = "stranded"
 	default:
 	}
-	if h.text != "" && (code == "stranded" || w.opt.Upgrade || w.named(s) != nil) {
-		w.warnFor(s, code, s.title()+" stays at "+s.current.bundle+w.sentence(s, h, lock))
+	if h.reason == "" || code != "stranded" && !w.opt.Upgrade && w.named(s) == nil {
+		return
 	}
+	text := s.title() + " stays at " + s.current.bundle
+	if h.offered != "" {
+		text += " although " + h.offered + " is available"
+	}
+	w.warnFor(s, code, text+": "+h.reason+w.exit(s, h, lock))
 }
 
-// leaves reports whether what is installed for s stays.
+// leaves reports whether the installed bundle of s stays.
 func (r *round) leaves(s *want) bool {
 	id, ok := r.picks[s]
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// held returns why what is installed for s stays, which opts can answer. What is
-// possible and not done only solved knows.
+// held returns the reason why the installed bundle of s stays, given the options of s. It calls
+// solved only if opts contains an upgrade.
 func (w *world) held(s *want, opts options, solved func() *round) held {
 	how, stay := w.manner(s)
 	switch {
 	case opts.stay != "" && opts.stay != stay:
-		return held{by: HeldByCatalog, text: ": " + opts.stay}
+		return held{by: HeldByCatalog, reason: opts.stay}
 	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
 		return solved().against(s)
 	}
 	next := w.remaining(s.current, s, 1)
 	switch {
 	case how == fixIt && len(next) > 0:
-		h := held{by: HeldByApproval, text: " although " + next[0] + " is offered: " + stay}
+		h := held{by: HeldByApproval, offered: next[0], reason: stay}
 		if s.hold != "" {
 			h.by = HeldByHold
 		}
 		return h
 	case len(opts.down) > 0:
-		return held{by: HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
+		return held{by: HeldByVersions, reason: "the only candidate is older: " + opts.down[0].Name(), to: opts.down[0]}
 	case len(next) == 0:
 		if e := w.outside(s); e != nil {
-			return held{by: HeldByRange, text: " although " + e.Name() + " is offered: that is not " + s.allowed()}
+			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.allowed()}
 		}
 		return w.stranded(s)
 	}
 	return held{}
 }
 
-// outside returns the first entry that an edge leads up to from what is installed
-// and that s does not allow; nil where there is none.
-func (w *world) outside(s *want) *catalog.Entry {
+// outside returns the first higher entry with an edge from the installed bundle that s does not
+// allow, or nil.
+func (w *world) outside(s *want) *model.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limits() {
 		return nil
@@ -143,7 +138,7 @@ func (w *world) outside(s *want) *catalog.Entry {
 		return nil
 	}
 	edges := w.edges(s, pkgs)
-	i := slices.IndexFunc(edges, func(e *catalog.Entry) bool {
+	i := slices.IndexFunc(edges, func(e *model.Entry) bool {
 		v := e.Bundle().Version()
 		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.isBelow(e.Bundle())
 	})
@@ -153,8 +148,8 @@ func (w *world) outside(s *want) *catalog.Entry {
 	return edges[i]
 }
 
-// against returns why s keeps what is installed although something else is
-// offered, or nothing where it does not.
+// against returns the reason why s keeps its installed bundle although another one is offered, or
+// the zero value if it does not keep it.
 func (r *round) against(s *want) held {
 	if !r.leaves(s) {
 		return held{}
@@ -164,16 +159,15 @@ func (r *round) against(s *want) held {
 		a := r.b.atoms[id]
 		return a.entry == nil || a.bundle() == s.current.bundle
 	})
-	if len(better) == 0 { // it was given up with what it takes part in
+	if len(better) == 0 { // relaxed together with the other parties of its conflict
 		return held{by: HeldByConflict}
 	}
-	h := held{by: r.b.bannedBy(better), text: " although " + r.b.atoms[better[0]].bundle() + " is offered: "}
-	h.why = func() string { return r.prevents(root, better) }
-	return h
+	why := r.prevents(root, better)
+	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// bannedBy returns what none of the atoms can do where they are, else that they
-// conflict with something.
+// bannedBy returns HeldByInstallMode or HeldByCluster if every atom is banned for one of these
+// reasons, otherwise HeldByConflict.
 func (b *builder) bannedBy(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -188,13 +182,13 @@ func (b *builder) bannedBy(ids []int) HeldBack {
 	return by
 }
 
-// stranded says that no edge leads from what is installed to the head. Rule 14.
+// stranded returns the reason if no edge leads from the installed bundle to the head. Rule 14.
 func (w *world) stranded(s *want) held {
 	pkgs, bad := w.packages(s)
 	if bad != nil || s.direct() {
 		return held{}
 	}
-	var head *catalog.Entry
+	var head *model.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if ch.Head().Name() == s.current.bundle {
@@ -208,42 +202,56 @@ func (w *world) stranded(s *want) held {
 	if head == nil {
 		return held{}
 	}
-	h := held{by: HeldByCatalog, text: ": no edge leads from it towards " + head.Name(), to: head}
+	h := held{by: HeldByCatalog, reason: "no upgrade edge leads from it towards " + head.Name(), to: head}
 	if w.dropped(s.current) != "" {
 		h.by = HeldByDrop
 	}
 	return h
 }
 
-// exit says of the flag that may get s to what h names whether it does: it is
-// tried from lock. Rule 13.
+// exit names the flag that may upgrade s to h.to, and whether it does. Rule 13.
 func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
 	}
 	at := Target{Namespace: s.ns, Package: s.pkg, Anew: true}
-	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " takes that without one"
+	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an edge"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
 	case h.by == HeldByVersions:
-		flags, takes = "--allow-downgrade", " takes it"
+		flags, takes = "--allow-downgrade", " allows it"
 		at.Anew = w.named(s) != nil && w.named(s).Anew
 	case down:
 		flags += " --allow-downgrade"
 	}
-	plain := *w
-	plain.opt = moving(w.opt)
-	plain.opt.Upgrade, plain.opt.KeepGoing, plain.opt.AllowDowngrade, plain.opt.Hops = false, true, down, 1
-	if (trial{w: &plain, prev: lock}).takes(at, remedy{apply: func(in *inputs) { in.name(at) }}) != h.to.Name() {
-		takes = " does not take it there either"
+	opt := upgradeOptions(w.opt)
+	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
+	if w.next(s, opt, lock) != h.to.Name() {
+		takes = " does not lead there either"
 	}
 	return "; " + flags + takes
 }
 
-// direct reports whether s names a bundle: its catalog is made of that alone.
+// next returns the bundle that answers s after one round from lock with opt, or "".
+func (w *world) next(s *want, opt Options, lock *lockfile.File) string {
+	as := w.forTrial(w.decl, opt)
+	as.followers = w.followers
+	r, err := as.round(as.stateBefore(lock))
+	if err != nil {
+		return ""
+	}
+	for _, n := range r.next.wants {
+		if n.key() == s.key() && n.current != nil {
+			return n.current.bundle
+		}
+	}
+	return ""
+}
+
+// direct reports whether s names a bundle: its catalog contains only that bundle.
 func (s *want) direct() bool { return s.decl != nil && s.decl.Bundle != "" }
 
-// dropped returns the catalog that had i and has it no more, or "". Rule 14.
+// dropped returns the catalog that no longer has the pinned bundle of i, or "". Rule 14.
 func (w *world) dropped(i *installed) string {
 	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
 		return ""

@@ -3,23 +3,20 @@ package resolve
 import (
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension
-// that names none: that of its pin in prev, for a bundle that wants to be elsewhere
-// moves nothing that is installed; else what the bundle suggests that OLM v1 would
-// install anew, which is the first that is offered. Where nothing is offered it is
-// the package's name, and Resolve says what is wrong. The error
-// is a diag.List of bundles whose suggestion is no namespace or is not known, and
-// of what is then declared twice. decl is not modified, and returned as it is where
-// every namespace is said.
-func Namespaced(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*subscription.Set, error) {
-	if !slices.ContainsFunc(decl.Subscriptions, managed) {
+// Namespaced returns decl with an install namespace for every ClusterExtension without one. It is
+// the namespace of the pin in prev, because a new suggestion does not move an installed bundle;
+// otherwise the suggestion of the bundle that OLM v1 would install first; without a candidate it
+// is the package's name, and Resolve reports the fault. The error is a diag.List of bundles with
+// an invalid or unknown suggestion, and of declarations that become duplicates. decl is not
+// modified, and returned unchanged if every namespace is set.
+func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
+	if !slices.ContainsFunc(decl.Subscriptions, isManaged) {
 		return decl, nil
 	}
 	w := newWorld(x, decl, opt)
@@ -29,7 +26,7 @@ func Namespaced(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, o
 	var faults diag.List
 	for i := range out.Subscriptions {
 		s := &out.Subscriptions[i]
-		if !managed(*s) {
+		if !isManaged(*s) {
 			continue
 		}
 		if pin, ok := PinOf(prev, *s); ok {
@@ -44,16 +41,16 @@ func Namespaced(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, o
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	return subscription.Merge(&out)
+	return declare.Merge(&out)
 }
 
-// managed reports whether the catalog's bundle says where s is installed.
-func managed(s subscription.Subscription) bool {
-	return s.Namespace == "" && s.Bundle == "" && s.Dialect == subscription.V1
+// isManaged reports whether the install namespace of s comes from the catalog's bundle.
+func isManaged(s declare.Subscription) bool {
+	return s.Namespace == "" && s.Bundle == "" && s.Dialect == declare.V1
 }
 
 // PinOf returns the pin that answers a declaration without a namespace.
-func PinOf(lock *lockfile.File, s subscription.Subscription) (lockfile.Pin, bool) {
+func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	if lock == nil {
 		return lockfile.Pin{}, false
 	}
@@ -66,8 +63,8 @@ func PinOf(lock *lockfile.File, s subscription.Subscription) (lockfile.Pin, bool
 	return lock.Pins[i], true
 }
 
-// suggested returns where the bundle wants to be that a fresh install of d takes.
-func (w *world) suggested(d *subscription.Subscription) (string, error) {
+// suggested returns the namespace suggested by the bundle that a fresh install of d selects.
+func (w *world) suggested(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}
 	offered := w.options(s)
 	if len(offered.of) == 0 {
@@ -75,11 +72,11 @@ func (w *world) suggested(d *subscription.Subscription) (string, error) {
 	}
 	b := offered.of[0].entry.Bundle()
 	if !b.Metadata().Known {
-		return "", diag.Errorf(d.At(subscription.FieldNamespace), "catalog %s does not tell which namespace bundle %q suggests: name one in spec.namespace", b.Package().Catalog().ID(), b.Name())
+		return "", diag.Errorf(d.At(declare.FieldNamespace), "catalog %s does not have the suggested namespace of bundle %q: set spec.namespace", b.Package().Catalog().ID(), b.Name())
 	}
-	ns, err := olm.ManagedNamespace(d.Package, b.Metadata().Annotations)
+	ns, err := model.ManagedNamespace(d.Package, b.Metadata().Annotations)
 	if err != nil {
-		return "", diag.Errorf(d.At(subscription.FieldNamespace), "bundle %q suggests no namespace that can be: %w; name one in spec.namespace", b.Name(), err)
+		return "", diag.Errorf(d.At(declare.FieldNamespace), "bundle %q suggests an invalid namespace: %w; set spec.namespace", b.Name(), err)
 	}
 	return ns, nil
 }

@@ -1,53 +1,60 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Options says what may move and what is checked. The zero value keeps every
-// pin that is still valid, enforces no cluster version, and lets no two
-// namespaces share or overlap.
+// Options controls upgrades and checks. The zero value keeps every pin that is still valid,
+// ignores cluster versions, and allows neither shared dependencies nor overlap between
+// namespaces.
 type Options struct {
-	Upgrade            bool           // everything that may move moves
-	Named              []Target       // these move, whatever their approval
+	Upgrade            bool           // upgrade every operator whose approval permits it
+	Named              []Target       // upgrade these regardless of approval
 	Hops               int            // edges to take; 0 and 1: one, -1: until nothing changes
-	AllowDowngrade     bool           // versions may go down
-	KeepGoing          bool           // with conflicts, still return a lock of what could be resolved
-	From               *lockfile.File // take exactly the versions of this lock
-	Unpin              []Target       // the previous lock's pins of these do not count
-	Prune              bool           // what nothing requires any more goes
-	Held               []Hold         // operators that must not move, beside those that the declarations hold
+	AllowDowngrade     bool           // permit lower versions
+	KeepGoing          bool           // with conflicts, still return a lock of the resolved part
+	From               *lockfile.File // promote exactly the versions of this lock
+	Unpin              []Target       // ignore the previous pins of these
+	Prune              bool           // remove dependencies that nothing requires any more
+	Held               []Hold         // operators not to upgrade, in addition to declared holds
+	Lenient            bool           // leave out a declared operator without a pin if it cannot be installed, instead of a conflict
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
-	Requirements       string         // "enforce" (or empty): what cannot run there is no candidate; "warn": said only
-	AllowOverlap       bool           // the same API from two overlapping installs is a warning, not an error
-	SharedDependencies bool           // a dependency may be met from another namespace that watches this one
-	GlobalNamespaces   []string       // catalogs there are visible everywhere; nil: every namespace that holds a catalog
+	Requirements       string         // "enforce" (or empty): exclude candidates that cannot run; "warn": only warn
+	AllowOverlap       bool           // report the same API from two overlapping installs as a warning, not an error
+	SharedDependencies bool           // a provider in another namespace that watches this one may meet a requirement
+	GlobalNamespaces   []string       // namespaces of globally visible catalogs; nil: all
 
-	Uninstalls bool     // whether what is no longer pinned stays in the lock, as being uninstalled, until it is gone
-	Gone       []string // "namespace/package" of such operators that were seen to be gone; "*": all
-	Settled    []string // "namespace/package" of followers that were seen to run: nothing of what they follow is left; "*": of any
+	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling until they are removed
+	Gone       []string // "namespace/package" of such operators observed as removed; "*": all
+	Settled    []string // "namespace/package" of successors observed running: their predecessors' leftovers are dropped; "*": all
 
-	fresh bool // every catalog is to be written down as it is now
+	// Against returns the reason why a bundle must not be newly installed in a namespace ("is not
+	// what dev pins"), or "". It is called for candidates that are not installed; nil: no
+	// objections.
+	Against func(namespace string, to *model.Bundle) string
+
+	fresh bool // record every catalog in its current version
 }
 
-// Target names an operator that is to move.
+// Target names an operator to upgrade.
 type Target struct {
 	Namespace, Package string
-	Version            string // where to; empty: as far as it may
-	Anew               bool   // to the head of its channel, whether or not an edge leads there
+	Version            string // target version; empty: the highest that is permitted
+	Anew               bool   // to the head of its channel, with or without an edge
 
-	// At is where its faults point: {File: "--upgrade=my-etcd/etcd@1.2.3"}. Zero: at the
-	// declaration that asks for the operator.
+	// At is the position of its faults: {File: "--upgrade=my-etcd/etcd@1.2.3"}. Zero: the
+	// declaration of the operator.
 	At diag.Pos
 }
 
-// faultf returns a fault of what t asks for.
+// faultf returns a fault at the position of t.
 func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
 
-// or returns where a fault of what t asks for points: declared is where the declaration
-// asks for the operator.
+// or returns the position of t, or declared if t has none.
 func (t Target) or(declared diag.Pos) diag.Pos {
 	if t.At.IsZero() {
 		return declared
@@ -55,37 +62,37 @@ func (t Target) or(declared diag.Pos) diag.Pos {
 	return t.At
 }
 
-// Hold is a reason why an operator must not move.
+// Hold is a reason not to upgrade an operator.
 type Hold struct {
 	Namespace, Package string
-	Reason             string // "OperatorCondition Upgradeable=False: migration running"
+	Reason             string   // "OperatorCondition Upgradeable=False: migration running"
+	At                 diag.Pos // of the observation behind it; zero: none
 }
 
-// Move is one pin that changed.
+// Move is one changed pin.
 type Move struct {
-	Namespace string `json:"namespace"`
-	Package   string `json:"package"`
-	From      string `json:"from,omitempty"` // bundle; empty: newly installed
-	To        string `json:"to,omitempty"`   // bundle; empty: no longer pinned
-	Why       string `json:"why"`            // "subscription my-etcd/etcd", "required by my-app/app: the API …"
-
-	Remaining []string `json:"remaining,omitempty"` // bundles from To up to the head that upgrades can reach, nearest first
+	Namespace, Package string
+	From, To           string   // bundles; From is empty if newly installed, To if no longer pinned
+	Why                string   // "subscription my-etcd/etcd", "required by my-app/app: the API …"
+	Remaining          []string // bundles from To up to the head that upgrades can reach, nearest first
 }
 
-// Stay is an operator that does not follow Options.From.
+// Stay is an operator that could not be promoted to the version of Options.From or, with
+// Options.Lenient, could not be installed from it.
 type Stay struct {
 	Namespace, Package string
 	By                 HeldBack
-	Text               string // what is followed, and why not: "kafka.v1.0.0, which is older"
+	Text               string   // the bundle and the reason: "kafka.v1.0.0, which is older"
+	Refused            []string // operators (namespace/package) it depends on with bundles refused by Options.Against; sorted
 }
 
-// Result is what Resolve found.
+// Result is the outcome of Resolve.
 type Result struct {
-	Lock      *lockfile.File // nil where there are conflicts and Options.KeepGoing is not set
-	Partial   *lockfile.File // what could be resolved beside the conflicts; equal to Lock where there are none
-	Warnings  []diag.Warning // sorted
-	Conflicts []*Conflict    // sorted by namespace, then subscription
-	Stays     []Stay         // in the order of the declarations
-	Moves     []Move         // sorted by namespace, then package
-	Rounds    [][]Move       // by hop: what each changed
+	Lock      *lockfile.File      // nil if there are conflicts and Options.KeepGoing is not set
+	Partial   *lockfile.File      // the part without conflicts; equal to Lock if there are none
+	Warnings  []diag.Warning      // sorted
+	Conflicts []*explain.Conflict // sorted by namespace, then subscription
+	Stays     []Stay              // in the order of the declarations
+	Moves     []Move              // sorted by namespace, then package
+	Rounds    [][]Move            // the changes of each hop
 }

@@ -2,16 +2,14 @@ package resolve
 
 import (
 	"cmp"
-	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
-// Age says how far one pin is behind its catalog. Versions have their release with
-// them where there is one: "1.2.0 release 2".
+// Age is the distance of one pin from the newest version of its catalog. Versions include their
+// release, if any: "1.2.0 release 2".
 type Age struct {
 	Namespace    string        `json:"namespace"`
 	Package      string        `json:"package"`
@@ -19,18 +17,18 @@ type Age struct {
 	Channel      string        `json:"channel,omitempty"`
 	Pinned       string        `json:"pinned"`              // version
 	Next         string        `json:"next,omitempty"`      // version one hop away; empty: none
-	Reachable    string        `json:"reachable,omitempty"` // version at the end of the way; empty: none
+	Reachable    string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
 	Hops         int           `json:"hops"`                // to Reachable
 	Head         string        `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
-	HeldBack     HeldBack      `json:"heldBack,omitempty"`  // the same in a word
+	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
+	HeldBack     HeldBack      `json:"heldBack,omitempty"`  // the reason of Stays as a constant
 	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
 	Others       []ChannelHead `json:"others"`              // the other channels, default first
 	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
 
-	Lifecycle *lifecycle.Version `json:"lifecycle,omitempty"` // what is said of the pinned version by the catalogs; nil: nothing
-	Support   *lifecycle.Support `json:"support,omitempty"`   // what that means on the day that was asked for; nil: nothing is said, or no day was given
-	Unclear   string             `json:"unclear,omitempty"`   // why nothing is said although a catalog tries to
+	Lifecycle *model.SupportedVersion `json:"lifecycle,omitempty"` // the catalog's support data of the pinned version; nil: none
+	Support   *model.Support          `json:"support,omitempty"`   // its state on the requested day; nil: no support data, or no day
+	Unclear   string                  `json:"unclear,omitempty"`   // the reason why malformed support data is ignored
 }
 
 // ChannelHead is the newest version of a channel.
@@ -42,15 +40,13 @@ type ChannelHead struct {
 // Current reports whether the pin is at the head of its channel.
 func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 
-// Unsupported reports whether the support of the pinned version has ended, on the
-// day of Support.
-func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == lifecycle.Ended }
+// Unsupported reports whether support for the pinned version has ended on the day of Support.
+func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }
 
-// Outdated returns the age of every pin, by namespace and package, with what holds
-// each back when everything is to move, and how it is supported on a day,
-// "2027-01-31"; "" for no day.
-func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options, day string) []Age {
-	w := newWorld(x, decl, moving(opt))
+// Outdated returns the age of every pin, by namespace and package, with the reasons that would
+// hold it back in a full upgrade, and its support on a day, "2027-01-31"; "" for no day.
+func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
+	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
 	st, holds := w.holds(lock)
 	var out []Age
@@ -63,8 +59,7 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.age(&a, s, p.Version)
 				h := holds[s]
-				_, why, _ := strings.Cut(w.sentence(s, h, lock), ": ") // what is offered stands in Next
-				a.HeldBack, a.Stays = h.by, cmp.Or(why, a.Stays)
+				a.HeldBack, a.Stays = h.by, cmp.Or(h.reason+w.exit(s, h, lock), a.Stays)
 				a.Dropped = w.dropped(s.current)
 				break
 			}
@@ -75,7 +70,7 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 	return out
 }
 
-// age fills in the age of the pinned version that is installed for s.
+// age sets the fields of a for the pinned version that answers s.
 func (w *world) age(a *Age, s *want, pinned string) {
 	_, a.Stays = w.manner(s)
 	pkgs, bad := w.packages(s)
@@ -111,7 +106,7 @@ func (w *world) age(a *Age, s *want, pinned string) {
 		if b, ok := p.Bundle(s.current.bundle); ok {
 			a.deprecated(b.Deprecation())
 		}
-		a.Lifecycle = lifecycle.Find(p.Lifecycle(), pinned)
+		a.Lifecycle = model.FindSupport(p.Lifecycle(), pinned)
 		if err := p.LifecycleFaults(); err != nil {
 			a.Unclear = oneLine(err)
 		}

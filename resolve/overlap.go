@@ -4,19 +4,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Two installs in different namespaces that provide the same API and watch a
-// common namespace break each other. No dependency is chosen so that it would
-// happen. Between two subscriptions it is an error, not a preference: nobody is
-// served by an old version that happens to lack the API.
+// Two installs in different namespaces that provide the same API and watch a common namespace
+// break each other. A dependency is never chosen if it would cause this. Between two
+// subscriptions it is an error, not a preference: an old version that happens to lack the API
+// helps nobody.
 
-// place is where an API would be provided.
+// place is the install namespace and the watched namespaces of a provider of an API.
 type place struct {
 	ns, watch string
-	asked     bool // by what a subscription can be answered by
+	asked     bool // by an atom that can answer a root that is not soft
 }
 
 func (p place) namespaces() []string {
@@ -27,27 +27,29 @@ func (p place) namespaces() []string {
 }
 
 func (p place) overlaps(q place) bool {
-	return p.ns != q.ns && overlapping(p.namespaces(), q.namespaces())
+	return p.ns != q.ns && isOverlapping(p.namespaces(), q.namespaces())
 }
 
 func (b *builder) placeOf(id int) place {
 	a := b.atoms[id]
-	return place{ns: a.ns, watch: strings.Join(a.watch, ","), asked: b.asking[id]}
+	return place{ns: a.ns, watch: strings.Join(a.watch, ",")}
 }
 
-// overlaps forbids overlaps in which a dependency takes part. Rule 10.
+// overlaps forbids overlaps that involve a dependency. Rule 10.
 func (b *builder) overlaps() {
 	if !b.several() {
 		return
 	}
-	places := map[catalog.GVK][]place{}
-	fact := map[catalog.GVK]map[place]int{}
-	var order []catalog.GVK
+	asked := answering(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
+	places := map[model.GVK][]place{}
+	fact := map[model.GVK]map[place]int{}
+	var order []model.GVK
 	for id, a := range b.atoms {
 		if a == nil || a.inst != nil && b.giveUp(a.inst) >= ignored {
 			continue
 		}
 		at := b.placeOf(id)
+		at.asked = asked[id]
 		for _, g := range a.facts.apis {
 			if fact[g] == nil {
 				fact[g] = map[place]int{}
@@ -73,15 +75,15 @@ func (b *builder) overlaps() {
 	}
 }
 
-func (b *builder) overlapTag(x, y string, g catalog.GVK) int {
+func (b *builder) overlapTag(x, y string, g model.GVK) int {
 	if y < x {
 		x, y = y, x
 	}
 	return b.tag(bothProvide{fact{ns: x}, y, g}, nil)
 }
 
-// overlap returns what takes part in the first overlap between two things that
-// are asked for, as a core: both, and the API. It returns nil for none. Rule 10.
+// overlap returns the first overlap between two answered subscriptions, as a core: both roots and
+// the API. It returns nil if there is none. Rule 10.
 func (b *builder) overlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.several() {
 		return nil
@@ -94,7 +96,7 @@ func (b *builder) overlap(chosen []int) []int {
 		root solve.Choice
 		at   place
 	}
-	seen := map[catalog.GVK][]provider{}
+	seen := map[model.GVK][]provider{}
 	for _, r := range b.roots {
 		i := slices.IndexFunc(r.choice.Of, func(id int) bool { return have[id] })
 		if i < 0 || r.choice.Soft {

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
-// lock returns the lock of a state. Pins that did not move keep what prev has of their
-// catalog, unless that is the catalog at hand.
+// lock returns the lock of a state. Unchanged pins keep their recorded catalog data, unless that
+// catalog is current.
 func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
@@ -35,15 +35,15 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	return declared.With(pins)
 }
 
-// isCurrent reports whether the catalog at hand is the one that p was taken from, at
-// the same digest, or has another source by now: that was declared since.
+// isCurrent reports whether p's catalog is read and is at the recorded digest, has another source
+// than recorded, or has no recorded digest.
 func (w *world) isCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// isRead reports whether the fields of the pin of i that its catalog has are read
-// anew: it is pinned for the first time or moved, or its catalog is current.
+// isRead reports whether the catalog's fields in the pin of i are updated: i is pinned for the
+// first time or changed, or its catalog is current.
 func (w *world) isRead(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -51,8 +51,8 @@ func (w *world) isRead(i *installed) bool {
 	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCurrent(i.pin)
 }
 
-// namespaces returns the declared Namespaces as they are to be in a cluster.
-// What is left out the API server and kubectl put there.
+// namespaces returns the declared Namespaces for the lock, without metadata that the API server
+// and kubectl add.
 func (w *world) namespaces() []lockfile.Namespace {
 	var out []lockfile.Namespace
 	for _, n := range w.decl.Namespaces {
@@ -86,7 +86,7 @@ func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
 	p.Package = cmp.Or(i.pkg(), s.pkg)
 	p.Catalog = w.catalogOf(i, s, p)
 	p.Channel = w.channelOf(i, s, p)
-	var b *catalog.Bundle
+	var b *model.Bundle
 	if i.entry != nil {
 		b = i.entry.Bundle()
 	}
@@ -97,7 +97,7 @@ func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
 	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
 	}
-	p.InstallMode = catalog.ModeFor(i.ns, p.WatchNamespaces)
+	p.InstallMode = model.ModeFor(i.ns, p.WatchNamespaces)
 	p.OperatorGroup = ""
 	if g := w.space(i.ns).group; g != nil {
 		p.OperatorGroup = g.Name
@@ -116,11 +116,11 @@ func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
 	return p
 }
 
-// catalogOf returns the catalog to record for what is installed. A pin that did not
-// move keeps its record, whatever digest the catalog has by now.
+// catalogOf returns the catalog to record for an installed bundle. An unchanged pin keeps its
+// record, even if the catalog has a new digest.
 func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
 	id := cmp.Or(i.cat, p.Catalog.ID)
-	if id == (catalog.ID{}) && s.cat != nil {
+	if id == (model.ID{}) && s.cat != nil {
 		id = *s.cat
 	}
 	c, read := w.x.Catalog(id)
@@ -133,9 +133,9 @@ func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalo
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// withEntry returns p with the version, images and image of the bundle in its catalog,
-// if that has it. The digest of an image that the catalog names by a tag stays.
-func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
+// withEntry returns p with the version, related images and image of the catalog's bundle, if any.
+// The recorded digest stays if the catalog references the image by tag.
+func withEntry(p lockfile.Pin, b *model.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
@@ -149,9 +149,9 @@ func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	return p
 }
 
-// channelOf returns the channel to record: the one that was asked for, else the
-// only one that holds the bundle. What a pin has of a catalog that is not current
-// it keeps as long as the subscription permits it.
+// channelOf returns the channel to record: the requested one, otherwise the only one with the
+// bundle. A pin whose catalog is not current keeps its channel as long as the subscription
+// permits it.
 func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
@@ -175,9 +175,9 @@ func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	return ""
 }
 
-// declaration is the digest of what the pin answers: its subscriptions and the
+// declaration returns the digest of the declarations behind a pin: its subscriptions and the
 // OperatorGroup of its namespace.
-func (w *world) declaration(ns string, wants []*want) catalog.Digest {
+func (w *world) declaration(ns string, wants []*want) model.Digest {
 	var parts []string
 	for _, s := range wants {
 		if s.decl != nil {
@@ -188,11 +188,11 @@ func (w *world) declaration(ns string, wants []*want) catalog.Digest {
 	if g := w.space(ns).group; g != nil {
 		parts = append(parts, "group="+string(g.Digest))
 	}
-	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
+	return model.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
-// remaining returns the bundles between i and the end of the way that upgrades
-// would take, nearest first and most at the most, dependencies aside.
+// remaining returns the bundles on the upgrade path from i, nearest first, limited to most,
+// without regard to dependencies.
 func (w *world) remaining(i *installed, s *want, most int) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -201,7 +201,7 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 	walker := *w
 	walker.opt.Named, walker.opt.Upgrade, walker.opt.From, walker.opt.AllowDowngrade = nil, true, nil, false
 	step := *s
-	step.current, step.approval, step.hold = i, subscription.Automatic, ""
+	step.current, step.approval, step.hold = i, declare.Automatic, ""
 	var out []string
 	seen := map[string]bool{i.bundle: true}
 	for len(out) < most {
@@ -217,9 +217,9 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 	return out
 }
 
-// requirementsOf returns the pins that meet the requirements of i: of several the one
-// that is recorded, if it still does, else the first, so that a pin does not change
-// because others come or go.
+// requirementsOf returns the pins that meet the requirements of i. Of several candidates it
+// prefers the recorded one, otherwise the first: a pin does not change because of unrelated
+// operators.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -245,11 +245,11 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	return out
 }
 
-// A request is a requirement of one installed bundle that another one meets.
+// request is a requirement of one installed bundle that another one meets.
 type request struct{ by, requirement string } // by: "namespace/package"
 
-// requests returns, for each installed bundle, which others need it and why. What
-// is needed does not ask for what is left over.
+// requests returns the dependents of each installed bundle with their requirements. A needed
+// bundle does not count as a dependent of an orphan.
 func (st *state) requests() map[*installed][]request {
 	out, needed := map[*installed][]request{}, st.needed()
 	for _, by := range st.have {
@@ -264,8 +264,8 @@ func (st *state) requests() map[*installed][]request {
 	return out
 }
 
-// meeting returns what meets a requirement of by: itself, else what is in its
-// namespace, else what is elsewhere.
+// meeting returns the bundles that meet a requirement of by: by itself, otherwise those in its
+// namespace, otherwise those of other namespaces.
 func (st *state) meeting(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -286,7 +286,7 @@ func (st *state) meeting(by *installed, r *requirement) []*installed {
 	return away
 }
 
-// moves returns what a round changed.
+// moves returns the changes of a round.
 func (w *world) moves(before, after *state) []Move {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
@@ -303,7 +303,7 @@ func (w *world) moves(before, after *state) []Move {
 	var out []Move
 	for p, i := range now {
 		wants := after.wantsOf(i)
-		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: why(wants, asked[i])}
+		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: requestReason(wants, asked[i])}
 		if o := old[p]; o != nil {
 			if o.bundle == i.bundle {
 				continue
@@ -317,15 +317,15 @@ func (w *world) moves(before, after *state) []Move {
 	}
 	for p, o := range old {
 		if now[p] == nil {
-			out = append(out, Move{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "nothing asks for it any more"})
+			out = append(out, Move{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "no longer requested"})
 		}
 	}
 	sortMoves(out)
 	return out
 }
 
-// withDropped adds the pins that are in prev and no more in now, and says of what
-// was unpinned where it was.
+// withDropped adds pins of prev that are missing from now, and corrects the moves of unpinned
+// operators by their previous bundles.
 func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	if prev == nil {
 		return ms
@@ -343,7 +343,7 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 		_, still := now.Pin(p.Namespace, p.Package)
 		told := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
 		if !still && !told {
-			why := "nothing asks for it any more"
+			why := "no longer requested"
 			if l, leaves := now.Leaves(p.Key()); leaves && l.ReplacedBy != "" {
 				why = "replaced by " + l.ReplacedBy
 			}
@@ -369,7 +369,7 @@ func renamedFrom(i *installed, before *state) string {
 	return ""
 }
 
-func why(wants []*want, asked []request) string {
+func requestReason(wants []*want, asked []request) string {
 	for _, s := range wants {
 		if !s.generated {
 			return "subscription " + s.key()
@@ -378,5 +378,5 @@ func why(wants []*want, asked []request) string {
 	if len(asked) > 0 {
 		return fmt.Sprintf("required by %s: %s", asked[0].by, asked[0].requirement)
 	}
-	return "nothing requires it any more"
+	return "no longer required"
 }

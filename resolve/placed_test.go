@@ -8,20 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // misplaced returns what is wrong with where the pins of a namespace come from,
 // or "": a subscription that has no pin and takes part in no conflict, a catalog
 // or channel that is not the declared one, cannot be seen from there or does not
 // hold the bundle, a generated name that is not OLM's.
-func (p *problem) misplaced(a answer, decl *subscription.Set, ns string) string {
-	declared := map[string]subscription.Subscription{}
+func (p *problem) misplaced(a answer, decl *declare.Set, ns string) string {
+	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {
 		if s.Namespace != ns {
 			continue
@@ -53,7 +52,7 @@ func (p *problem) misplaced(a answer, decl *subscription.Set, ns string) string 
 
 // packages returns what is in a catalog of the problem, or nil where that is
 // broken or a published one.
-func (p *problem) packages(id catalog.ID) []catalog.PackageData {
+func (p *problem) packages(id model.ID) []model.PackageData {
 	if read, ok := p.read[id]; ok {
 		return read
 	}
@@ -61,14 +60,14 @@ func (p *problem) packages(id catalog.ID) []catalog.PackageData {
 	_ = json.Unmarshal(p.Catalogs[id.Name].FBC, &objects)
 	content, _ := fbc.Decode(id.Name, bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
 	if p.read == nil {
-		p.read = map[catalog.ID][]catalog.PackageData{}
+		p.read = map[model.ID][]model.PackageData{}
 	}
 	p.read[id] = content.Packages
 	return content.Packages
 }
 
 // entries returns the bundles of a channel, or of all where channel is empty.
-func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
+func (p *problem) entries(id model.ID, pkg, channel string) []string {
 	var out []string
 	for _, has := range p.packages(id) {
 		for _, c := range has.Channels {
@@ -85,7 +84,7 @@ func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
 // needless returns a generated pin that meets no requirement of what is there
 // after the first round, or "". A ClusterServiceVersion that was there already
 // may say less than its catalog does, which is what brought the pin.
-func (p *problem) needless(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+func (p *problem) needless(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := thereIn(pins, decl, ns)
 	for _, pin := range pins {
 		for _, has := range p.packages(pin.Catalog.ID) {
@@ -97,7 +96,7 @@ func (p *problem) needless(pins []lockfile.Pin, decl *subscription.Set, ns strin
 		}
 	}
 	for _, pin := range pins {
-		needed := func(p catalog.Property) bool {
+		needed := func(p model.Property) bool {
 			m := meets(p)
 			return m != nil && m(thing{pin.Bundle, pin.Properties})
 		}
@@ -149,13 +148,13 @@ func (e *expectation) checkError(p *problem, got answer) string {
 		if json.Unmarshal(raw, &s) != nil || s.Kind != "Subscription" || s.Metadata.Namespace != e.Namespace {
 			continue
 		}
-		id := catalog.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
+		id := model.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
 		all, any := p.unusable(id, s.Spec.Name, s.Spec.Channel)
 		inUse := func(b thing) bool { return slices.Contains(b.claims(), "olm.package "+s.Spec.Name+"/ ") }
 		any = any || slices.ContainsFunc(got.free, inUse)
 		all = all || groups > 1 || slices.Contains(p.InvalidCatalogs, id.Name)
 		blamed[e.Namespace+"/"+s.Metadata.Name] = all || any
-		if all && !slices.ContainsFunc(got.conflicts, func(c *resolve.Conflict) bool {
+		if all && !slices.ContainsFunc(got.conflicts, func(c *explain.Conflict) bool {
 			return slices.Contains(c.Subscriptions, e.Namespace+"/"+s.Metadata.Name)
 		}) {
 			return s.Metadata.Name + " takes part in no conflict, and nothing can answer it"
@@ -171,7 +170,7 @@ func (e *expectation) checkError(p *problem, got answer) string {
 
 // unusable reports whether all, and whether any, bundles of a channel have a
 // requirement that cannot be read.
-func (p *problem) unusable(id catalog.ID, pkg, channel string) (all, any bool) {
+func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	all = true
 	for _, has := range p.packages(id) {
 		for _, b := range has.Bundles {
@@ -187,10 +186,10 @@ func (p *problem) unusable(id catalog.ID, pkg, channel string) (all, any bool) {
 
 // unreadable reports whether a requirement cannot be read: its range does not
 // parse, or its constraint is of no known kind.
-func unreadable(p catalog.Property) bool {
+func unreadable(p model.Property) bool {
 	switch p.Type {
 	case "olm.package.required":
-		_, err := olm.ParseRange(fields(p.Value)["versionRange"])
+		_, err := model.ParseRange(fields(p.Value)["versionRange"])
 		return err != nil
 	case "olm.constraint":
 		var c map[string]json.RawMessage

@@ -4,26 +4,26 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// atom is what the solver chooses: one channel entry in one namespace, or one
-// bundle that is installed there.
+// atom is the unit of choice of the solver: one channel entry in one namespace, or one bundle
+// installed there.
 type atom struct {
 	ns      string
-	entry   *catalog.Entry // nil: installed
+	entry   *model.Entry // nil: installed
 	inst    *installed
 	facts   *facts
-	watch   []string // namespaces it would watch; empty: all
-	needs   []need   // of what is required: what can be told
-	skipped bool     // what it needs is not looked at: it cannot be chosen, or stays regardless
+	watch   []string // namespaces to watch; empty: all
+	needs   []need   // requirements that could be parsed
+	skipped bool     // its requirements are ignored: it cannot be chosen, or stays in any case
 }
 
 // need is one requirement of an atom.
 type need struct {
 	req *requirement
-	of  []int // atoms of this namespace that meet it, the preferred first
+	of  []int // atoms of this namespace that meet it, in order of preference
 }
 
 func (a *atom) bundle() string {
@@ -33,7 +33,7 @@ func (a *atom) bundle() string {
 	return a.entry.Name()
 }
 
-func (a *atom) catalog() *catalog.Catalog {
+func (a *atom) catalog() *model.Catalog {
 	if a.entry == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (a *atom) catalog() *catalog.Catalog {
 
 type atomKey struct {
 	ns    string
-	entry *catalog.Entry
+	entry *model.Entry
 	inst  *installed
 }
 
@@ -50,16 +50,16 @@ type pkgKey struct{ ns, pkg string }
 
 type apiKey struct {
 	ns  string
-	api int // as reader numbers them
+	api int // its number in reader
 }
 
 type needKey struct {
 	ns  string
-	cat *catalog.Catalog
+	cat *model.Catalog
 	req *requirement
 }
 
-// builder turns a state into a solver's problem.
+// builder turns a state into a problem of the solver.
 type builder struct {
 	w       *world
 	st      *state
@@ -68,24 +68,21 @@ type builder struct {
 	ids     map[atomKey]int
 	causes  []cause // by tag, from 1
 	tags    map[cause]int
-	needing map[needing]int // as tags, for the many
-	of      [][]int         // by tag: the atoms that can meet a requirement, or that a rule holds apart
+	needing map[needing]int // the tags of needing causes, the most frequent kind
+	of      [][]int         // by tag: atoms that can meet a requirement, or that a rule excludes from each other
 	roots   []root
 	p       solve.Problem
 	byPkg   map[pkgKey][]int
 	byAPI   map[apiKey][]int
 	lists   map[needKey][]int
 	todo    []int
-	rooted  map[int]bool     // what a subscription can be answered by
-	asking  map[int]bool     // what one that is declared can be answered by
-	banPkg  map[pkgKey]*want // packages whose subscription could not be answered
-	visited map[*catalog.Bundle]bool
-	asked   map[pkgKey]*want // the first subscription to each namespace and package
+	banPkg  map[pkgKey]*want // packages of unanswerable subscriptions
+	asked   map[pkgKey]*want // the first subscription for each namespace and package
 	needed  map[*installed]bool
-	pinned  map[pkgKey]*want // what is pinned of packages that nobody declares
+	pinned  map[pkgKey]*want // pinned generated subscriptions of undeclared packages
 }
 
-// root is one thing that must be answered.
+// root is a choice that the solution must answer.
 type root struct {
 	want   *want
 	opts   options
@@ -95,8 +92,8 @@ type root struct {
 func (w *world) build(st *state, given relaxed) *builder {
 	b := &builder{
 		w: w, st: st, given: given, ids: map[atomKey]int{}, tags: map[cause]int{}, needing: map[needing]int{}, of: [][]int{nil},
-		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{}, asking: map[int]bool{},
-		banPkg: map[pkgKey]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
+		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{},
+		banPkg: map[pkgKey]*want{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
 	b.needed, b.pinned = st.needed(), st.pinned()
 	for _, s := range st.wants {
@@ -110,8 +107,8 @@ func (w *world) build(st *state, given relaxed) *builder {
 	for _, i := range st.have {
 		b.installedAtom(i)
 	}
-	// What is there regardless comes first: it is no choice, and what it needs
-	// stands behind every subscription, before what those need.
+	// Free bundles come first: they are no choice, and the requirements of all subscriptions rank
+	// after theirs.
 	for _, i := range st.have {
 		if i.free && given[party{inst: i}] < ignored {
 			tag := b.tag(staying{fact{i.ns, i.bundle}, i}, nil)
@@ -122,14 +119,15 @@ func (w *world) build(st *state, given relaxed) *builder {
 		b.addWant(s)
 	}
 	b.close()
+	b.banOthers()
 	b.finish()
 	return b
 }
 
-// inOrder returns the subscriptions as their wishes count: by namespace and
-// name. When not everything is to move, those that are named come first, then
-// those that have a pin to keep, then new ones. What nothing needs any more comes
-// last, unless OLM would have it move. Rule 3. Rule 12.
+// inOrder returns the subscriptions in the order in which the solver prefers them: by namespace
+// and name. In a partial upgrade, named ones come first, then pinned ones, then new ones.
+// Generated subscriptions that nothing needs any more come last, unless OLM would upgrade them.
+// Rule 3. Rule 12.
 func (b *builder) inOrder() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.manner(s)
@@ -149,8 +147,7 @@ func (b *builder) inOrder() []*want {
 	return wants
 }
 
-// tag returns the number of a cause, the same for an equal one, and keeps the
-// atoms that it was first met with.
+// tag returns the number of a cause. Equal causes share a number and the atoms of the first call.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
 		return t
@@ -159,8 +156,7 @@ func (b *builder) tag(c cause, of []int) int {
 	return b.tags[c]
 }
 
-// needTag does the same for what bundles require, which are most causes, without
-// an interface for each look.
+// needTag is tag for needing causes, the most frequent kind, without an interface in each lookup.
 func (b *builder) needTag(c needing, of []int) int {
 	t, ok := b.needing[c]
 	if !ok {
@@ -183,7 +179,7 @@ func (b *builder) ban(id int, why ban) {
 	b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 }
 
-// installedAtom returns the atom of something that is installed.
+// installedAtom returns the atom of an installed bundle.
 func (b *builder) installedAtom(i *installed) int {
 	key := atomKey{ns: i.ns, inst: i}
 	if id, ok := b.ids[key]; ok {
@@ -197,7 +193,7 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.add(key, a)
 }
 
-// giveUp returns how much of what asks for i has been given up.
+// giveUp returns the highest relaxation of i and of the subscriptions that i answers.
 func (b *builder) giveUp(i *installed) relaxation {
 	level := b.given[party{inst: i}]
 	for _, s := range b.st.wants {
@@ -218,13 +214,12 @@ func (b *builder) wantOf(i *installed) *want {
 }
 
 // entryAtom returns the atom of a catalog's entry in a namespace.
-func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
+func (b *builder) entryAtom(ns string, e *model.Entry) int {
 	key := atomKey{ns: ns, entry: e}
 	if id, ok := b.ids[key]; ok {
 		return id
 	}
 	f := b.w.read.bundle(e.Bundle())
-	b.visited[e.Bundle()] = true
 	a := &atom{ns: ns, entry: e, facts: f}
 	a.watch = b.w.watchOf(ns, b.wantFor(ns, e), e.Bundle())
 	id := b.add(key, a)
@@ -235,12 +230,12 @@ func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	return id
 }
 
-// wantFor returns the subscription that an entry's package is asked for by.
-func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
+// wantFor returns the first subscription to an entry's package in a namespace, or nil.
+func (b *builder) wantFor(ns string, e *model.Entry) *want {
 	return b.asked[pkgKey{ns, e.Channel().Package().Name()}]
 }
 
-// bans returns why an entry cannot be chosen.
+// bans returns the reasons why an entry cannot be chosen.
 func (b *builder) bans(a *atom) []ban {
 	var why []ban
 	f := a.facts
@@ -256,15 +251,27 @@ func (b *builder) bans(a *atom) []ban {
 	if text := b.w.notPromoted(a); text != "" {
 		why = append(why, ban{kind: banOtherLock, text: text})
 	}
+	if text := b.against(a); text != "" {
+		why = append(why, ban{kind: banAgainst, text: text})
+	}
 	if s := b.pinned[pkgKey{a.ns, f.pkg}]; s != nil && b.w.named(s) == nil {
 		if text := b.w.cannotSucceed(s, a); text != "" {
 			why = append(why, ban{kind: banPinned, text: text})
 		}
 	}
 	if s := b.banPkg[pkgKey{a.ns, f.pkg}]; s != nil {
-		why = append(why, ban{kind: banUnanswered, text: "is asked for by subscription " + s.key() + ", which could not be answered"})
+		why = append(why, ban{kind: banUnanswered, text: "is requested by subscription " + s.key() + ", which has no candidate"})
 	}
 	return why
+}
+
+// against returns the objection of Options.Against to an entry whose bundle is not installed.
+func (b *builder) against(a *atom) string {
+	there := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
+	if b.w.opt.Against == nil || slices.ContainsFunc(b.st.have, there) {
+		return ""
+	}
+	return b.w.opt.Against(a.ns, a.entry.Bundle())
 }
 
 func deprecatedBan() ban { return ban{kind: banDeprecated, text: "is deprecated (olm.deprecated)"} }
@@ -292,10 +299,10 @@ func (b *builder) add(key atomKey, a *atom) int {
 	return id
 }
 
-// answers returns what may answer a subscription in this problem, nothing at all
-// for one that is left out, and whether it may go without an answer. What a dependency generated is a root because
-// OLM has it so, when everything moves; else, and where that has no solution, it
-// is a consequence: it keeps its pin if it can. Rule 12.
+// answers returns the options of a subscription in this problem (none for an ignored
+// subscription) and whether it may stay unanswered. A generated subscription is a root, as in
+// OLM, if everything is upgraded. Otherwise, and if that has no solution, it is a consequence: it
+// keeps its pin if possible. Rule 12.
 func (b *builder) answers(s *want) (opts options, soft bool) {
 	if es, forced := b.w.force[s]; forced {
 		return asOptions(es), false
@@ -306,11 +313,33 @@ func (b *builder) answers(s *want) (opts options, soft bool) {
 	}
 	how, _ := b.w.manner(s)
 	opts = b.w.options(s)
-	soft = s.generated && (how == keepIt || level > demanded)
+	soft = s.generated && (how == keepIt || level > demanded) || b.optional(s)
 	if how == keepIt && s.generated || level > demanded && !s.generated {
 		opts.of, opts.fault = []option{{current: s.current}}, nil
 	}
 	return opts, soft
+}
+
+// optional reports whether s is dropped if it cannot be answered.
+func (b *builder) optional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
+
+// banOthers forbids all bundles of an optional subscription's package that do not answer it:
+// dependents of the package get an allowed bundle or none.
+func (b *builder) banOthers() {
+	for _, s := range b.st.wants {
+		if !b.optional(s) {
+			continue
+		}
+		var of []int
+		if i := slices.IndexFunc(b.roots, func(r root) bool { return r.want == s }); i >= 0 {
+			of = b.roots[i].choice.Of
+		}
+		for _, id := range b.byPkg[pkgKey{s.ns, s.pkg}] {
+			if !slices.Contains(of, id) {
+				b.ban(id, ban{kind: banUnanswered, text: "does not match subscription " + s.key()})
+			}
+		}
+	}
 }
 
 // addWant makes a subscription a root.
@@ -342,8 +371,15 @@ func (b *builder) addWant(s *want) {
 func (b *builder) addRoot(r root) {
 	b.roots = append(b.roots, r)
 	b.p.Roots = append(b.p.Roots, r.choice)
-	for _, id := range r.choice.Of {
-		b.rooted[id] = true
-		b.asking[id] = b.asking[id] || !r.choice.Soft
+}
+
+// answering returns the atoms that can answer one of the roots.
+func answering(roots []root) map[int]bool {
+	out := map[int]bool{}
+	for _, r := range roots {
+		for _, id := range r.choice.Of {
+			out[id] = true
+		}
 	}
+	return out
 }

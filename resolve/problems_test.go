@@ -13,19 +13,19 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // index reads the problem's catalogs. It reports false when one needs a corpus
 // that is not there.
-func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*catalog.Index, bool) {
+func (p *problem) index(t *testing.T, corpora map[string]*model.Content) (*model.Index, bool) {
 	t.Helper()
-	var cats []*catalog.Catalog
-	broken := map[catalog.ID]error{}
+	var cats []*model.Catalog
+	broken := map[model.ID]error{}
 	for name, c := range p.Catalogs {
-		id := catalog.ID{Namespace: c.Namespace, Name: name}
-		var content catalog.Content
+		id := model.ID{Namespace: c.Namespace, Name: name}
+		var content model.Content
 		var err error
 		if c.Corpus != "" {
 			shared, ok := corpus(t, corpora, c.Corpus)
@@ -41,9 +41,9 @@ func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*cat
 			content, err = fbc.Decode(p.ID+"/"+name+".json", bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
 		}
 		content.ID, content.Priority, content.Source = id, c.Priority, "dir:"+name
-		var cat *catalog.Catalog
+		var cat *model.Catalog
 		if err == nil {
-			cat, err = catalog.New(content)
+			cat, err = model.New(content)
 		}
 		if err != nil {
 			if !slices.Contains(p.InvalidCatalogs, name) {
@@ -54,7 +54,7 @@ func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*cat
 		}
 		cats = append(cats, cat)
 	}
-	x, err := catalog.NewIndex(cats...)
+	x, err := model.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func bytesOf(raw []json.RawMessage) [][]byte {
 }
 
 // corpus reads one of the published catalogs, once.
-func corpus(t testing.TB, corpora map[string]*catalog.Content, name string) (*catalog.Content, bool) {
+func corpus(t testing.TB, corpora map[string]*model.Content, name string) (*model.Content, bool) {
 	t.Helper()
 	if c, ok := corpora[name]; ok {
 		return c, c != nil
@@ -93,7 +93,7 @@ func corpus(t testing.TB, corpora map[string]*catalog.Content, name string) (*ca
 		t.Fatal(err)
 	}
 	if name == "v4.20" {
-		content.Packages = slices.DeleteFunc(content.Packages, func(p catalog.PackageData) bool { return p.Name == "stackgres-community" })
+		content.Packages = slices.DeleteFunc(content.Packages, func(p model.PackageData) bool { return p.Name == "stackgres-community" })
 	}
 	corpora[name] = &content
 	return &content, true

@@ -2,25 +2,25 @@ package resolve
 
 import "slices"
 
-// relaxation says how much of what asks for something is given up so that the
-// rest can be resolved (rule 4).
+// relaxation is the degree to which the demands of a party are dropped to resolve the rest (rule
+// 4).
 type relaxation int
 
 const (
-	demanded relaxation = iota // it is answered as it asks
-	kept                       // only what is installed answers it; where nothing is, it is left out
-	unheeded                   // what is installed stays, whatever it needs
-	ignored                    // what is installed stands in nobody's way either
+	demanded relaxation = iota // no relaxation: answered as declared
+	kept                       // answered only by the installed bundle; without one, left out
+	unheeded                   // the installed bundle stays, its requirements are ignored
+	ignored                    // the installed bundle does not exclude others either
 )
 
-// party is who takes part in a conflict: a subscription, or something installed
-// that nothing asks for.
+// party is a participant in a conflict: a subscription, or an installed bundle that no
+// declaration asks for.
 type party struct {
 	want *want
 	inst *installed
 }
 
-// key names p in whatever state it is looked for.
+// key identifies p across states.
 func (p party) key() string {
 	if p.want != nil {
 		return p.want.key()
@@ -28,11 +28,11 @@ func (p party) key() string {
 	return "@" + p.inst.ns + "/" + p.inst.bundle
 }
 
-// relaxed is what has been given up so far in a round. Rule 4.
+// relaxed holds the relaxations of a round so far. Rule 4.
 type relaxed map[party]relaxation
 
-// of returns how much of p is given up. What nothing asks for never asked for
-// more than to be kept.
+// of returns the relaxation of p. A free bundle is at least kept, because it demands nothing
+// more.
 func (r relaxed) of(p party) relaxation {
 	if p.inst != nil {
 		return max(r[p], kept)
@@ -40,8 +40,8 @@ func (r relaxed) of(p party) relaxation {
 	return r[p]
 }
 
-// soften gives up what parties that a dependency generated ask for, and reports
-// whether there were any: they are consequences, and no conflict is theirs. Rule 12.
+// soften relaxes the generated subscriptions among the parties and reports whether there were
+// any: they are consequences and cause no conflict of their own. Rule 12.
 func (r relaxed) soften(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -52,9 +52,8 @@ func (r relaxed) soften(w *world, parties []party) bool {
 	return any
 }
 
-// relax gives up one more level of those parties to a conflict that have given up
-// the least so far. So what is installed is kept, with all that it needs, as long
-// as leaving out what is new is enough: a lock that was sound stays sound.
+// relax raises the relaxation of the least relaxed parties by one level. Installed bundles and
+// their dependencies are kept as long as dropping new ones is enough: a sound lock stays sound.
 func (r relaxed) relax(parties []party) {
 	least := ignored
 	for _, p := range parties {
@@ -67,7 +66,7 @@ func (r relaxed) relax(parties []party) {
 	}
 }
 
-// parties returns who takes part in a conflict.
+// parties returns the participants in a conflict.
 func (b *builder) parties(core []int) []party {
 	var out []party
 	for _, tag := range core {
@@ -81,7 +80,7 @@ func (b *builder) parties(core []int) []party {
 	return out
 }
 
-// within reports whether all of some are among others.
-func within(some, others []party) bool {
+// isSubset reports whether others contains all of some.
+func isSubset(some, others []party) bool {
 	return !slices.ContainsFunc(some, func(p party) bool { return !slices.Contains(others, p) })
 }

@@ -3,38 +3,39 @@ package resolve
 import (
 	"slices"
 
+	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve/explain"
 	"github.com/quayside/quayside/resolve/internal/solve"
-	"github.com/quayside/quayside/subscription"
 )
 
-// What a conflict suggests has been tried. The bounds of that are counts, so that
-// the same input says the same on every machine.
+// Every suggested change has been tried. The limits are counts, therefore the same input gives
+// the same suggestions on every machine.
 const (
-	maxTries  = 300 // in one round, for all its conflicts
-	maxPaired = 10  // remedies of one conflict that are tried two together
-	maxTold   = 4   // changes suggested for one conflict, beside giving something up
+	maxTries  = 300 // per round, for all its conflicts
+	maxPaired = 10  // remedies of one conflict that are tried in pairs
+	maxTold   = 4   // changes suggested for one conflict, apart from dropping something
 )
 
-// inputs is what a remedy changes: a copy of what is resolved.
+// inputs is a copy of the arguments of a resolution, for a remedy to change.
 type inputs struct {
-	decl subscription.Set
+	decl declare.Set
 	prev *lockfile.File
 	opt  Options
 }
 
-// subscription returns the declaration of that key, to be changed, or one that
-// nothing reads.
-func (in *inputs) subscription(key string) *subscription.Subscription {
+// subscription returns the declaration with that key for a change, or an unused one if there is
+// none.
+func (in *inputs) subscription(key string) *declare.Subscription {
 	for i := range in.decl.Subscriptions {
 		if d := &in.decl.Subscriptions[i]; d.Key() == key {
 			return d
 		}
 	}
-	return &subscription.Subscription{}
+	return &declare.Subscription{}
 }
 
-// name replaces whatever target names the same operator by t.
+// name replaces all targets for the same operator by t.
 func (in *inputs) name(t Target) {
 	in.opt.Named = append(slices.DeleteFunc(slices.Clone(in.opt.Named), func(n Target) bool {
 		return n.Namespace == t.Namespace && n.Package == t.Package
@@ -42,97 +43,92 @@ func (in *inputs) name(t Target) {
 }
 
 // group makes g the only OperatorGroup of its namespace.
-func (in *inputs) group(g subscription.OperatorGroup) {
-	in.decl.OperatorGroups = append(slices.DeleteFunc(slices.Clone(in.decl.OperatorGroups), func(old subscription.OperatorGroup) bool {
+func (in *inputs) group(g declare.OperatorGroup) {
+	in.decl.OperatorGroups = append(slices.DeleteFunc(slices.Clone(in.decl.OperatorGroups), func(old declare.OperatorGroup) bool {
 		return old.Namespace == g.Namespace
 	}), g)
 }
 
 // remedy is a change that may resolve a conflict.
 type remedy struct {
-	Change
+	explain.Change
 	apply func(*inputs)
-	gives bool // it gives up something that is asked for
+	gives bool // it drops a declared or installed operator
 }
 
 // dispute is a conflict before its remedies are tried.
 type dispute struct {
-	*Conflict
+	*explain.Conflict
 	parties  []party
 	remedies []remedy
 }
 
-// trial is what remedies are tried with.
+// trial holds the inputs for trying remedies.
 type trial struct {
 	w     *world
 	prev  *lockfile.File
-	aside map[string]relaxation // what other conflicts are about, by party
+	aside map[string]relaxation // parties of other conflicts
 }
 
-// with returns what the remedies make of the inputs.
+// with applies the remedies to a copy of the inputs.
 func (t trial) with(rs []remedy) (*world, *lockfile.File) {
 	in := inputs{decl: *t.w.decl, prev: t.prev, opt: t.w.opt}
 	in.decl.Subscriptions = slices.Clone(in.decl.Subscriptions)
 	for _, r := range rs {
 		r.apply(&in)
 	}
-	w := newWorld(t.w.x, &in.decl, in.opt)
-	w.read, w.entries, w.quiet = t.w.read, t.w.entries, true
-	return w, in.prev
+	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each dispute, while what the others are about is
-// left aside, and keeps those with which it has a solution. Rule 13.
-func (w *world) suggest(at func() *lockfile.File, ds []dispute, given relaxed) {
-	if w.quiet || len(ds) == 0 {
-		return
-	}
-	prev := at()
-	for _, d := range ds {
-		t := trial{w: w, prev: prev, aside: map[string]relaxation{}}
-		for p, level := range given {
+// suggest tries the remedies of each dispute of a round from a lock, with the parties of the other
+// disputes set aside, and keeps those that lead to a solution. Rule 13.
+func (w *world) suggest(r *round, from *lockfile.File) {
+	for _, d := range r.disputes {
+		t := trial{w: w, prev: from, aside: map[string]relaxation{}}
+		for p, level := range r.b.given {
 			if !slices.Contains(d.parties, p) {
 				t.aside[p.key()] = level
 			}
 		}
-		d.prove(max(1, maxTries/len(ds)), t.solves)
+		d.Changes, d.Tried = prove(d.remedies, max(1, maxTries/len(r.disputes)), t.solves)
 	}
 }
 
-// prove sets the changes of a conflict: what works by itself, else two together,
-// the least invasive first.
-func (d dispute) prove(most int, solves func([]remedy) bool) {
+// prove tries at most that many remedies or pairs of them. It returns all single remedies that
+// work, otherwise the first working pair, least invasive first, and finally removals.
+func prove(remedies []remedy, most int, solves func([]remedy) bool) (changes []explain.Change, tried int) {
 	works := func(rs ...remedy) bool {
-		d.Tried++
+		tried++
 		return solves(rs)
 	}
-	var given []Change
-	for _, r := range d.remedies {
+	changes = []explain.Change{}
+	var given []explain.Change
+	for _, r := range remedies {
 		switch {
-		case d.Tried >= most || len(d.Changes) >= maxTold && !r.gives || !works(r):
+		case tried >= most || len(changes) >= maxTold && !r.gives || !works(r):
 		case r.gives:
 			given = append(given, r.Change)
 		default:
-			d.Changes = append(d.Changes, r.Change)
+			changes = append(changes, r.Change)
 		}
 	}
-	pairs := slices.DeleteFunc(slices.Clone(d.remedies), func(r remedy) bool { return r.gives })
+	pairs := slices.DeleteFunc(slices.Clone(remedies), func(r remedy) bool { return r.gives })
 	pairs = pairs[:min(len(pairs), maxPaired)]
 	for i, r := range pairs {
-		if len(d.Changes) > 0 {
+		if len(changes) > 0 {
 			break
 		}
 		for _, s := range pairs[i+1:] {
-			if d.Tried < most && works(r, s) {
-				d.Changes = append(d.Changes, Change{At: r.At, Text: r.Text + ", and also: " + at(s.At) + s.Text})
+			if tried < most && works(r, s) {
+				changes = append(changes, explain.Change{At: r.At, Text: r.Text + ", and: " + s.String()})
 				break
 			}
 		}
 	}
-	d.Changes = append(d.Changes, given...)
+	return append(changes, given...), tried
 }
 
-// takes returns the bundle that is pinned of an operator with the remedies, or "".
+// takes returns the bundle that is pinned for an operator with the remedies applied, or "".
 func (t trial) takes(of Target, rs ...remedy) string {
 	w, prev := t.with(rs)
 	res, err := w.resolve(prev)
@@ -143,7 +139,7 @@ func (t trial) takes(of Target, rs ...remedy) string {
 	return p.Bundle
 }
 
-// solves reports whether what is resolved has a solution with the remedies.
+// solves reports whether there is a solution with the remedies applied.
 func (t trial) solves(rs []remedy) bool {
 	w, prev := t.with(rs)
 	st, given := w.stateBefore(prev), relaxed{}
@@ -165,7 +161,7 @@ func (t trial) solves(rs []remedy) bool {
 	}
 }
 
-// solve returns what the solver chooses, or a core of what cannot hold together.
+// solve returns the atoms chosen by the solver, or the core of a conflict.
 func (b *builder) solve() (core, chosen []int, err error) {
 	res, err := solve.Solve(b.p)
 	if err == nil && res.Core == nil {

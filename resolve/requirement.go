@@ -5,30 +5,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// A requirement is one thing that a bundle needs: some one bundle of the
-// solution must match it (resolution.md section 5).
+// requirement is one requirement of a bundle. A single bundle of the solution must match it
+// (resolution.md section 5).
 type requirement struct {
-	label string // as the lock records it: "package b >=1.0.0"; equal labels mean equal requirements
-	words string // as a person would say it: "package b >=1.0.0"
+	label string // in the lock: "package b >=1.0.0"; equal labels mean equal requirements
+	words string // in messages: "package b >=1.0.0"
 	note  string // the author's failure message
 	match func(*facts) bool
-	fault func() error // why nobody can tell whether it is met; nil: it cannot happen
+	fault func() error // the reason why it cannot be evaluated; nil: always evaluable
 	where hint
 }
 
-// hint says where bundles that match can be found at all.
+// hint limits the search for matching bundles.
 type hint struct {
 	anywhere bool
 	packages []string
-	apis     []catalog.GVK
+	apis     []model.GVK
 }
 
-// compile turns a requirement into one test on one bundle.
-func compile(r catalog.Requirement, rules *celRules) *requirement {
+// compile turns a requirement into a single test of a bundle.
+func compile(r model.Requirement, rules *celRules) *requirement {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
 		parts[i] = compile(sub, rules)
@@ -47,7 +46,7 @@ func compile(r catalog.Requirement, rules *celRules) *requirement {
 	return out
 }
 
-// unknown returns why nobody can tell whether r is met, or nil.
+// unknown returns the reason why r cannot be evaluated, or nil.
 func (r *requirement) unknown() error {
 	if r.fault == nil {
 		return nil
@@ -55,35 +54,35 @@ func (r *requirement) unknown() error {
 	return r.fault()
 }
 
-func compileOne(r catalog.Requirement, parts []*requirement, rules *celRules) *requirement {
+func compileOne(r model.Requirement, parts []*requirement, rules *celRules) *requirement {
 	switch r.Kind {
-	case olm.RequireGVK:
+	case model.RequireGVK:
 		return compileAPI(r.GVK)
-	case olm.RequirePackage:
+	case model.RequirePackage:
 		return compilePackage(r)
-	case olm.RequireLabel:
+	case model.RequireLabel:
 		return compileLabel(r.Label)
-	case olm.RequireCEL:
+	case model.RequireCEL:
 		return rules.requirement(r.Rule)
-	case olm.RequireAll:
+	case model.RequireAll:
 		return compileAll(parts)
-	case olm.RequireAny:
+	case model.RequireAny:
 		return compileAny(parts)
 	default:
 		return compileNot(parts)
 	}
 }
 
-func compileAPI(g catalog.GVK) *requirement {
+func compileAPI(g model.GVK) *requirement {
 	return &requirement{
 		label: "olm.gvk.required " + g.String(),
 		words: "the API " + g.String(),
 		match: func(f *facts) bool { return slices.Contains(f.apis, g) },
-		where: hint{apis: []catalog.GVK{g}},
+		where: hint{apis: []model.GVK{g}},
 	}
 }
 
-func compilePackage(r catalog.Requirement) *requirement {
+func compilePackage(r model.Requirement) *requirement {
 	text := r.Package + " " + r.Range.String()
 	return &requirement{
 		label: "olm.package.required " + text,
@@ -111,8 +110,8 @@ func compileAll(parts []*requirement) *requirement {
 		}
 	}
 	return &requirement{
-		label: "olm.constraint all(" + join(parts, ", ", bare) + ")",
-		words: "one bundle that is " + join(parts, " and also ", words),
+		label: "olm.constraint all(" + join(parts, ", ", requirementName) + ")",
+		words: "one bundle that is " + join(parts, " and also ", requirementText),
 		match: func(f *facts) bool {
 			return !slices.ContainsFunc(parts, func(p *requirement) bool { return !p.match(f) })
 		},
@@ -128,8 +127,8 @@ func compileAny(parts []*requirement) *requirement {
 		where.apis = append(where.apis, p.where.apis...)
 	}
 	return &requirement{
-		label: "olm.constraint any(" + join(parts, ", ", bare) + ")",
-		words: join(parts, " or ", words),
+		label: "olm.constraint any(" + join(parts, ", ", requirementName) + ")",
+		words: join(parts, " or ", requirementText),
 		match: func(f *facts) bool {
 			return slices.ContainsFunc(parts, func(p *requirement) bool { return p.match(f) })
 		},
@@ -137,12 +136,12 @@ func compileAny(parts []*requirement) *requirement {
 	}
 }
 
-// compileNot matches bundles that no part matches: it filters candidates and
-// forbids nothing.
+// compileNot matches bundles that no part matches. It filters candidates and excludes no other
+// bundles.
 func compileNot(parts []*requirement) *requirement {
 	return &requirement{
-		label: "olm.constraint not(" + join(parts, ", ", bare) + ")",
-		words: "a bundle that is not " + join(parts, " nor ", words),
+		label: "olm.constraint not(" + join(parts, ", ", requirementName) + ")",
+		words: "a bundle that is not " + join(parts, " nor ", requirementText),
 		match: func(f *facts) bool {
 			return !slices.ContainsFunc(parts, func(p *requirement) bool { return p.match(f) })
 		},
@@ -150,10 +149,10 @@ func compileNot(parts []*requirement) *requirement {
 	}
 }
 
-func words(r *requirement) string { return r.words }
+func requirementText(r *requirement) string { return r.words }
 
-// bare is the label without the repeated "olm.constraint".
-func bare(r *requirement) string { return strings.TrimPrefix(r.label, "olm.constraint ") }
+// requirementName returns the label without the repeated "olm.constraint".
+func requirementName(r *requirement) string { return strings.TrimPrefix(r.label, "olm.constraint ") }
 
 func join(rs []*requirement, sep string, of func(*requirement) string) string {
 	parts := make([]string, len(rs))
@@ -163,20 +162,20 @@ func join(rs []*requirement, sep string, of func(*requirement) string) string {
 	return strings.Join(parts, sep)
 }
 
-// requirementKey spells r so that equal requirements have equal keys. It costs
-// less than compiling r.
-func requirementKey(b *strings.Builder, r catalog.Requirement) {
+// requirementKey writes a key of r. Equal requirements have equal keys. It is cheaper than
+// compiling r.
+func requirementKey(b *strings.Builder, r model.Requirement) {
 	fmt.Fprintf(b, "%d", r.Kind)
 	switch r.Kind {
-	case olm.RequireGVK:
+	case model.RequireGVK:
 		b.WriteString(r.GVK.Group + "\x00" + r.GVK.Version + "\x00" + r.GVK.Kind)
-	case olm.RequirePackage:
+	case model.RequirePackage:
 		b.WriteString(r.Package + "\x00" + r.Range.String())
-	case olm.RequireLabel:
+	case model.RequireLabel:
 		b.WriteString(r.Label)
-	case olm.RequireCEL:
+	case model.RequireCEL:
 		b.WriteString(r.Rule)
-	default: // what it is made of follows
+	default: // only the parts matter
 	}
 	b.WriteByte('(')
 	for _, sub := range r.Of {

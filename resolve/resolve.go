@@ -1,19 +1,18 @@
-// Package resolve decides which bundle of each operator is installed: from the
-// catalogs, what is declared and the previous lock it makes the next lock, as
-// OLM would choose where OLM's choice is defined, by a stable rule where OLM's
-// depends on chance, and always with an explanation.
+// Package resolve selects the bundle of each operator. It computes the next lock from the
+// catalogs, the declarations and the previous lock: like OLM where OLM's choice is deterministic,
+// by a stable rule where OLM's choice depends on chance, and always with an explanation.
 //
-// What is preferred: Subscriptions come in the order of namespace, then name;
-// what they need follows breadth first, and what is chosen already adds nothing.
-// An answer is the first that can be completed: of a channel the entry nearest
-// its head; for a dependency what is installed, then the requiring bundle's own
-// catalog, then the catalogs by priority, by nearness and by name, in each the
-// default channels first, then by package, then by channel. When not everything
-// is to move, what is named comes first, then what is pinned, then what is new.
-// Nothing that can be completed is ever passed over, so there is one answer.
+// Order of preference: Subscriptions are answered by namespace, then name, and their dependencies
+// breadth first; an already chosen bundle adds no choice. The answer is the first candidate that
+// leads to a solution. In a channel, the entry nearest to its head is preferred. For a
+// dependency, the order is: installed bundles, the catalog of the requiring bundle, the other
+// catalogs by priority, by proximity and by name; within a catalog, default channels first, then
+// by package, then by channel. In a partial upgrade, named operators come first, then pinned
+// ones, then new ones. A candidate that leads to a solution is never skipped, therefore the
+// answer is unique.
 //
-// The rules of resolution, by their numbers in the specification, and where each
-// of them is kept:
+// The rules of resolution, by their numbers in the specification, and the code that implements
+// them:
 //
 //	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
 //	 2 unsatisfiable, for a reason      builder.teller, cause
@@ -23,10 +22,10 @@
 //	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
 //	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
-//	 9 declarations of OLM v1           want.allows, world.rank, tied
+//	 9 declarations of OLM v1           want.allows, world.rank, tiedEntries
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
-//	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, nextState.generate, installed.spare
+//	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, generateWants, installed.spare
 //	13 proven suggestions               world.suggest, teller.remedies, question.offers, world.exit
 //	14 stranded pins                    world.stranded, world.dropped
 //	15 lost preferences not followed    builder.candidates
@@ -36,28 +35,28 @@
 //
 // It promises nothing yet: its exported names may change in any release.
 //
-// Start from [Resolve], [Check] and [Conflict].
+// Start from [Resolve], [Check] and [Result].
 package resolve
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // maxRounds bounds --hops=all. The longest real chain has 120 versions.
 const maxRounds = 1000
 
-// Resolve returns the lock that answers decl from the catalogs of x, starting
-// from what prev pins (nil: nothing), with warnings and, where something cannot
-// be answered, the conflicts. The error is a Conflicts where there are any and
-// opt.KeepGoing is not set; the result is returned beside it, with what could
-// be resolved in Partial. The arguments are not modified.
-func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*Result, error) {
+// Resolve returns the lock that satisfies decl with the catalogs of x, starting from the pins of
+// prev (nil: no pins), with warnings and conflicts. The error is of type Conflicts if there are
+// conflicts and opt.KeepGoing is not set; the result is returned with it, and its Partial holds
+// the resolved part. The arguments are not modified.
+func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return settle(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
@@ -74,14 +73,14 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	first := st
 	res := &Result{}
 	var last *round
-	seen, at := []*state{st}, func() *lockfile.File { return prev }
+	seen := []*state{st}
 	for hop := 0; ; hop++ {
-		r, err := w.round(st, at)
+		r, err := w.round(st)
 		if err != nil {
 			return nil, err
 		}
-		if hop > 0 && (!r.changed || len(r.conflicts) > 0 && !opt.KeepGoing) {
-			res.Conflicts = append(res.Conflicts, r.conflicts...)
+		res.Conflicts = append(res.Conflicts, w.conflicts(r, prev, st, hop)...)
+		if hop > 0 && (!r.changed || len(r.disputes) > 0 && !opt.KeepGoing) {
 			if !r.changed {
 				last = r
 			}
@@ -91,7 +90,6 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		if !w.quiet {
 			w.reportRound(r)
 		}
-		res.Conflicts = append(res.Conflicts, r.conflicts...)
 		if r.changed {
 			res.Rounds = append(res.Rounds, w.moves(st, r.next))
 		}
@@ -100,23 +98,23 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			break
 		}
 		if again := slices.IndexFunc(seen, func(old *state) bool { return old.equal(st) }); again >= 0 {
-			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades go round in a circle of %d; stopped", len(seen)-again)})
+			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades form a cycle of %d versions; stopped", len(seen)-again)})
 			break
 		}
-		seen, at = append(seen, st), func() *lockfile.File { return w.lock(st, prev) }
+		seen = append(seen, st)
 	}
 	if opt.Prune {
 		st = st.pruned()
 	}
 	res.Partial = w.lock(st, prev)
 	losses := w.losses(prev, res.Partial)
-	if len(losses) > 0 { // nothing moves where something would be lost
+	if len(losses) > 0 { // no changes if a succession would leave something behind
 		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
 		if prev != nil {
 			res.Partial = prev
 		}
 	}
-	res.Conflicts = unique(append(res.Conflicts, losses...))
+	res.Conflicts = uniqueConflicts(append(res.Conflicts, losses...))
 	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
 	if !w.quiet {
 		w.reportEnd(last, st, res)
@@ -128,12 +126,12 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		res.Lock = res.Partial
 	}
 	if !goesOn {
-		return res, Conflicts(res.Conflicts)
+		return res, explain.Conflicts(res.Conflicts)
 	}
 	return res, nil
 }
 
-// checkNamed finds targets that nothing asks for, or that are not pinned.
+// checkNamed reports targets that no declaration asks for or that are not pinned.
 func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	var asked, pinned []string
 	for _, s := range st.wants {
@@ -152,20 +150,36 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 			}
 		}
 	}
-	check(w.opt.Named, asked, "nothing asks for %s")
+	check(w.opt.Named, asked, "%s is not declared or required")
 	check(w.opt.Unpin, pinned, "%s is not pinned")
 	return faults.Err()
 }
 
-// goesOn reports whether another hop is to be taken.
+// conflicts returns the conflicts of the round from st, with proven changes.
+func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*explain.Conflict {
+	if len(r.disputes) > 0 && !w.quiet {
+		from := prev
+		if hop > 0 {
+			from = w.lock(st, prev)
+		}
+		w.suggest(r, from)
+	}
+	var out []*explain.Conflict
+	for _, d := range r.disputes {
+		out = append(out, d.Conflict)
+	}
+	return out
+}
+
+// goesOn reports whether to take another hop.
 func (w *world) goesOn(hop int, r *round) bool {
-	if !r.changed || len(r.conflicts) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
+	if !r.changed || len(r.disputes) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
 		return false
 	}
 	return w.opt.Hops < 0 || hop+1 < w.opt.Hops
 }
 
-// equal reports whether the same bundles answer the same subscriptions.
+// equal reports whether both states answer the same subscriptions with the same bundles.
 func (st *state) equal(other *state) bool {
 	if len(st.wants) != len(other.wants) || len(st.have) != len(other.have) {
 		return false

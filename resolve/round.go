@@ -5,26 +5,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
 // round is the outcome of one resolution: at most one edge for each operator.
 type round struct {
-	b         *builder
-	next      *state
-	picks     map[*want]int // what answers each subscription; absent where nothing does
-	conflicts []*Conflict
-	changed   bool
+	b        *builder
+	next     *state
+	picks    map[*want]int // the chosen atom of each subscription; absent: unanswered
+	disputes []dispute
+	changed  bool
 }
 
-// round resolves once, from what the lock pins that at returns. A subscription that cannot be answered
-// is set aside with what cannot hold together with it, and the rest is resolved
-// without them. Rule 1.
-func (w *world) round(st *state, at func() *lockfile.File) (*round, error) {
+// round resolves once. A subscription that cannot be answered is set aside together with the other
+// parties of its conflict, and the rest is resolved without them. Rule 1.
+func (w *world) round(st *state) (*round, error) {
 	r, given := &round{}, relaxed{}
-	var told []dispute
 	for {
 		b := w.build(st, given)
 		core, chosen, err := b.solve()
@@ -32,159 +30,134 @@ func (w *world) round(st *state, at func() *lockfile.File) (*round, error) {
 			return nil, err
 		}
 		if core == nil {
-			w.suggest(at, told, given)
-			for _, d := range told {
-				r.conflicts = append(r.conflicts, d.Conflict)
-			}
 			r.b = b
 			r.apply(chosen)
 			return r, nil
 		}
 		parties := b.parties(core)
 		if len(parties) == 0 {
-			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", core)
+			return nil, fmt.Errorf("resolving: conflict without a declaration: %v", core)
 		}
 		if given.soften(w, parties) {
 			continue
 		}
 		given.relax(parties)
-		if !slices.ContainsFunc(told, func(old dispute) bool { return within(parties, old.parties) }) {
+		if !slices.ContainsFunc(r.disputes, func(old dispute) bool { return isSubset(parties, old.parties) }) {
 			t := b.teller(b.p, core)
-			told = append(told, dispute{t.conflict(), parties, t.remedies()})
+			r.disputes = append(r.disputes, dispute{t.conflict(), parties, t.remedies()})
 		}
 	}
 }
 
-// apply makes the state after the round.
+// apply computes the state after the round: answered subscriptions, free bundles that stay, and
+// dependencies with their generated subscriptions.
 func (r *round) apply(chosen []int) {
-	b := r.b
-	have := map[int]bool{}
+	r.picks = r.b.matchWants(chosen)
+	picked := r.pick(chosen)
+	wants := r.answer(picked)
+	more, needed := generateWants(picked, wants)
+	r.next = newState(append(wants, more...), append(needed, r.carry(picked)...))
+	r.changed = r.changed || len(needed) > 0
+}
+
+// matchWants returns the chosen atom that answers each subscription.
+func (b *builder) matchWants(chosen []int) map[*want]int {
+	picks, have := map[*want]int{}, map[int]bool{}
 	for _, id := range chosen {
 		have[id] = true
 	}
-	r.picks = map[*want]int{}
 	for _, root := range b.roots {
-		if root.want == nil {
-			continue
-		}
-		for _, id := range root.choice.Of {
-			if have[id] {
-				r.picks[root.want] = id
-				break
-			}
+		if i := slices.IndexFunc(root.choice.Of, func(id int) bool { return have[id] }); root.want != nil && i >= 0 {
+			picks[root.want] = root.choice.Of[i]
 		}
 	}
 	for _, s := range b.st.wants {
-		if _, ok := r.picks[s]; ok || !s.generated {
+		if _, ok := picks[s]; ok || !s.generated {
 			continue
 		}
 		if i := slices.IndexFunc(chosen, func(id int) bool { return b.atoms[id].ns == s.ns && b.atoms[id].facts.pkg == s.pkg }); i >= 0 {
-			r.picks[s] = chosen[i] // what needs it wants another
+			picks[s] = chosen[i] // a dependent requires another bundle
 		}
 	}
-	n := &nextState{b: b, st: &state{}, made: map[int]*installed{}, adopted: map[*installed]*installed{}, kept: map[*installed]bool{}}
-	for _, s := range b.st.wants {
-		next := *s
-		if id, ok := r.picks[s]; ok {
-			next.current = n.now(id)
-			if i := next.current; n.made[id] == i && s.current != nil && i.replaces == "" {
-				i.succeed(s.current)
+	return picks
+}
+
+// pick is one chosen atom.
+type pick struct {
+	id   int
+	atom *atom
+	was  *installed // before the round; nil: new
+	now  *installed // after the round
+}
+
+// pick returns the chosen atoms with their installed bundles before and after the round.
+func (r *round) pick(chosen []int) []pick {
+	out := make([]pick, len(chosen))
+	for n, id := range chosen {
+		a := r.b.atoms[id]
+		p := pick{id: id, atom: a, was: a.inst, now: a.inst}
+		if a.inst == nil {
+			if p.was = r.b.installedAs(a); p.was != nil {
+				p.now = p.was.adopt(a)
+			} else {
+				p.now = r.install(id)
 			}
-			r.changed = r.changed || next.current != s.current
-			if e := b.atoms[id].entry; s.generated && e != nil {
-				next.follow(e)
-			}
 		}
-		if next.current != nil {
-			n.keep(next.current)
-		}
-		n.st.wants = append(n.st.wants, &next)
+		out[n] = p
 	}
-	for _, id := range chosen {
-		i := n.now(id)
-		e := cmp.Or(b.atoms[id].entry, i.entry)
-		if n.kept[i] || i.free || e == nil {
-			continue
-		}
-		if i.spare {
-			again := *i
-			again.spare = false
-			i = &again
-		}
-		n.generate(i, e)
-		n.keep(i)
-		r.changed = true
-	}
+	return out
+}
+
+// installedAs returns the installed bundle that matches the entry of a, or nil.
+func (b *builder) installedAs(a *atom) *installed {
 	for _, i := range b.st.have {
-		switch {
-		case !i.free || n.kept[i] || n.adopted[i] != nil:
-		case n.replaced(i):
-			r.changed = true
-		default:
-			n.keep(i)
-		}
-	}
-	n.st.sort()
-	r.next = n.st
-}
-
-// nextState is a state in the making.
-type nextState struct {
-	b       *builder
-	st      *state
-	made    map[int]*installed // by atom
-	adopted map[*installed]*installed
-	kept    map[*installed]bool
-}
-
-func (n *nextState) keep(i *installed) {
-	if !n.kept[i] {
-		n.kept[i] = true
-		n.st.have = append(n.st.have, i)
-	}
-}
-
-// now returns what a chosen atom is after the round: what is installed, also
-// where a catalog offers it under the same name, or something new.
-func (n *nextState) now(id int) *installed {
-	a := n.b.atoms[id]
-	if a.inst != nil {
-		return a.inst
-	}
-	if n.made[id] != nil {
-		return n.made[id]
-	}
-	for _, i := range n.b.st.have {
 		if i.ns != a.ns || i.bundle != a.entry.Name() || i.pkg() != "" && i.pkg() != a.facts.pkg {
 			continue
 		}
 		if i.csv != nil || i.facts.answersLike(a.facts) {
-			return n.adopt(i, a)
+			return i
 		}
 	}
-	n.made[id] = &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), made: true}
-	return n.made[id]
+	return nil
 }
 
-// adopt returns i, which answers something now: one that nothing asked for does
-// so as it is.
-func (n *nextState) adopt(i *installed, a *atom) *installed {
+// adopt returns i or, if i is free, a copy that belongs to the entry of a and is no longer free.
+func (i *installed) adopt(a *atom) *installed {
 	if !i.free {
 		return i
 	}
-	if n.adopted[i] == nil {
-		next := *i
-		next.free, next.entry, next.cat = false, a.entry, a.catalog().ID()
-		if i.csv != nil && !i.csv.Annotated && i.facts.pkg == "" {
-			next.facts = i.facts.inPackage(a.facts.pkg)
-		}
-		n.adopted[i] = &next
+	next := *i
+	next.free, next.entry, next.cat = false, a.entry, a.catalog().ID()
+	if i.csv != nil && !i.csv.Annotated && i.facts.pkg == "" {
+		next.facts = i.facts.inPackage(a.facts.pkg)
 	}
-	return n.adopted[i]
+	return &next
 }
 
-// succeed records that i takes the place of old. A state that this run made and
-// left again was only passed over.
+// install returns a new bundle that records its predecessor.
+func (r *round) install(id int) *installed {
+	a := r.b.atoms[id]
+	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), made: true}
+	for _, s := range r.b.st.wants {
+		if r.picks[s] == id && s.current != nil && i.replaces == "" {
+			i.succeed(s.current)
+		}
+	}
+	for _, free := range r.b.st.have {
+		if i.replaces == "" && i.displaces(free) {
+			i.replaces = free.bundle
+		}
+	}
+	return i
+}
+
+// displaces reports whether the new bundle i replaces the free bundle.
+func (i *installed) displaces(free *installed) bool {
+	return free.free && i.ns == free.ns && i.entry.Replaces() == free.bundle
+}
+
+// succeed records that i replaces old. Bundles introduced earlier in this run are recorded as
+// skipped.
 func (i *installed) succeed(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
@@ -197,35 +170,65 @@ func (i *installed) succeed(old *installed) {
 	}
 }
 
-// replaced reports whether a new bundle takes the place of a free one.
-func (n *nextState) replaced(free *installed) bool {
-	for _, i := range n.made {
-		if i.ns == free.ns && i.entry.Replaces() == free.bundle {
-			if i.replaces == "" {
-				i.replaces = free.bundle
+// answer returns the subscriptions after the round.
+func (r *round) answer(picked []pick) []*want {
+	var out []*want
+	for _, s := range r.b.st.wants {
+		next := *s
+		if i := slices.IndexFunc(picked, func(p pick) bool { return p.id == r.picks[s] }); i >= 0 {
+			next.current = picked[i].now
+			if e := picked[i].atom.entry; s.generated && e != nil {
+				next.follow(e)
 			}
-			return true
 		}
+		r.changed = r.changed || next.current != s.current
+		out = append(out, &next)
 	}
-	return false
+	return out
 }
 
-// generate adds the subscription that a dependency gets, as OLM names it. Rule 12.
-func (n *nextState) generate(i *installed, e *catalog.Entry) {
-	pkg, id := e.Channel().Package().Name(), i.cat
-	for _, s := range n.st.wants {
-		if s.ns == i.ns && s.pkg == pkg && (len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == id) {
-			return
-		}
-	}
-	s := &want{ns: i.ns, pkg: pkg, approval: subscription.Automatic, current: i, generated: true}
-	s.follow(e)
-	n.st.wants = append(n.st.wants, s)
+// carry returns the free bundles that stay: those that are neither adopted nor replaced.
+func (r *round) carry(picked []pick) []*installed {
+	return slices.DeleteFunc(slices.Clone(r.b.st.have), func(i *installed) bool {
+		return !i.free || slices.ContainsFunc(picked, func(p pick) bool {
+			return p.was == i && p.now != i || p.was == nil && p.now.displaces(i)
+		})
+	})
 }
 
-// follow makes s what OLM generates for a dependency that e answers. A
-// ClusterCatalog has no namespace to name.
-func (s *want) follow(e *catalog.Entry) {
+// generateWants returns the dependencies among the picks and the subscriptions that OLM generates
+// for them. Dependencies do not answer any subscription yet. Rule 12.
+func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
+	for _, p := range picked {
+		e := cmp.Or(p.atom.entry, p.now.entry)
+		if p.now.free || e == nil || slices.ContainsFunc(wants, func(s *want) bool { return s.current == p.now }) {
+			continue
+		}
+		i := p.now
+		if i.spare {
+			again := *i
+			again.spare = false
+			i = &again
+		}
+		have = append(have, i)
+		if !slices.ContainsFunc(slices.Concat(wants, more), func(s *want) bool { return s.covers(i, e) }) {
+			s := &want{ns: i.ns, pkg: e.Channel().Package().Name(), approval: declare.Automatic, current: i, generated: true}
+			s.follow(e)
+			more = append(more, s)
+		}
+	}
+	return more, have
+}
+
+// covers reports whether s asks for the installed bundle i of entry e.
+func (s *want) covers(i *installed, e *model.Entry) bool {
+	return s.ns == i.ns && s.pkg == e.Channel().Package().Name() &&
+		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)
+}
+
+// follow makes s the subscription that OLM generates for a dependency answered by e. A
+// ClusterCatalog has no namespace in the name.
+func (s *want) follow(e *model.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id
 	s.name = lockfile.GeneratedName(s.pkg, channel, id)

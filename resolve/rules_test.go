@@ -43,7 +43,7 @@ func TestRules(t *testing.T) {
 		for _, name := range strings.Split(r[2], ", ") {
 			listed[name+" "+rule] = true
 			if says, ok := comments[name]; !ok {
-				t.Errorf("%s, which is to keep r%s, is not there", name, rule)
+				t.Errorf("%s, which is to keep r%s, is missing", name, rule)
 			} else if !regexp.MustCompile(rule + `\b`).MatchString(says) {
 				t.Errorf("%s does not say that it keeps r%s", name, rule)
 			}

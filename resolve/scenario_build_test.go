@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
 )
 
 // split takes "a1.2" apart into package a and version 1.2.0.
@@ -54,26 +54,26 @@ func (s *scenario) catalog(args []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.cats[s.cur] = &catalog.Content{
-		ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
+	s.cats[s.cur] = &model.Content{
+		ID: model.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
 	}
 }
 
 func (s *scenario) channel(name string, words []string) {
 	pkg, _ := split(words[0][:max(1, strings.IndexAny(words[0]+"<", "<-~"))])
 	c := s.cats[s.cur]
-	i := slices.IndexFunc(c.Packages, func(p catalog.PackageData) bool { return p.Name == pkg })
+	i := slices.IndexFunc(c.Packages, func(p model.PackageData) bool { return p.Name == pkg })
 	if i < 0 {
-		c.Packages = append(c.Packages, catalog.PackageData{Name: pkg, DefaultChannel: name})
+		c.Packages = append(c.Packages, model.PackageData{Name: pkg, DefaultChannel: name})
 		i = len(c.Packages) - 1
 	}
 	p := &c.Packages[i]
-	ch := catalog.ChannelData{Name: name}
+	ch := model.ChannelData{Name: name}
 	for _, w := range words {
 		w, skipRange, _ := strings.Cut(w, "~")
 		w, replaces, _ := strings.Cut(w, "<")
 		skips := strings.Split(cmp.Or(replaces, w), "-")
-		e := catalog.EntryData{SkipRange: strings.ReplaceAll(skipRange, "_", " ")}
+		e := model.EntryData{SkipRange: strings.ReplaceAll(skipRange, "_", " ")}
 		if replaces != "" {
 			e.Name, e.Replaces = fullName(w), fullName(skips[0])
 		} else {
@@ -83,23 +83,23 @@ func (s *scenario) channel(name string, words []string) {
 			e.Skips = append(e.Skips, fullName(skip))
 		}
 		ch.Entries = append(ch.Entries, e)
-		if !slices.ContainsFunc(p.Bundles, func(b catalog.BundleData) bool { return b.Name == e.Name }) {
-			p.Bundles = append(p.Bundles, catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + e.Name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()})
+		if !slices.ContainsFunc(p.Bundles, func(b model.BundleData) bool { return b.Name == e.Name }) {
+			p.Bundles = append(p.Bundles, model.BundleData{Name: e.Name, Image: "quay.io/example/" + e.Name + "@sha256:" + model.DigestOf([]byte(e.Name)).Hex()})
 		}
 	}
-	if j := slices.IndexFunc(p.Channels, func(old catalog.ChannelData) bool { return old.Name == name }); j >= 0 {
+	if j := slices.IndexFunc(p.Channels, func(old model.ChannelData) bool { return old.Name == name }); j >= 0 {
 		p.Channels[j] = ch
 	} else {
 		p.Channels = append(p.Channels, ch)
 	}
 }
 
-func property(kind string, value any) catalog.Property {
+func property(kind string, value any) model.Property {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
 	}
-	return catalog.Property{Type: kind, Value: raw}
+	return model.Property{Type: kind, Value: raw}
 }
 
 // api returns an API of a kind, of version v1 unless another is given.
@@ -113,9 +113,9 @@ func (s *scenario) bundle(args []string, rest string) {
 		args = slices.Delete(slices.Clone(args), 1, 2)
 		key = s.cur + " " + name
 	}
-	add := func(p catalog.Property) { s.props[key] = append(s.props[key], p) }
+	add := func(p model.Property) { s.props[key] = append(s.props[key], p) }
 	if s.meta[name] == nil {
-		s.meta[name] = &catalog.Metadata{Known: true}
+		s.meta[name] = &model.Metadata{Known: true}
 	}
 	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(rest, args[0])), args[1]))
 	switch args[1] {
@@ -128,14 +128,14 @@ func (s *scenario) bundle(args []string, rest string) {
 	case "deprecated":
 		add(property("olm.deprecated", struct{}{}))
 	case "constraint":
-		add(catalog.Property{Type: "olm.constraint", Value: json.RawMessage(text)})
+		add(model.Property{Type: "olm.constraint", Value: json.RawMessage(text)})
 	case "label", "label.required":
 		add(property("olm."+args[1], map[string]string{"label": args[2]}))
 	case "openshift":
 		add(property("olm.maxOpenShiftVersion", args[2]))
 	case "modes":
 		for _, m := range args[2:] {
-			s.meta[name].InstallModes = append(s.meta[name].InstallModes, catalog.InstallMode(m))
+			s.meta[name].InstallModes = append(s.meta[name].InstallModes, model.InstallMode(m))
 		}
 	case "image":
 		s.images[key] = args[2]
@@ -158,14 +158,14 @@ func (s *scenario) bundle(args []string, rest string) {
 func (s *scenario) group(args []string) {
 	ns := args[0]
 	if ns == "none" {
-		s.decl.OperatorGroups = slices.DeleteFunc(s.decl.OperatorGroups, func(g subscription.OperatorGroup) bool { return g.Namespace == args[1] })
+		s.decl.OperatorGroups = slices.DeleteFunc(s.decl.OperatorGroups, func(g declare.OperatorGroup) bool { return g.Namespace == args[1] })
 		return
 	}
-	g := subscription.OperatorGroup{Namespace: ns, Name: "og", Pos: diag.Pos{File: "group.yaml", Line: 1}}
+	g := declare.OperatorGroup{Namespace: ns, Name: "og", Pos: diag.Pos{File: "group.yaml", Line: 1}}
 	if len(args) > 1 {
 		g.TargetNamespaces = strings.Split(args[1], ",")
 	}
-	i := slices.IndexFunc(s.decl.OperatorGroups, func(old subscription.OperatorGroup) bool { return old.Namespace == ns })
+	i := slices.IndexFunc(s.decl.OperatorGroups, func(old declare.OperatorGroup) bool { return old.Namespace == ns })
 	if i >= 0 {
 		s.decl.OperatorGroups[i] = g
 		return
@@ -174,17 +174,17 @@ func (s *scenario) group(args []string) {
 }
 
 func (s *scenario) sub(args []string) {
-	d := subscription.Subscription{
-		Dialect: subscription.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: subscription.Automatic,
-		Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat"},
+	d := declare.Subscription{
+		Dialect: declare.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: declare.Automatic,
+		Policy: declare.CatalogProvided, Catalog: &model.ID{Namespace: "olm", Name: "cat"},
 	}
 	for _, a := range args[1:] {
 		k, v, found := strings.Cut(a, "=")
 		switch {
 		case !found && k == "v1":
-			d.Dialect, d.Catalog = subscription.V1, nil
+			d.Dialect, d.Catalog = declare.V1, nil
 		case !found && k == "policy":
-			d.Dialect, d.Catalog, d.DefaultChannel = subscription.OCM, nil, true
+			d.Dialect, d.Catalog, d.DefaultChannel = declare.OCM, nil, true
 		case !found:
 			d.Channels = append(d.Channels, k)
 		case k == "ns":
@@ -192,10 +192,10 @@ func (s *scenario) sub(args []string) {
 		case k == "name":
 			d.Name = v
 		case k == "catalog" && v == "any":
-			d.Dialect, d.Catalog = subscription.Quayside, nil
+			d.Dialect, d.Catalog = declare.Quayside, nil
 		case k == "catalog":
 			ns, name, _ := strings.Cut(v, "/")
-			d.Catalog = &catalog.ID{Namespace: ns, Name: name}
+			d.Catalog = &model.ID{Namespace: ns, Name: name}
 		case k == "start":
 			d.StartingCSV = fullName(v)
 		case k == "range":
@@ -207,13 +207,13 @@ func (s *scenario) sub(args []string) {
 		case k == "hold":
 			d.Hold = v
 		case k == "approval":
-			d.Approval = subscription.Approval(v)
+			d.Approval = declare.Approval(v)
 		case k == "policy":
-			d.Policy = subscription.UpgradePolicy(v)
+			d.Policy = declare.UpgradePolicy(v)
 		case k == "installed":
 			d.InstalledCSV = fullName(v)
 		case k == "replaces":
-			d.Dialect, d.Replaces = subscription.Quayside, v
+			d.Dialect, d.Replaces = declare.Quayside, v
 		case k == "watch":
 			d.Watch = strings.Split(v, ",")
 		default:
@@ -221,15 +221,15 @@ func (s *scenario) sub(args []string) {
 		}
 	}
 	d.Pos = diag.Pos{File: d.Name + ".yaml", Line: 1}
-	d.Digest = catalog.DigestOf([]byte(strings.Join(args, " ")))
-	s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(old subscription.Subscription) bool { return old.Key() == d.Key() })
+	d.Digest = model.DigestOf([]byte(strings.Join(args, " ")))
+	s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(old declare.Subscription) bool { return old.Key() == d.Key() })
 	s.decl.Subscriptions = append(s.decl.Subscriptions, d)
-	slices.SortFunc(s.decl.Subscriptions, func(a, b subscription.Subscription) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(s.decl.Subscriptions, func(a, b declare.Subscription) int { return strings.Compare(a.Key(), b.Key()) })
 }
 
 func (s *scenario) csv(args []string) {
 	pkg, version := split(args[0])
-	c := subscription.ClusterServiceVersion{
+	c := declare.ClusterServiceVersion{
 		Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: !slices.Contains(args, "bare"),
 		Pos: diag.Pos{File: "dump.yaml", Line: 1},
 	}
@@ -239,23 +239,23 @@ func (s *scenario) csv(args []string) {
 		}
 	}
 	if c.Annotated {
-		c.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
+		c.Properties = append([]model.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
 	}
 	s.decl.CSVs = append(s.decl.CSVs, c)
 }
 
 // index returns the catalogs, with those that are broken.
-func (s *scenario) index() *catalog.Index {
-	var cats []*catalog.Catalog
-	broken := map[catalog.ID]error{}
+func (s *scenario) index() *model.Index {
+	var cats []*model.Catalog
+	broken := map[model.ID]error{}
 	for _, c := range s.cats {
 		content := *c
 		content.Packages = slices.Clone(c.Packages)
 		for i := range content.Packages {
 			p := &content.Packages[i]
-			p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b catalog.BundleData) bool {
-				return !slices.ContainsFunc(p.Channels, func(ch catalog.ChannelData) bool {
-					return slices.ContainsFunc(ch.Entries, func(e catalog.EntryData) bool { return e.Name == b.Name })
+			p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b model.BundleData) bool {
+				return !slices.ContainsFunc(p.Channels, func(ch model.ChannelData) bool {
+					return slices.ContainsFunc(ch.Entries, func(e model.EntryData) bool { return e.Name == b.Name })
 				})
 			})
 			for j := range p.Bundles {
@@ -267,13 +267,13 @@ func (s *scenario) index() *catalog.Index {
 				if release, said := s.releases[c.ID.Name+" "+b.Name]; said {
 					own["release"] = release
 				}
-				b.Properties = append([]catalog.Property{property("olm.package", own)}, s.props[b.Name]...)
+				b.Properties = append([]model.Property{property("olm.package", own)}, s.props[b.Name]...)
 				b.Properties = append(b.Properties, s.props[c.ID.Name+" "+b.Name]...)
 				if m := s.meta[b.Name]; m != nil {
 					b.Metadata = *m
 				}
 				if msg := s.messages[b.Name]; msg != "" {
-					p.Deprecations = append(slices.Clone(p.Deprecations), catalog.DeprecationData{Schema: "olm.bundle", Name: b.Name, Message: msg})
+					p.Deprecations = append(slices.Clone(p.Deprecations), model.DeprecationData{Schema: "olm.bundle", Name: b.Name, Message: msg})
 				}
 			}
 		}
@@ -281,15 +281,15 @@ func (s *scenario) index() *catalog.Index {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		content.Digest = catalog.DigestOf(raw)
-		cat, err := catalog.New(content)
+		content.Digest = model.DigestOf(raw)
+		cat, err := model.New(content)
 		if err != nil {
 			broken[content.ID] = err
 			continue
 		}
 		cats = append(cats, cat)
 	}
-	x, err := catalog.NewIndex(cats...)
+	x, err := model.NewIndex(cats...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func (s *scenario) index() *catalog.Index {
 
 func (s *scenario) resolve(args []string) { s.resolveIn(s.index(), args) }
 
-func (s *scenario) resolveIn(x *catalog.Index, args []string) {
+func (s *scenario) resolveIn(x *model.Index, args []string) {
 	opt := resolve.Options{GlobalNamespaces: []string{"olm"}}
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 func (s *scenario) merge(name string) {
@@ -23,7 +24,7 @@ func (s *scenario) show(args []string) {
 	text := ""
 	switch args[0] {
 	case "why":
-		r, err := resolve.Why(s.lock, &s.decl, "ops", args[1])
+		r, err := explain.Why(s.lock, &s.decl, "ops", args[1])
 		if text = fmt.Sprint(err); err == nil {
 			text = r.Text()
 		}
@@ -37,7 +38,7 @@ func (s *scenario) show(args []string) {
 			text = o.Text()
 		}
 	case "tree":
-		text = resolve.TreeText(resolve.Tree(s.lock))
+		text = explain.TreeText(explain.Tree(s.lock))
 	case "outdated":
 		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt, "") {
 			dropped := ""

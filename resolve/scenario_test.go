@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // TestScenarios runs testdata/scenarios/*.txt, each a list of scenarios in a
@@ -63,15 +64,15 @@ func TestScenarios(t *testing.T) {
 
 type scenario struct {
 	t        *testing.T
-	cats     map[string]*catalog.Content
+	cats     map[string]*model.Content
 	cur      string
-	props    map[string][]catalog.Property
-	meta     map[string]*catalog.Metadata
+	props    map[string][]model.Property
+	meta     map[string]*model.Metadata
 	messages map[string]string
 	images   map[string]string // by catalog and bundle, as are versions
 	versions map[string]string
 	releases map[string]string
-	decl     subscription.Set
+	decl     declare.Set
 	lock     *lockfile.File
 	saved    map[string]*lockfile.File
 	opt      resolve.Options
@@ -83,7 +84,7 @@ type scenario struct {
 
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{
-		t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
+		t: t, cats: map[string]*model.Content{}, props: map[string][]model.Property{}, meta: map[string]*model.Metadata{},
 		messages: map[string]string{}, images: map[string]string{}, versions: map[string]string{}, releases: map[string]string{}, saved: map[string]*lockfile.File{},
 	}
 	s.catalog([]string{"cat", "0"})
@@ -120,7 +121,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 	case "sub":
 		s.sub(args)
 	case "unsub":
-		s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(d subscription.Subscription) bool { return d.Name == args[0] })
+		s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(d declare.Subscription) bool { return d.Name == args[0] })
 	case "csv":
 		s.csv(args)
 	case "run":
@@ -167,7 +168,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("got %v", s.res.Warnings)
 		}
 	case "conflict":
-		if !slices.ContainsFunc(s.res.Conflicts, func(c *resolve.Conflict) bool { return slices.Equal(c.Subscriptions, args) }) {
+		if !slices.ContainsFunc(s.res.Conflicts, func(c *explain.Conflict) bool { return slices.Equal(c.Subscriptions, args) }) {
 			fatal("got %v", s.res.Conflicts)
 		}
 	case "quiet":
@@ -207,7 +208,7 @@ func sorted(words []string) []string {
 }
 
 // check returns what Check says as one error.
-func check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt resolve.Options) error {
+func check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt resolve.Options) error {
 	v, err := resolve.Check(x, decl, lock, opt)
 	if err == nil && len(v.Stale) > 0 {
 		err = &resolve.StaleError{Reasons: v.Stale}

@@ -1,18 +1,17 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
-// Scope returns what Resolve, Check, Outdated and WhyNot can look at of the
-// catalogs, given the same arguments: the packages that are declared, pinned or
-// named, and what installed bundles require. An index that holds no more than
-// this, and all that it needs in turn, gives the same result as a full one.
-func Scope(decl *subscription.Set, prev *lockfile.File, opt Options) catalog.Needs {
-	var n catalog.Needs
+// Scope returns the parts of the catalogs that Resolve, Check, Outdated and WhyNot may use with
+// the same arguments: declared, pinned and named packages, and the requirements of installed
+// bundles. An index limited to these parts and their transitive requirements gives the same
+// result as a full one.
+func Scope(decl *declare.Set, prev *lockfile.File, opt Options) model.Needs {
+	var n model.Needs
 	for i := range decl.Subscriptions {
 		n.Packages = append(n.Packages, decl.Subscriptions[i].Package)
 	}
@@ -34,10 +33,10 @@ func Scope(decl *subscription.Set, prev *lockfile.File, opt Options) catalog.Nee
 	return n.Sorted()
 }
 
-// addProperties adds what an installed bundle requires. A requirement that
-// cannot be read is one that nothing can meet.
-func addProperties(n *catalog.Needs, ps []catalog.Property) {
-	for _, r := range olm.Read(ps).Requires {
+// addProperties adds the requirements of an installed bundle. A malformed requirement cannot be
+// met by any bundle.
+func addProperties(n *model.Needs, ps []model.Property) {
+	for _, r := range model.Read(ps).Requires {
 		n.Add(r)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/cache/index"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
 )
 
 var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not some of them") //nolint:gochecknoglobals // as flags are
@@ -24,43 +24,43 @@ var whole = flag.Bool("whole", false, "solve every problem of the conformance da
 // reduced returns x with no more than Scope says is needed, by way of an index
 // on disk, and how many packages that left out. held keeps the indexes by
 // name, where that tells catalogs apart.
-func reduced(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
+func reduced(t testing.TB, x *model.Index, want model.Needs, held map[string][]byte, name func(model.ID) string) (*model.Index, int) {
 	t.Helper()
-	var files []*index.File
+	var indexes []*cache.Index
 	for _, c := range x.Catalogs() {
 		key := name(c.ID())
 		data, ok := held[key]
 		if !ok || key == "" {
 			var buf bytes.Buffer
-			if err := index.Write(&buf, "test", c.Digest(), c); err != nil {
+			if err := cache.WriteIndex(&buf, "test", c); err != nil {
 				t.Fatal(err)
 			}
 			data = buf.Bytes()
 			held[key] = data
 		}
-		f, err := index.Open(bytes.NewReader(data), int64(len(data)), "test")
+		one, err := cache.OpenIndex(bytes.NewReader(data), int64(len(data)), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, f)
+		indexes = append(indexes, one)
 	}
-	contents, err := index.Load(files, want)
+	contents, err := cache.PickClosure(want)(indexes, model.Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cats []*catalog.Catalog
+	var cats []*model.Catalog
 	left := 0
 	for i, content := range contents {
 		c := x.Catalogs()[i]
-		content.ID, content.Priority, content.Labels, content.Source = c.ID(), c.Priority(), c.Labels(), c.Source()
-		cat, err := catalog.New(content)
+		content.ID, content.Priority, content.Labels, content.Source, content.Digest = c.ID(), c.Priority(), c.Labels(), c.Source(), c.Digest()
+		cat, err := model.New(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cats = append(cats, cat)
 		left += len(content.Unread)
 	}
-	part, err := catalog.NewIndex(cats...)
+	part, err := model.NewIndex(cats...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ type told struct {
 	Ages                                []resolve.Age
 }
 
-func tell(t testing.TB, x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt resolve.Options) told {
+func tell(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) told {
 	t.Helper()
 	res, err := resolve.Resolve(x, decl, prev, opt)
 	out := told{Err: fmt.Sprint(err)}
@@ -116,7 +116,7 @@ func TestPartOfTheIndexIsEnough(t *testing.T) {
 		opt := drawOptions(rt)
 		same := func(prev *lockfile.File, opt resolve.Options) {
 			want := resolve.Scope(&u.decl, prev, opt)
-			part, n := reduced(t, x, want, map[string][]byte{}, func(catalog.ID) string { return "" })
+			part, n := reduced(t, x, want, map[string][]byte{}, func(model.ID) string { return "" })
 			left += n
 			if d := cmp.Diff(tell(t, x, &u.decl, prev, opt), tell(t, part, &u.decl, prev, opt)); d != "" {
 				rt.Fatalf("whole index against part of it (-whole +part):\n%s", d)
@@ -148,25 +148,25 @@ func (u *universe) constrain(t *rapid.T) {
 	}
 	list := func(parts ...map[string]any) map[string]any { return map[string]any{"constraints": parts} }
 	cel := map[string]any{"cel": map[string]string{"rule": `properties.exists(p, p.type == "olm.gvk")`}}
-	forms := []func() catalog.Property{
-		func() catalog.Property { return property("olm.label", map[string]string{"label": "x"}) },
-		func() catalog.Property {
+	forms := []func() model.Property{
+		func() model.Property { return property("olm.label", map[string]string{"label": "x"}) },
+		func() model.Property {
 			return property("olm.gvk.required", api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"), "v2"))
 		},
-		func() catalog.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
-		func() catalog.Property {
+		func() model.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
+		func() model.Property {
 			return property("olm.constraint", map[string]any{"failureMessage": "all", "all": list(gvk(), pkg())})
 		},
-		func() catalog.Property {
+		func() model.Property {
 			return property("olm.constraint", map[string]any{"failureMessage": "any", "any": list(gvk(), pkg())})
 		},
-		func() catalog.Property {
+		func() model.Property {
 			return property("olm.constraint", map[string]any{"all": list(map[string]any{"not": list(pkg())}, gvk())})
 		},
-		func() catalog.Property { return property("olm.constraint", map[string]any{"not": list(gvk())}) },
-		func() catalog.Property { return property("olm.constraint", cel) },
-		func() catalog.Property { return property("olm.constraint", map[string]any{"any": list(cel, pkg())}) },
-		func() catalog.Property { return property("olm.constraint", map[string]any{"nonsense": 1}) },
+		func() model.Property { return property("olm.constraint", map[string]any{"not": list(gvk())}) },
+		func() model.Property { return property("olm.constraint", cel) },
+		func() model.Property { return property("olm.constraint", map[string]any{"any": list(cel, pkg())}) },
+		func() model.Property { return property("olm.constraint", map[string]any{"nonsense": 1}) },
 	}
 	for i := range u.cats {
 		for j := range u.cats[i].Packages {
@@ -179,8 +179,8 @@ func (u *universe) constrain(t *rapid.T) {
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "misspelt") == 0 {
-		u.decl.Subscriptions = append(u.decl.Subscriptions, subscription.Subscription{
-			Dialect: subscription.V0, Name: "aa", Namespace: "ops", Package: "aa", Approval: subscription.Automatic, Policy: subscription.CatalogProvided,
+		u.decl.Subscriptions = append(u.decl.Subscriptions, declare.Subscription{
+			Dialect: declare.V0, Name: "aa", Namespace: "ops", Package: "aa", Approval: declare.Automatic, Policy: declare.CatalogProvided,
 		})
 	}
 }
@@ -196,7 +196,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no problems in %s: %v", dir, err)
 	}
-	corpora, held := map[string]*catalog.Content{}, map[string][]byte{}
+	corpora, held := map[string]*model.Content{}, map[string][]byte{}
 	solved, left := 0, 0
 	for _, file := range files {
 		for i, p := range readProblems(t, file) {
@@ -205,7 +205,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 				continue
 			}
 			decl, opt := p.ask(t)
-			part, n := reduced(t, x, resolve.Scope(decl, nil, opt), held, func(id catalog.ID) string { return p.Catalogs[id.Name].Corpus })
+			part, n := reduced(t, x, resolve.Scope(decl, nil, opt), held, func(id model.ID) string { return p.Catalogs[id.Name].Corpus })
 			if d := cmp.Diff(tell(t, x, decl, nil, opt), tell(t, part, decl, nil, opt)); d != "" {
 				t.Errorf("%s: whole index against part of it (-whole +part):\n%s", p.ID, d)
 			}

@@ -10,17 +10,16 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
 // unsound returns what is wrong with the pins of one namespace, or "": a
 // requirement that nothing there meets, two bundles of a package, two providers
 // of an API, a version lower than what was installed. It reads the properties
 // by itself and shares no code with the resolver.
-func unsound(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+func unsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := thereIn(pins, decl, ns)
 	owner := map[string]string{}
 	for _, b := range there {
@@ -43,10 +42,10 @@ func unsound(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
 // thing is one bundle that is there.
 type thing struct {
 	name  string
-	props []catalog.Property
+	props []model.Property
 }
 
-func thereIn(pins []lockfile.Pin, decl *subscription.Set, ns string) []thing {
+func thereIn(pins []lockfile.Pin, decl *declare.Set, ns string) []thing {
 	var there []thing
 	gone := map[string]bool{}
 	for _, p := range pins {
@@ -102,7 +101,7 @@ func fields(raw json.RawMessage) map[string]string {
 
 // meets returns the test that a required property makes, or nil for one that
 // requires nothing or that this checker does not read.
-func meets(p catalog.Property) func(thing) bool {
+func meets(p model.Property) func(thing) bool {
 	v := fields(p.Value)
 	switch p.Type {
 	case "olm.gvk.required":
@@ -121,7 +120,7 @@ func meets(p catalog.Property) func(thing) bool {
 
 func providing(v map[string]string) func(thing) bool {
 	return func(b thing) bool {
-		return slices.ContainsFunc(b.props, func(p catalog.Property) bool {
+		return slices.ContainsFunc(b.props, func(p model.Property) bool {
 			have := fields(p.Value)
 			return p.Type == "olm.gvk" && have["group"] == v["group"] && have["kind"] == v["kind"] && have["version"] == v["version"]
 		})
@@ -130,16 +129,16 @@ func providing(v map[string]string) func(thing) bool {
 
 func labelled(label string) func(thing) bool {
 	return func(b thing) bool {
-		return slices.ContainsFunc(b.props, func(p catalog.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
+		return slices.ContainsFunc(b.props, func(p model.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
 	}
 }
 
 func inRange(v map[string]string) func(thing) bool {
-	in, err := olm.ParseRange(v["versionRange"])
+	in, err := model.ParseRange(v["versionRange"])
 	return func(b thing) bool {
-		return err == nil && slices.ContainsFunc(b.props, func(p catalog.Property) bool {
+		return err == nil && slices.ContainsFunc(b.props, func(p model.Property) bool {
 			have := fields(p.Value)
-			version, err := olm.ParseVersion(have["version"])
+			version, err := model.ParseVersion(have["version"])
 			return err == nil && p.Type == "olm.package" && have["packageName"] == v["packageName"] && in.Contains(version)
 		})
 	}
@@ -207,15 +206,15 @@ func holding(rule string) func(thing) bool {
 }
 
 // wentDown reports a pin whose version is lower than what its subscription had.
-func wentDown(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+func wentDown(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	for _, s := range decl.Subscriptions {
 		for _, c := range decl.CSVs {
 			if s.Namespace != ns || c.Namespace != ns || s.InstalledCSV != c.Name {
 				continue
 			}
 			for _, p := range pins {
-				old, err1 := olm.ParseVersion(c.Version)
-				now, err2 := olm.ParseVersion(p.Version)
+				old, err1 := model.ParseVersion(c.Version)
+				now, err2 := model.ParseVersion(p.Version)
 				if p.Namespace == ns && p.Package == s.Package && err1 == nil && err2 == nil && now.LT(old) {
 					return fmt.Sprintf("%s went down from %s to %s", s.Package, old, now)
 				}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// watchOf returns the namespaces that a bundle would watch from ns; empty means
-// all. A declaration's own word comes first, then the OperatorGroup's. With
-// neither, the bundle watches all namespaces where it can, else its own.
-func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
+// watchOf returns the namespaces that a bundle installed in ns would watch; empty means all. The
+// declaration takes precedence over the OperatorGroup. With neither, the bundle watches all
+// namespaces if it supports that, otherwise its own.
+func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
 			return nil
@@ -27,7 +27,7 @@ func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 	if sp.group != nil {
 		return sp.watch
 	}
-	if b != nil && !catalog.Supports(b.Metadata().InstallModes, ns, nil) {
+	if b != nil && !model.SupportsNamespaces(b.Metadata().InstallModes, ns, nil) {
 		return []string{ns}
 	}
 	return nil
@@ -35,12 +35,12 @@ func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 
 func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
-// cannotRun returns why the bundle would not run where it is to go, or no ban
-// (rule 7).
+// cannotRun returns the reason why the bundle would not run in its namespace or on the cluster,
+// or no ban (rule 7).
 func (w *world) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
-	if !catalog.Supports(m.InstallModes, a.ns, a.watch) {
+	if !model.SupportsNamespaces(m.InstallModes, a.ns, a.watch) {
 		modes := make([]string, len(m.InstallModes))
 		for i, mode := range m.InstallModes {
 			modes[i] = string(mode)
@@ -50,39 +50,39 @@ func (w *world) cannotRun(a *atom) ban {
 			can = "none"
 		}
 		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
-			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)}
+			model.ModeFor(a.ns, a.watch), formatWatched(a.watch), can)}
 	}
-	if text := unfit(m.MinKubeVersion, "", w.opt.KubernetesVersion, ""); text != "" {
-		return ban{banCluster, fmt.Sprintf("%s, the workspace says %s", text, w.opt.KubernetesVersion), m.MinKubeVersion}
+	if text := platformMismatch(m.MinKubeVersion, "", w.opt.KubernetesVersion, ""); text != "" {
+		return ban{banCluster, fmt.Sprintf("%s, the workspace has %s", text, w.opt.KubernetesVersion), m.MinKubeVersion}
 	}
-	if text := unfit("", b.MaxOpenShiftVersion(), "", w.opt.OpenShiftVersion); text != "" {
-		return ban{kind: banCluster, text: fmt.Sprintf("%s, the workspace says %s", text, w.opt.OpenShiftVersion)}
+	if text := platformMismatch("", b.MaxOpenShiftVersion(), "", w.opt.OpenShiftVersion); text != "" {
+		return ban{kind: banCluster, text: fmt.Sprintf("%s, the workspace has %s", text, w.opt.OpenShiftVersion)}
 	}
 	return ban{}
 }
 
-func watched(ns []string) string {
+func formatWatched(ns []string) string {
 	if len(ns) == 0 {
 		return "all namespaces"
 	}
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// below reports whether version have is lower than want; false where either is
-// not given.
-func below(have, want string) bool {
-	h, v, ok := both(have, want)
+// isBelow reports whether version have is lower than want; false if either is empty.
+func isBelow(have, want string) bool {
+	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v)
 }
 
-// aboveMinor reports whether have is of a later minor than limit.
+// aboveMinor reports whether have has a later minor than limit.
 func aboveMinor(have, limit string) bool {
-	h, l, ok := both(have, limit)
+	h, l, ok := parseBoth(have, limit)
 	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
 }
 
-// both reads two versions as clusters give them; neither of an empty text.
-func both(x, y string) (v, w semver.Version, ok bool) {
+// parseBoth parses two versions in the tolerant form of cluster versions; ok is false if either
+// is empty or malformed.
+func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	if x == "" || y == "" {
 		return v, w, false
 	}
@@ -91,27 +91,27 @@ func both(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns why a bundle is not the one that the lock to follow pins.
+// notPromoted returns an objection if the followed lock pins another bundle, or "".
 func (w *world) notPromoted(a *atom) string {
 	pin := w.theirs(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
 		return ""
 	}
-	return "is not what the lock to follow pins (" + pin.Bundle + ")"
+	return "differs from the upstream lock (" + pin.Bundle + ")"
 }
 
-// overlapping reports whether two sets of watched namespaces share one.
-func overlapping(a, b []string) bool {
+// isOverlapping reports whether two sets of watched namespaces share one.
+func isOverlapping(a, b []string) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharing finds which atoms of one namespace may serve another. Rule 10.
+// sharing finds the atoms of other namespaces that may meet a requirement. Rule 10.
 type sharing struct {
 	b      *builder
-	rooted []int // atoms that a subscription can be answered by
+	rooted []int // atoms that can answer a root
 	others []int
 	memo   map[sharedKey][2][]int
 }
@@ -126,8 +126,9 @@ func (b *builder) sharing() *sharing {
 		return nil
 	}
 	s := &sharing{b: b, memo: map[sharedKey][2][]int{}}
+	rooted := answering(b.roots)
 	for id := 1; id < len(b.atoms); id++ {
-		if b.rooted[id] {
+		if rooted[id] {
 			s.rooted = append(s.rooted, id)
 		} else if b.atoms[id].inst == nil {
 			s.others = append(s.others, id)
@@ -146,9 +147,9 @@ func (b *builder) several() bool {
 	return false
 }
 
-// extend lets a requirement be met from other namespaces that watch a's: by
-// what their own subscriptions bring before anything new is installed here, by
-// anything else that is installed there only if it is there anyway.
+// extend adds atoms of other namespaces that watch a's namespace to a choice: those that can
+// answer a subscription there are preferred to new installs here; all others count only if they
+// are installed anyway.
 func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]
@@ -171,7 +172,7 @@ func (s *sharing) meeting(ns string, r *requirement, ids []int) []int {
 	var out []int
 	for _, id := range ids {
 		a := s.b.atoms[id]
-		if a.ns != ns && overlapping(a.watch, []string{ns}) && r.match(a.facts) {
+		if a.ns != ns && isOverlapping(a.watch, []string{ns}) && r.match(a.facts) {
 			out = append(out, id)
 		}
 	}

@@ -9,14 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // one declares a subscription to the only package of a catalog in olm.
-func one(t *testing.T) (*catalog.Index, *subscription.Set) {
+func one(t *testing.T) (*model.Index, *declare.Set) {
 	t.Helper()
 	s := newScenario(t)
 	s.channel("stable", []string{"a1"})
@@ -28,49 +29,49 @@ func one(t *testing.T) (*catalog.Index, *subscription.Set) {
 func TestOperatorGroups(t *testing.T) {
 	at := func(line int) diag.Pos { return diag.Pos{File: "group.yaml", Line: line} }
 	tests := map[string]struct {
-		groups     []subscription.OperatorGroup
-		namespaces []subscription.Namespace
+		groups     []declare.OperatorGroup
+		namespaces []declare.Namespace
 		watch      []string
-		mode       catalog.InstallMode
+		mode       model.InstallMode
 		warn, fail string
 	}{
 		"ok/all namespaces": {
-			groups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
-			mode:   catalog.AllNamespaces,
+			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
+			mode:   model.AllNamespaces,
 		},
 		"ok/selector": {
-			groups: []subscription.OperatorGroup{{
+			groups: []declare.OperatorGroup{{
 				Namespace: "ops", Name: "og",
-				Selector: &subscription.LabelSelector{
+				Selector: &declare.LabelSelector{
 					MatchLabels:      map[string]string{"team": "x"},
-					MatchExpressions: []subscription.LabelExpression{{Key: "old", Operator: "DoesNotExist"}},
+					MatchExpressions: []declare.LabelExpression{{Key: "old", Operator: "DoesNotExist"}},
 				},
 			}},
-			namespaces: []subscription.Namespace{
+			namespaces: []declare.Namespace{
 				{Name: "two", Labels: map[string]string{"team": "x"}},
 				{Name: "one", Labels: map[string]string{"team": "x"}},
 				{Name: "gone", Labels: map[string]string{"team": "x", "old": ""}},
 				{Name: "other", Labels: map[string]string{"team": "y"}},
 			},
 			watch: []string{"one", "two"},
-			mode:  catalog.MultiNamespace,
+			mode:  model.MultiNamespace,
 		},
 		"ok/service account is not honoured": {
-			groups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og", ServiceAccountName: "sa"}},
-			mode:   catalog.AllNamespaces,
+			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", ServiceAccountName: "sa"}},
+			mode:   model.AllNamespaces,
 			warn:   "service-account",
 		},
-		"ok/none": {mode: catalog.AllNamespaces, warn: "no-operatorgroup"},
+		"ok/none": {mode: model.AllNamespaces, warn: "no-operatorgroup"},
 		"error/selector matches nothing": {
-			groups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og", Selector: &subscription.LabelSelector{MatchLabels: map[string]string{"team": "x"}}, Pos: at(3)}},
+			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", Selector: &declare.LabelSelector{MatchLabels: map[string]string{"team": "x"}}, Pos: at(3)}},
 			fail:   "group.yaml:3: no solution for subscription ops/a\n\tgroup.yaml:3: subscription ops/a: OperatorGroup ops/og: its selector matches no declared Namespace; list the namespaces in spec.targetNamespaces",
 		},
 		"error/two": {
-			groups: []subscription.OperatorGroup{{Namespace: "ops", Name: "one", Pos: at(1)}, {Namespace: "ops", Name: "two", Pos: at(9)}},
+			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "one", Pos: at(1)}, {Namespace: "ops", Name: "two", Pos: at(9)}},
 			fail:   "namespace ops has 2 OperatorGroups: one (group.yaml:1), two (group.yaml:9); keep one",
 		},
 		"error/global catalogs are excluded": {
-			groups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og", ExcludeGlobal: true}},
+			groups: []declare.OperatorGroup{{Namespace: "ops", Name: "og", ExcludeGlobal: true}},
 			fail:   "catalog olm/cat is not visible in namespace ops",
 		},
 	}
@@ -101,12 +102,12 @@ func TestOperatorGroups(t *testing.T) {
 
 func TestBrokenCatalogs(t *testing.T) {
 	x, decl := one(t)
-	decl.OperatorGroups = []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}}
-	res, err := resolve.Resolve(x.WithBroken(catalog.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
+	decl.OperatorGroups = []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}
+	res, err := resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err != nil || len(res.Lock.Pins) != 1 || len(res.Warnings) != 1 || res.Warnings[0].Code != "broken-catalog" {
 		t.Errorf("a catalog that nothing uses: %v, %v", res, err)
 	}
-	_, err = resolve.Resolve(x.WithBroken(catalog.ID{Namespace: "olm", Name: "cat"}, errors.New("no head")), decl, nil, resolve.Options{})
+	_, err = resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "cat"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err == nil || !strings.Contains(err.Error(), "catalog olm/cat cannot be used: no head") {
 		t.Errorf("the catalog of a subscription: %v", err)
 	}
@@ -117,7 +118,7 @@ func TestConflictIsData(t *testing.T) {
 	x, decl := one(t)
 	decl.Subscriptions[0].Channels = []string{"stabel"}
 	_, err := resolve.Resolve(x, decl, nil, resolve.Options{})
-	var conflicts resolve.Conflicts
+	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {
 		t.Fatal(err)
 	}
@@ -125,14 +126,14 @@ func TestConflictIsData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back resolve.Conflict
+	var back explain.Conflict
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(conflicts[0], &back); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
-	if back.Error() != conflicts[0].Error() || back.Changes[0].Text != "ask for channel stable" {
+	if back.Error() != conflicts[0].Error() || back.Changes[0].Text != "request channel stable" {
 		t.Errorf("got %v", &back)
 	}
 }

@@ -6,27 +6,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // Part is an upgrade that can be made by itself.
 type Part struct {
-	Operators []string // namespace/package of those that were to move and do, sorted; those that are declared come first
+	Operators []string // namespace/package of the upgraded targets, sorted; declared ones first
 	Result    *Result
-	Bonds     []Bond // why others move with them
+	Bonds     []Bond // why others are upgraded with them
 }
 
-// Bond says that an operator does not move without another.
+// Bond is the dependence of one operator's upgrade on another operator's.
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
-	Why      string `json:"why,omitempty"` // what keeps it without the other; empty where that is not known
+	Why      string `json:"why,omitempty"` // the reason why it is held back without the other; empty: unknown
 }
 
-// Trees compares the trees of locks that were made of the same lock.
+// Trees compares the rendered trees of locks that have a common base.
 type Trees interface {
 	// Apart reports whether Git merges the trees of two locks, in either order.
 	Apart(a, b *lockfile.File) bool
@@ -36,14 +37,13 @@ type Trees interface {
 	Hold(merged *lockfile.File, of []*lockfile.File) bool
 }
 
-// Split returns the upgrade that opt asks for in the smallest parts that can each
-// be made by itself from prev: an operator alone, or those that do not move without one
-// another. Parts are in the order of their first operators, and no operator moves in two
-// of them. Any of the parts, in any order, can be merged by Git, and the merged lock
-// answers the declarations: parts for which that does not hold are made one, or the later
-// one waits, which a warning tells. The error is that of Resolve where not even prev has
-// an answer. The same holds for the trees of the locks, unless trees is nil.
-func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
+// Split divides the upgrade requested by opt into the smallest parts that can each be made by
+// itself from prev: single operators, or operators that can only be upgraded together. Parts are
+// ordered by their first operators, and no operator is upgraded in two of them. Git can merge any
+// of the parts in any order, and the merged lock satisfies the declarations: parts that violate
+// this are joined, or the later one waits, with a warning. The same holds for the trees of the
+// locks, unless trees is nil. The error is that of Resolve if prev itself has no solution.
+func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	targets, err := settle(x, decl, opt, func(w *world) ([]Target, error) { return w.movable(prev), nil })
@@ -75,7 +75,7 @@ func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Op
 	return parts, diag.SortWarnings(s.waits), err
 }
 
-// movable returns what is to move and has somewhere to go, in order.
+// movable returns the upgrade targets with an available upgrade, in order.
 func (w *world) movable(prev *lockfile.File) []Target {
 	var out []Target
 	for _, s := range w.stateBefore(prev).wants {
@@ -100,25 +100,25 @@ func (w *world) movable(prev *lockfile.File) []Target {
 
 func (t Target) key() string { return t.Namespace + "/" + t.Package }
 
-// splitter makes parts.
+// splitter divides an upgrade into parts.
 type splitter struct {
-	x      *catalog.Index
-	decl   *subscription.Set
+	x      *model.Index
+	decl   *declare.Set
 	prev   *lockfile.File
 	opt    Options
 	trees  Trees // may be nil
 	pieces []*piece
-	waits  []diag.Warning // of parts that wait for others
+	waits  []diag.Warning // for parts that wait for others
 }
 
-// piece is a part in the making.
+// piece is an unfinished part.
 type piece struct {
 	targets []Target
 	res     *Result
-	alone   map[string]map[string]Move // by operator: what moves where it alone is to
+	alone   map[string]map[string]Move // by operator: the moves of its upgrade alone
 }
 
-// try resolves for targets. It returns nil where not all of them move.
+// try resolves with the given targets. It returns nil if not all of them can be upgraded.
 func (s *splitter) try(targets ...Target) (*piece, error) {
 	opt := s.opt
 	opt.Named = targets
@@ -129,7 +129,7 @@ func (s *splitter) try(targets ...Target) (*piece, error) {
 	if len(res.Conflicts) > 0 {
 		opt.Named = nil
 		if plain, err := Resolve(s.x, s.decl, s.prev, opt); err != nil || len(plain.Conflicts) > 0 {
-			return nil, cmp.Or(err, error(Conflicts(plain.Conflicts)))
+			return nil, cmp.Or(err, error(explain.Conflicts(plain.Conflicts)))
 		}
 		return nil, nil
 	}
@@ -145,7 +145,7 @@ func (s *splitter) try(targets ...Target) (*piece, error) {
 	return p, nil
 }
 
-// moves returns what moves, by namespace/package.
+// moves returns the changed pins, by namespace/package.
 func (p *piece) moves() map[string]Move {
 	out := map[string]Move{}
 	for _, m := range p.res.Moves {
@@ -154,8 +154,7 @@ func (p *piece) moves() map[string]Move {
 	return out
 }
 
-// overlap returns two pieces that move the same operator, nil where there are
-// none left.
+// overlap returns two pieces that change the same operator, or nil.
 func (s *splitter) overlap() (a, b *piece) {
 	at := map[string]*piece{}
 	for _, p := range s.pieces {
@@ -169,7 +168,7 @@ func (s *splitter) overlap() (a, b *piece) {
 	return nil, nil
 }
 
-// parts returns the pieces, told.
+// parts returns the pieces as Parts with their bonds.
 func (s *splitter) parts() ([]Part, error) {
 	declared := map[string]bool{}
 	for _, d := range s.decl.Subscriptions {
@@ -197,8 +196,8 @@ func (s *splitter) parts() ([]Part, error) {
 	return out, nil
 }
 
-// bonds returns why an operator does not move alone: what moves with it is tried
-// as held, and what keeps the operator then is the reason.
+// bonds returns the reasons why an operator cannot be upgraded alone: it holds each of the other
+// moved operators in turn and takes the reason from the resulting warning.
 func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
 	var out []Bond
 	moves := p.alone[key]
@@ -215,7 +214,7 @@ func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
 		}
 		opt := s.opt
 		opt.Named = []Target{p.targets[slices.IndexFunc(p.targets, func(t Target) bool { return t.key() == key })]}
-		opt.Held = append(slices.Clone(opt.Held), Hold{Namespace: m.Namespace, Package: m.Package, Reason: "left where it is"})
+		opt.Held = append(slices.Clone(opt.Held), Hold{Namespace: m.Namespace, Package: m.Package, Reason: "left unchanged"})
 		res, err := Resolve(s.x, s.decl, s.prev, opt)
 		if err != nil {
 			return nil, err

@@ -5,22 +5,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// The parts of an upgrade become branches that are merged in any order, or never. Each
-// holds alone. So that every combination holds, those whose combination does not are
-// made one part; where that has no answer, the later one waits until the other is
-// merged. The combinations of parts that no constraint connects need no proof.
+// The parts of an upgrade become branches that are merged in any order, or never. Each part
+// resolves by itself. To make every combination resolve as well, parts that fail in combination
+// are joined; if the joined part has no solution, the last one waits until the others are merged.
+// Combinations of parts that no constraint connects need no proof.
 
-// maxTogether bounds how many connected parts are proven by combinations. Beyond it all
-// of them are made one part.
+// maxTogether limits the number of connected parts whose combinations are checked. Larger groups
+// are joined into one part.
 const maxTogether = 6
 
-// prove joins parts, or makes some wait, until every combination of the rest holds and
-// Git can merge it.
+// prove joins or postpones parts until every combination of the rest resolves and Git can merge
+// it.
 func (s *splitter) prove() error {
 	for {
 		set := s.unproven()
@@ -33,8 +33,7 @@ func (s *splitter) prove() error {
 	}
 }
 
-// settleTogether makes parts that do not hold together one, or makes the last of them
-// wait.
+// settleTogether joins conflicting parts into one, or makes the last of them wait.
 func (s *splitter) settleTogether(set []*piece) error {
 	var targets []Target
 	for _, p := range set {
@@ -73,12 +72,11 @@ func waitFor(set []*piece) diag.Warning {
 	last := name(set[len(set)-1])
 	return diag.Warning{
 		Code: "upgrade-waits", Subject: set[len(set)-1].targets[0].key(),
-		Msg: "upgrade of " + last + " waits for " + strings.Join(others, " and ") + ": together they have no solution",
+		Msg: "upgrade of " + last + " waits for " + strings.Join(others, " and ") + ": no solution together",
 	}
 }
 
-// unproven returns the smallest set of parts that do not hold together or that Git
-// cannot merge; nil where there is none.
+// unproven returns the smallest set of parts that conflict or that Git cannot merge, or nil.
 func (s *splitter) unproven() []*piece {
 	for i, a := range s.pieces {
 		for _, b := range s.pieces[i+1:] {
@@ -100,13 +98,13 @@ func (s *splitter) unproven() []*piece {
 	return nil
 }
 
-// apart reports whether Git merges two parts.
+// apart reports whether Git can merge two parts.
 func (s *splitter) apart(a, b *piece) bool {
 	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.Apart(a.res.Partial, b.res.Partial))
 }
 
-// broken returns the first set of a size whose combination does not hold; nil where
-// there is none.
+// broken returns the first set of the given size with a combination that does not
+// hold, or nil.
 func (s *splitter) broken(group []*piece, size int) []*piece {
 	for mask := range 1 << len(group) {
 		var set []*piece
@@ -122,8 +120,8 @@ func (s *splitter) broken(group []*piece, size int) []*piece {
 	return nil
 }
 
-// holds reports whether the merged lock of some parts answers the declarations, and is
-// rendered to what Git makes of their trees.
+// holds reports whether the merged lock of some parts satisfies the declarations, and its
+// rendered tree equals Git's merge of their trees.
 func (s *splitter) holds(set []*piece) bool {
 	var locks []*lockfile.File
 	for _, p := range set {
@@ -134,10 +132,10 @@ func (s *splitter) holds(set []*piece) bool {
 	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.Hold(merged, locks))
 }
 
-// connected returns the parts in groups of two or more that something connects,
-// directly or over others: a package or an API that one provides, before or after, and
-// another provides or requires; a circle of requirements that they can close together;
-// or something in the tree.
+// connected returns the groups of two or more parts that are connected, directly or transitively.
+// Two parts are connected if one provides a package or an API, before or after, that the other
+// provides or requires; if together they can close a cycle of requirements; or if their trees
+// meet.
 func (s *splitter) connected() [][]*piece {
 	group := map[*piece]int{}
 	for i, p := range s.pieces {
@@ -156,7 +154,7 @@ func (s *splitter) connected() [][]*piece {
 	for _, p := range s.pieces {
 		subjects[p] = p.subjects(read, s.prev)
 	}
-	for _, pin := range s.prev.Pins { // what stays may require one of several that move
+	for _, pin := range s.prev.Pins { // an unchanged pin may require several upgraded ones
 		var needed map[string]bool
 		for _, r := range read.bare(pin.Properties).needs {
 			needed = r.where.subjects(needed)
@@ -165,7 +163,7 @@ func (s *splitter) connected() [][]*piece {
 	}
 	for i, a := range s.pieces {
 		for _, b := range s.pieces[i+1:] {
-			if meets(subjects[a], subjects[b]) || s.trees != nil && s.trees.Meet(a.res.Partial, b.res.Partial) {
+			if intersects(subjects[a], subjects[b]) || s.trees != nil && s.trees.Meet(a.res.Partial, b.res.Partial) {
 				join(a, b)
 			}
 		}
@@ -184,10 +182,10 @@ func (s *splitter) connected() [][]*piece {
 	return out
 }
 
-// joinCircles joins the parts that change operators which require each other in a circle,
-// if all parts are made: such operators are one piece of the tree.
+// joinCircles joins the parts that change operators in a cycle of requirements, with all parts
+// applied: such operators are one unit of the tree.
 func (s *splitter) joinCircles(join func(a, b *piece)) {
-	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // a pin that moves is there more than once
+	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // an upgraded pin occurs more than once
 	changers := map[string][]*piece{}
 	for _, p := range s.pieces {
 		for _, c := range lockfile.Diff(s.prev, p.res.Partial) {
@@ -210,12 +208,12 @@ func (s *splitter) joinCircles(join func(a, b *piece)) {
 	}
 }
 
-// joinAll joins the parts that one pin's requirements are about.
+// joinAll joins the parts that one pin's requirements concern.
 func (s *splitter) joinAll(subjects map[*piece]map[string]bool, needed map[string]bool, join func(a, b *piece)) {
 	var first *piece
 	for _, p := range s.pieces {
 		switch {
-		case !meets(subjects[p], needed):
+		case !intersects(subjects[p], needed):
 		case first == nil:
 			first = p
 		default:
@@ -224,11 +222,11 @@ func (s *splitter) joinAll(subjects map[*piece]map[string]bool, needed map[strin
 	}
 }
 
-// anySubject stands for every package and API: a constraint by label or by rule.
+// anySubject represents every package and API: a constraint by label or by rule.
 const anySubject = "*"
 
-// meets reports whether two sets of subjects have one in common.
-func meets(a, b map[string]bool) bool {
+// intersects reports whether two sets of subjects have one in common.
+func intersects(a, b map[string]bool) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
 	}
@@ -243,8 +241,8 @@ func meets(a, b map[string]bool) bool {
 	return false
 }
 
-// subjects returns the packages and APIs that the pins which a part changes provide or
-// require, before and after.
+// subjects returns the packages and APIs that the changed pins of a part provide or require,
+// before and after.
 func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(prev, p.res.Partial) {
@@ -266,7 +264,7 @@ func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
 	return out
 }
 
-// subjects adds what a requirement can be met by.
+// subjects adds the packages and APIs that can meet a requirement.
 func (h hint) subjects(to map[string]bool) map[string]bool {
 	if to == nil {
 		to = map[string]bool{}
@@ -283,4 +281,4 @@ func (h hint) subjects(to map[string]bool) map[string]bool {
 	return to
 }
 
-func apiSubject(g catalog.GVK) string { return "API " + g.Kind + "." + g.Group }
+func apiSubject(g model.GVK) string { return "API " + g.Kind + "." + g.Group }

@@ -5,25 +5,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
-// installed is one bundle that is there before a round.
+// installed is one bundle that is present before a round.
 type installed struct {
 	ns, bundle string
 	facts      *facts
-	entry      *catalog.Entry // where it came from; nil where no catalog holds it any more
-	cat        catalog.ID
-	pin        *lockfile.Pin // that records it; nil: adopted, or installed by this run
-	csv        *subscription.ClusterServiceVersion
+	entry      *model.Entry // its catalog entry; nil: in no catalog any more
+	cat        model.ID
+	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
+	csv        *declare.ClusterServiceVersion
 	free       bool   // nothing asks for it, and it must stay
-	replaces   string // what it took the place of
+	replaces   string // its predecessor
 	skipped    []string
-	made       bool // by this run
-	spare      bool // nothing asks for it any more; it goes unless something needs it. Rule 12.
+	made       bool // installed by this run
+	spare      bool // nothing asks for it any more; removed unless something needs it. Rule 12.
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -40,14 +40,33 @@ func (i *installed) versionText() string {
 	return ""
 }
 
-// state is what holds between two rounds. A round makes a new one.
+// state is the input and the output of a round. A round makes a new one.
 type state struct {
 	wants []*want      // by namespace, then name
 	have  []*installed // by namespace, then bundle
 }
 
-// needed returns what is declared, or stays, and what that needs, directly or not;
-// of two that provide the same API one is enough.
+// newState returns the state of some subscriptions with their installed bundles, and others that
+// answer no subscription.
+func newState(wants []*want, beside []*installed) *state {
+	st := &state{wants: wants}
+	add := func(i *installed) {
+		if i != nil && !slices.Contains(st.have, i) {
+			st.have = append(st.have, i)
+		}
+	}
+	for _, s := range wants {
+		add(s.current)
+	}
+	for _, i := range beside {
+		add(i)
+	}
+	st.sort()
+	return st
+}
+
+// needed returns the declared and the free bundles with their direct and indirect dependencies.
+// Of several providers of the same API that meet a requirement, one is enough.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -86,10 +105,10 @@ func (st *state) needed() map[*installed]bool {
 
 // rivals reports whether i and j provide the same API.
 func (i *installed) rivals(j *installed) bool {
-	return slices.ContainsFunc(i.facts.apis, func(g catalog.GVK) bool { return slices.Contains(j.facts.apis, g) })
+	return slices.ContainsFunc(i.facts.apis, func(g model.GVK) bool { return slices.Contains(j.facts.apis, g) })
 }
 
-// pruned returns st without what nothing needs any more.
+// pruned returns st without dependencies that nothing needs any more.
 func (st *state) pruned() *state {
 	needed := st.needed()
 	next := *st
@@ -97,7 +116,7 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// pinned returns what is pinned of packages that nobody declares.
+// pinned returns the pinned bundles of undeclared packages.
 func (st *state) pinned() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.have {
@@ -127,8 +146,8 @@ func (st *state) sort() {
 	})
 }
 
-// stateBefore makes the state before the first round (rule 8): for each namespace
-// and package the previous lock's pin, else what the declarations say of a cluster.
+// stateBefore returns the state before the first round (rule 8): for each namespace and package
+// the pin of the previous lock, otherwise the declared state of a cluster.
 func (w *world) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
@@ -156,8 +175,8 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 	return st
 }
 
-// defaultChannel returns the default channel of the package of s, as it is now;
-// nil where it is not one package that s asks for.
+// defaultChannel returns the current default channel of the package of s; nil if the package
+// cannot be found or is ambiguous.
 func (w *world) defaultChannel(s *want) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -166,8 +185,7 @@ func (w *world) defaultChannel(s *want) []string {
 	return []string{pkgs[0].DefaultChannel()}
 }
 
-// fromLock takes over the pins. It returns the pins by namespace and package.
-// Rule 8.
+// fromLock adds the pins to st and returns them by namespace and package. Rule 8.
 func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	for _, p := range w.standingPins(prev) {
@@ -184,7 +202,7 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 			if s.ns != p.Namespace || s.current != nil {
 				continue
 			}
-			if s.pkg == p.Package || renamed(s, p, prev) {
+			if s.pkg == p.Package || isRenamed(s, p, prev) {
 				s.current, asked = inst, true
 				w.rehome(inst, s)
 			}
@@ -200,7 +218,7 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	return locked
 }
 
-// rehome follows a subscription to another catalog that holds the same bundle.
+// rehome changes the catalog of i to that of s, if it has the same bundle.
 func (w *world) rehome(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
@@ -210,8 +228,8 @@ func (w *world) rehome(i *installed, s *want) {
 	}
 }
 
-// renamed reports whether p was pinned for s when s asked for another package.
-func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
+// isRenamed reports whether p was pinned for s while s asked for another package.
+func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	if s.name != p.Subscription() || p.Generated() {
 		return false
 	}
@@ -219,11 +237,11 @@ func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	return !has
 }
 
-// generatedWant is the subscription of a dependency that the lock records.
+// generatedWant returns the recorded subscription of a dependency.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog.ID
 	s := &want{
-		ns: p.Namespace, name: p.Subscription(), pkg: p.Package, cat: &id, approval: subscription.Automatic,
+		ns: p.Namespace, name: p.Subscription(), pkg: p.Package, cat: &id, approval: declare.Automatic,
 		current: inst, generated: true,
 	}
 	if p.Channel != "" {
@@ -232,9 +250,8 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-// fromPin reads a pin. What its catalog says of the bundle counts where that is
-// what the lock names, but what was taken over from a cluster keeps what the
-// cluster says.
+// fromPin returns the installed bundle of a pin. The catalog's data of the bundle is used if the
+// catalog is the one in the lock. A bundle adopted from a cluster keeps the cluster's data.
 func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
@@ -260,9 +277,9 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	return inst
 }
 
-// seen returns what a cluster says of what p pins, nil where it says nothing.
+// seen returns the facts of the declared ClusterServiceVersion that p pins, or nil.
 func (w *world) seen(p *lockfile.Pin, wants []*want) *facts {
-	i := slices.IndexFunc(w.decl.CSVs, func(c subscription.ClusterServiceVersion) bool {
+	i := slices.IndexFunc(w.decl.CSVs, func(c declare.ClusterServiceVersion) bool {
 		return !c.Copied && c.Namespace == p.Namespace && c.Name == p.Bundle
 	})
 	if i < 0 {
@@ -275,17 +292,13 @@ func (w *world) seen(p *lockfile.Pin, wants []*want) *facts {
 	return f
 }
 
-// samePin reports whether the lock would say the same of both.
+// samePin reports whether both have the same checksum in the lock.
 func samePin(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
-// entryOf finds a bundle in its catalog, in the channel if that is known.
-func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
-	c, ok := w.x.Catalog(id)
-	if !ok {
-		return nil
-	}
-	p, ok := c.Package(pkg)
-	if !ok {
+// entryOf finds a bundle in its catalog, preferably in the given channel.
+func (w *world) entryOf(id model.ID, pkg, channel, bundle string) *model.Entry {
+	p := packageOf(w.x, id, pkg)
+	if p == nil {
 		return nil
 	}
 	if ch, ok := p.Channel(channel); ok {
@@ -301,10 +314,10 @@ func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Ent
 	return nil
 }
 
-// fromCluster takes over ClusterServiceVersions where the lock is silent. Rule 8.
+// fromCluster adopts ClusterServiceVersions that the lock does not pin. Rule 8.
 func (w *world) fromCluster(st *state, locked map[string]*installed) {
-	taken := map[string]bool{} // names of CSVs that belong to a subscription, by "ns/name"
-	byName := map[string]*subscription.ClusterServiceVersion{}
+	taken := map[string]bool{} // "ns/name" of CSVs that belong to a subscription
+	byName := map[string]*declare.ClusterServiceVersion{}
 	for i := range w.decl.CSVs {
 		if c := &w.decl.CSVs[i]; !c.Copied {
 			byName[c.Namespace+"/"+c.Name] = c
@@ -333,7 +346,7 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 		}
 		s.current = adopted[key]
 	}
-	for _, inst := range locked { // what the lock has moved on from is gone
+	for _, inst := range locked { // predecessors of locked bundles count as removed
 		taken[inst.ns+"/"+inst.bundle] = true
 		taken[inst.ns+"/"+inst.replaces] = true
 	}
@@ -348,9 +361,9 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	}
 }
 
-// own marks the ClusterServiceVersions that c has replaced: they belong to the
-// same subscription, and only c counts.
-func (w *world) own(c *subscription.ClusterServiceVersion, byName map[string]*subscription.ClusterServiceVersion, taken map[string]bool) {
+// own marks the ClusterServiceVersions that c replaces: they belong to the same subscription, and
+// only c counts.
+func (w *world) own(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces
 		if taken[key] {
@@ -365,18 +378,18 @@ func (w *world) differs(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
-	w.warn(diag.Warning{Pos: s.pos(subscription.FieldInstalled), Code: "state-differs", Subject: s.operator(), Msg: "subscription " + s.key() + ": status says that " +
-		s.decl.InstalledCSV + " is installed, the lock says " + s.current.bundle + "; the lock counts"})
+	w.warn(diag.Warning{Pos: s.pos(declare.FieldInstalled), Code: "state-differs", Subject: s.operator(), Msg: "subscription " + s.key() + ": according to its status, " +
+		s.decl.InstalledCSV + " is installed; the lock has " + s.current.bundle + "; using the lock"})
 }
 
-// resolves reports whether anything is asked for in the namespace.
+// resolves reports whether the namespace has subscriptions.
 func (w *world) resolves(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
-// fromCSV reads a ClusterServiceVersion. One without the properties annotation
-// is of the package that the subscriptions it is installed for agree on.
-func (w *world) fromCSV(c *subscription.ClusterServiceVersion, wants []*want) *installed {
+// fromCSV returns the installed bundle of a ClusterServiceVersion. Without the properties
+// annotation, its package is the common package of its subscriptions.
+func (w *world) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.read.bare(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
 	if !f.hasVersion {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // strictProblem is a package a that requires b, which two catalogs have, in a
@@ -42,14 +42,14 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
 // one place after the other: TestConformance has to see each, and by the rule
 // that demands the difference, or by none.
 func TestConformanceIsStrict(t *testing.T) {
-	cat, more := catalog.ID{Namespace: "olm", Name: "cat"}, catalog.ID{Namespace: "olm", Name: "more"}
-	from := func(a *answer, id catalog.ID, channel string) { // b from elsewhere
+	cat, more := model.ID{Namespace: "olm", Name: "cat"}, model.ID{Namespace: "olm", Name: "more"}
+	from := func(a *answer, id model.ID, channel string) { // b from elsewhere
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
 		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
 		a.Installed[1] = spell(*b)
 		a.Generated = []string{strings.Join([]string{b.Subscription(), "b", channel, id.String()}, " ")}
 	}
-	olmFrom := func(e *expectation, id catalog.ID, channel string) {
+	olmFrom := func(e *expectation, id model.ID, channel string) {
 		name := strings.Join([]string{"b", channel, id.Name, id.Namespace}, "-")
 		e.Generated = []generated{{name, "b", channel, id.Name, id.Namespace}}
 		e.Installed[1].Subscriptions = []string{name}
@@ -60,7 +60,7 @@ func TestConformanceIsStrict(t *testing.T) {
 		e.Installed[0] = install{"a.v2.0.0", "a", "2.0.0", []string{"a"}}
 	}
 	conflictOf := func(a *answer, sub string) {
-		a.Outcome, a.conflicts = "conflict", []*resolve.Conflict{{Namespace: "ops", Subscriptions: []string{"ops/" + sub}}}
+		a.Outcome, a.conflicts = "conflict", []*explain.Conflict{{Namespace: "ops", Subscriptions: []string{"ops/" + sub}}}
 	}
 	for _, c := range []struct {
 		name  string

@@ -6,20 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// An operator that another one follows takes no part in resolving: its pin is
-// taken off before the first round, so that the two are never held against each
-// other, and its follower is chosen as if it were new. What is left of it stays in
-// the lock until the follower was seen to run.
+// A replaced operator takes no part in resolution: its pin is removed before the first round, to
+// avoid conflicts with its successor, and the successor is chosen as a new install. The leftover
+// objects stay in the lock until the successor is observed running.
 
-// standingPins returns the pins of prev, and those of what was leaving and is
-// declared again, with nothing that follows it: that is the way back.
+// standingPins returns the pins of prev, and those of leaving operators that are declared again
+// and have no declared successor: this is the way back.
 func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
@@ -30,18 +29,18 @@ func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	}
 	for i := range prev.Leaving {
 		l := &prev.Leaving[i]
-		if w.followers[l.Key()] == nil && slices.ContainsFunc(w.decl.Subscriptions, func(s subscription.Subscription) bool { return s.Operator() == l.Key() }) {
+		if w.followers[l.Key()] == nil && slices.ContainsFunc(w.decl.Subscriptions, func(s declare.Subscription) bool { return s.Operator() == l.Key() }) {
 			out = append(out, &l.Pin)
 		}
 	}
 	return out
 }
 
-// leaving returns the pins of the next lock and what is left over beside them. An
-// operator that nothing asks for any more is being uninstalled until it is gone. What
-// a pinned operator follows is left over, until that is settled or no declaration
-// says so any more; what is followed by one that could not be pinned stays as it
-// was. Whoever follows a follower follows all that it did.
+// leaving returns the pins of the next lock and its leaving operators. An operator that nothing
+// asks for any more is being uninstalled until it is removed. The predecessor of a pinned
+// operator is left over until its successor is settled or is no longer declared as such; the
+// predecessor of an operator without a pin stays pinned. A successor inherits all predecessors of
+// the operator that it replaces.
 func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
@@ -57,7 +56,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		case now[p.Key()]:
 		case d == nil:
 			if w.opt.Uninstalls {
-				out = append(out, uninstalled(prev, p, now))
+				out = append(out, newLeaving(prev, p, now))
 			}
 		case now[d.Operator()]:
 			out = append(out, lockfile.Leaving{ReplacedBy: d.Operator(), Pin: p})
@@ -75,7 +74,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 			continue
 		}
 		last := w.lastFollower(l, prev)
-		if last == "" && w.opt.Uninstalls { // its leftover objects are pruned where they are, and not let go
+		if last == "" && w.opt.Uninstalls { // prune its leftover objects in place instead of releasing them
 			last = prev.Successor(l)
 		}
 		if !now[l.Key()] && now[last] && !w.settled(last) {
@@ -89,10 +88,10 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 	return pins, out
 }
 
-// uninstalled returns what stays in the lock of an operator that is no longer pinned.
-// One that had replaced another, which is pinned again, is replaced by that: the two are
-// one piece, so that no object moves between two that stay.
-func uninstalled(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
+// newLeaving returns the leaving entry of an operator that is no longer pinned. If its
+// predecessor is pinned again, the predecessor becomes its successor: the two are one unit, and
+// no object moves between two entries.
+func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {
 			return lockfile.Leaving{ReplacedBy: l.Key(), Pin: p}
@@ -101,8 +100,8 @@ func uninstalled(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockf
 	return lockfile.Leaving{With: pieceOf(prev, p, now), Pin: p}
 }
 
-// pieceOf returns the operators that require p and that p requires, directly or by
-// others, and that stay: they were one piece with it.
+// pieceOf returns the remaining operators that require p and are required by p, directly or
+// indirectly: they form one unit with it.
 func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -114,8 +113,8 @@ func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string 
 	return out
 }
 
-// lastFollower returns which operator is declared to follow what is leaving, or to
-// follow what follows it; "" where none is.
+// lastFollower returns the declared successor of a leaving operator, or of its successors in the
+// lock; "" if there is none.
 func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
@@ -131,8 +130,8 @@ func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
 	return ""
 }
 
-// retold returns a pin with what its catalog says of the bundle, where that is what
-// the lock names.
+// retold returns a pin with the current data of its bundle from the catalog, if the catalog is
+// the one in the lock.
 func (w *world) retold(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCurrent(&p) {
@@ -147,11 +146,10 @@ func (w *world) settled(follower string) bool {
 	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
 }
 
-// losses returns a conflict for each succession that would leave something behind
-// without an owner: APIs that the follower does not provide, or an operator that
-// requires the package that goes.
-func (w *world) losses(prev, next *lockfile.File) []*Conflict {
-	var out []*Conflict
+// losses returns a conflict for each succession that would leave something without an owner: APIs
+// that the successor does not provide, or an operator that requires the removed package.
+func (w *world) losses(prev, next *lockfile.File) []*explain.Conflict {
+	var out []*explain.Conflict
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
 		d := w.followers[replaced]
 		ns, pkg, _ := strings.Cut(replaced, "/")
@@ -164,78 +162,78 @@ func (w *world) losses(prev, next *lockfile.File) []*Conflict {
 		}
 		if old, had := prev.Pin(ns, pkg); had {
 			if apis := lostAPIs(old, follower); len(apis) > 0 {
-				out = append(out, lost(d, old, follower, apis))
+				out = append(out, lostAPIConflict(d, old, follower, apis))
 			}
 		}
 	}
 	return out
 }
 
-// lostAPIs returns the kinds that old provides and follower does not, in any
-// version, sorted.
-func lostAPIs(old, follower lockfile.Pin) []catalog.GVK {
-	kept := olm.Read(follower.Properties).Provides
-	return slices.DeleteFunc(olm.Read(old.Properties).Provides, func(g catalog.GVK) bool {
-		return slices.ContainsFunc(kept, func(k catalog.GVK) bool { return k.Group == g.Group && k.Kind == g.Kind })
+// lostAPIs returns the kinds that old provides and follower does not provide in any version,
+// sorted.
+func lostAPIs(old, follower lockfile.Pin) []model.GVK {
+	kept := model.Read(follower.Properties).Provides
+	return slices.DeleteFunc(model.Read(old.Properties).Provides, func(g model.GVK) bool {
+		return slices.ContainsFunc(kept, func(k model.GVK) bool { return k.Group == g.Group && k.Kind == g.Kind })
 	})
 }
 
-// lost returns the conflict of a follower that does not provide all that it has to.
-func lost(d *subscription.Subscription, old, follower lockfile.Pin, apis []catalog.GVK) *Conflict {
-	c := succession(d, fmt.Sprintf("%s is to follow %s, and does not provide all that it provides", follower.Key(), old.Key()),
-		"take spec.replaces out and declare "+old.Key()+" again: both are installed then")
+// lostAPIConflict returns the conflict of a successor that does not provide all APIs of its
+// predecessor.
+func lostAPIConflict(d *declare.Subscription, old, follower lockfile.Pin, apis []model.GVK) *explain.Conflict {
+	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all of its APIs", follower.Key(), old.Key()),
+		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")
 	for _, g := range apis {
-		c.Chain = append(c.Chain, Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, %s does not: the definition would go, and all objects of it", old.Bundle, g.Kind, g.Group, follower.Bundle)})
+		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: fmt.Sprintf("%s provides %s of %s, %s does not: the CRD would be removed, with all objects of it", old.Bundle, g.Kind, g.Group, follower.Bundle)})
 	}
 	return c
 }
 
-// requiredStill returns the conflict of an operator that is followed and that another one
-// requires all the same.
-func requiredStill(d *subscription.Subscription, again lockfile.Pin, by []lockfile.Requirement) *Conflict {
-	c := succession(d, fmt.Sprintf("%s is to follow %s, which is still required", d.Operator(), again.Key()),
-		"take spec.replaces out, and upgrade or remove what requires "+again.Key()+" first")
+// requiredStill returns the conflict of a replaced operator that another one still requires.
+func requiredStill(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
+	c := successionConflict(d, fmt.Sprintf("%s replaces %s, which is still required", d.Operator(), again.Key()),
+		"remove spec.replaces, and upgrade or remove the operators that require "+again.Key()+" first")
 	for _, r := range by {
-		c.Chain = append(c.Chain, Link{Depth: 1, Text: r.Pin + " requires " + r.Requirement})
+		c.Chain = append(c.Chain, explain.Link{Depth: 1, Text: r.Pin + " requires " + r.Requirement})
 	}
 	return c
 }
 
-// succession returns a conflict about what d follows, and the one way out of it.
-func succession(d *subscription.Subscription, text, instead string) *Conflict {
-	at := d.At(subscription.FieldReplaces).String()
-	return &Conflict{
+// successionConflict returns a conflict about spec.replaces of d, with its only solution.
+func successionConflict(d *declare.Subscription, text, instead string) *explain.Conflict {
+	at := d.At(declare.FieldReplaces).String()
+	return &explain.Conflict{
 		Namespace: d.Namespace, Subscriptions: []string{d.Key()}, At: at,
-		Chain: []Link{{At: at, Text: text}}, Changes: []Change{{At: at, Text: instead}}, Tried: 1,
+		Chain: []explain.Link{{At: at, Text: text}}, Changes: []explain.Change{{At: at, Text: instead}}, Tried: 1,
 	}
 }
 
-// reportSuccessions says what is left over, and which declarations say that they
-// follow something that there is not.
+// reportSuccessions warns about leaving operators, and about declarations that replace an
+// operator missing from the lock.
 func (w *world) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
 		if l.ReplacedBy == "" {
-			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece stands for it, so that its objects are pruned, until nothing of it was seen: quayside status --save, then quayside resolve --observed; or quayside resolve --prune",
+			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece is rendered for it, which prunes its objects, until none of them is observed: run 'quayside status --save', then 'quayside resolve --observed'; or 'quayside resolve --prune'",
 				l.Key())})
 			continue
 		}
 		follower := next.Successor(l)
-		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is followed by %s: what is left of it is rendered, without a running program, until %s was seen to run: quayside status --save, then quayside resolve --observed",
+		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is replaced by %s: its leftover objects are rendered, without running pods, until %s was observed to run: run 'quayside status --save', then 'quayside resolve --observed'",
 			l.Key(), follower, follower)})
 	}
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
 		d := w.followers[replaced]
-		if !knows(prev, replaced) {
+		if !hasOperator(prev, replaced) {
 			w.warn(diag.Warning{
-				Pos: d.At(subscription.FieldReplaces), Code: "replaces-nothing", Subject: d.Operator(),
-				Msg: fmt.Sprintf("subscription %s follows %s, of which the lock has nothing: if it did have, all is done and spec.replaces can go", d.Key(), replaced),
+				Pos: d.At(declare.FieldReplaces), Code: "replaces-nothing", Subject: d.Operator(),
+				Msg: fmt.Sprintf("subscription %s replaces %s, which is not in the lock: if the migration is done, remove spec.replaces", d.Key(), replaced),
 			})
 		}
 	}
 }
 
-// knows reports whether a lock has an operator, installed or leaving.
-func knows(lock *lockfile.File, operator string) bool {
+// hasOperator reports whether a lock has an operator, installed or leaving.
+func hasOperator(lock *lockfile.File, operator string) bool {
 	if lock == nil {
 		return false
 	}

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// remedies returns what may resolve the conflict, the smallest and least invasive
-// first: a word in a declaration, what an OperatorGroup watches, a flag, a setting
-// of the workspace, another namespace, and only then giving something up. Rule 13.
+// remedies returns possible solutions of the conflict, the smallest and least invasive first: a
+// field of a declaration, the namespaces of an OperatorGroup, a flag, a setting of the workspace,
+// another namespace, and finally removals. Rule 13.
 func (t *teller) remedies() []remedy {
 	t.word()
 	if t.has(banInstallMode) || t.crowded() || t.astray() {
@@ -28,14 +29,14 @@ func (t *teller) remedies() []remedy {
 		if t.misnamed(s) != nil || t.b.w.bound(s) != nil {
 			continue // the declaration is not at fault
 		}
-		t.try(remedy{Change: Change{s.pos().String(), "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
-			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d subscription.Subscription) bool { return d.Key() == s.key() })
+		t.try(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
+			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })
 		}})
 	}
 	return t.ways
 }
 
-// has reports whether a bundle is out of the question for that reason.
+// has reports whether a bundle is banned for that reason.
 func (t *teller) has(kind banKind) bool {
 	return slices.ContainsFunc(t.causes, func(x tagged) bool {
 		c, ok := x.cause.(banning)
@@ -43,7 +44,7 @@ func (t *teller) has(kind banKind) bool {
 	})
 }
 
-// crowded reports whether there is no room for all beside each other.
+// crowded reports whether the conflict is about operators that exclude each other.
 func (t *teller) crowded() bool {
 	return slices.ContainsFunc(t.causes, func(x tagged) bool {
 		switch x.cause.(type) {
@@ -59,8 +60,7 @@ func (t *teller) astray() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.space(ns).fault != "" })
 }
 
-// free adds what can be done about something that is installed and that nothing
-// asks for.
+// free adds remedies for installed bundles that no declaration asks for: adopt or delete them.
 func (t *teller) free() {
 	for _, x := range t.causes {
 		c, ok := x.cause.(staying)
@@ -70,16 +70,16 @@ func (t *teller) free() {
 		name := c.inst.bundle
 		for _, s := range t.declared() {
 			if s.ns == c.ns && s.current == nil {
-				t.say(s, s.pos(subscription.FieldInstalled), "take it over: set status.installedCSV: "+name, func(d *subscription.Subscription) { d.InstalledCSV = name })
+				t.say(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
-		t.try(remedy{Change: Change{c.where(), "delete " + name}, gives: true, apply: func(in *inputs) {
-			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv subscription.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
+		t.try(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, gives: true, apply: func(in *inputs) {
+			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv declare.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
 		}})
 	}
 }
 
-// try adds a remedy, unless it is there.
+// try adds a remedy unless it is already listed.
 func (t *teller) try(r remedy) {
 	if !slices.ContainsFunc(t.ways, func(have remedy) bool { return have.Change == r.Change }) {
 		t.ways = append(t.ways, r)
@@ -87,8 +87,8 @@ func (t *teller) try(r remedy) {
 }
 
 // say adds a remedy that changes a declaration.
-func (t *teller) say(s *want, at diag.Pos, text string, change func(*subscription.Subscription)) {
-	t.try(remedy{Change: Change{at.String(), text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
+func (t *teller) say(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
+	t.try(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
 
 // declared returns the declared subscriptions that take part.
@@ -102,7 +102,7 @@ func (t *teller) declared() []*want {
 	return out
 }
 
-// word adds what one word in a declaration could be instead.
+// word adds remedies that change one field of a declaration.
 func (t *teller) word() {
 	for _, s := range t.declared() {
 		for _, p := range t.b.w.x.Having(s.pkg) {
@@ -112,35 +112,34 @@ func (t *teller) word() {
 		}
 		t.near(s)
 		if s.starting != "" && s.current == nil {
-			t.say(s, s.pos(subscription.FieldStartingCSV), "leave out startingCSV", func(d *subscription.Subscription) { d.StartingCSV = "" })
+			t.say(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
 		}
 		if s.limits() {
 			t.versions(s)
 		}
 		for _, c := range t.b.w.x.Having(s.pkg) {
 			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
-				t.say(s, s.pos(subscription.FieldCatalog, subscription.FieldPackage), "ask for it from catalog "+id.String(), func(d *subscription.Subscription) { d.Catalog = &id })
+				t.say(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "request it from catalog "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
 			}
 		}
 		if s.decl.Hold != "" && s.current != nil {
-			t.say(s, s.pos(subscription.FieldHold), "take out the hold", func(d *subscription.Subscription) { d.Hold = "" })
+			t.say(s, s.pos(declare.FieldHold), "remove the hold", func(d *declare.Subscription) { d.Hold = "" })
 		}
 	}
 }
 
-// near adds what is spelled nearly like a package that no catalog has, or like a
-// startingCSV that the package has not.
+// near adds similarly spelled names for an unknown package or startingCSV.
 func (t *teller) near(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
 	var bundles, names []string
-	meant := map[string]*catalog.Package{}
-	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+	meant := map[string]*model.Package{}
+	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
 		bundles = append(bundles, e.Name())
 	}
 	if s.current == nil && !slices.Contains(bundles, s.starting) {
 		for _, name := range diag.Nearest(s.starting, bundles) {
-			t.say(s, s.pos(subscription.FieldStartingCSV), "set startingCSV: "+name, func(d *subscription.Subscription) { d.StartingCSV = name })
+			t.say(s, s.pos(declare.FieldStartingCSV), "set startingCSV: "+name, func(d *declare.Subscription) { d.StartingCSV = name })
 		}
 	}
 	if len(w.x.Having(s.pkg)) > 0 {
@@ -159,13 +158,12 @@ func (t *teller) near(s *want) {
 		if p := meant[name]; p != nil && len(s.channels) > 0 && len(s.channelsOf(p)) == 0 {
 			channels, also = []string{p.DefaultChannel()}, ", channel "+p.DefaultChannel()
 		}
-		t.say(s, s.pos(subscription.FieldPackage), "ask for package "+name+also, func(d *subscription.Subscription) { d.Package, d.Channels = name, channels })
+		t.say(s, s.pos(declare.FieldPackage), "request package "+name+also, func(d *declare.Subscription) { d.Package, d.Channels = name, channels })
 	}
 }
 
-// channels adds the other channels of a package: those that are spelled alike
-// first, then the default one.
-func (t *teller) channels(s *want, c *catalog.Catalog) {
+// channels adds the other channels of a package: similarly spelled ones first.
+func (t *teller) channels(s *want, c *model.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
@@ -173,7 +171,7 @@ func (t *teller) channels(s *want, c *catalog.Catalog) {
 	names := append(diag.Nearest(s.channels[0], p.ChannelNames()), p.ChannelNames()...)
 	for _, name := range names {
 		if !slices.Contains(s.channels, name) {
-			t.say(s, s.pos(subscription.FieldChannel, subscription.FieldPackage), "ask for channel "+name, func(d *subscription.Subscription) { d.Channels = []string{name} })
+			t.say(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
 		}
 	}
 }
@@ -184,21 +182,21 @@ func (t *teller) versions(s *want) {
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.allows()
 	var told []string
-	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
+	for _, e := range s.entriesOf(pkgs, (*model.Channel).Walk) {
 		v := e.Bundle().Version().String()
 		if len(told) == most || slices.Contains(told, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
 			continue
 		}
 		told = append(told, v)
 		if len(s.decl.Allowed) > 0 {
-			t.say(s, s.pos(subscription.FieldRange), "allow "+e.Name(), func(d *subscription.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
+			t.say(s, s.pos(declare.FieldRange), "allow "+e.Name(), func(d *declare.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
 			continue
 		}
-		t.say(s, s.pos(subscription.FieldRange), "ask for version "+v, func(d *subscription.Subscription) { d.Range = v })
+		t.say(s, s.pos(declare.FieldRange), "request version "+v, func(d *declare.Subscription) { d.Range = v })
 	}
 }
 
-// namespaces returns where the conflict is.
+// namespaces returns the namespaces of the conflict.
 func (t *teller) namespaces() []string {
 	var out []string
 	for _, x := range t.causes {
@@ -211,14 +209,14 @@ func (t *teller) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// watch adds what the OperatorGroups, or the declarations, could watch instead.
+// watch adds other namespaces for the OperatorGroups or the declarations to watch.
 func (t *teller) watch() {
 	for _, ns := range t.namespaces() {
 		groups := t.b.w.decl.OperatorGroupsIn(ns)
 		if len(groups) > 1 {
 			for i, g := range groups {
 				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
-				t.try(remedy{Change: Change{rest[0].Pos.String(), "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
+				t.try(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
 			}
 			continue
 		}
@@ -226,7 +224,7 @@ func (t *teller) watch() {
 			for _, to := range [][]string{{ns}, nil} {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
-				t.try(remedy{Change: Change{g.At("spec.targetNamespaces").String(), "let OperatorGroup " + g.Name + " watch " + watched(to)}, apply: func(in *inputs) { in.group(next) }})
+				t.try(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.group(next) }})
 			}
 		}
 	}
@@ -234,18 +232,18 @@ func (t *teller) watch() {
 		if s.decl.Watch == nil && !s.decl.WatchAll {
 			continue
 		}
-		t.say(s, s.pos(subscription.FieldWatch), "let it watch namespace "+s.ns, func(d *subscription.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
-		t.say(s, s.pos(subscription.FieldWatch), "let it watch all namespaces", func(d *subscription.Subscription) { d.Watch, d.WatchAll = nil, true })
+		t.say(s, s.pos(declare.FieldWatch), "let it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
+		t.say(s, s.pos(declare.FieldWatch), "let it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
 	}
 }
 
-// flag adds what resolving could be asked for.
+// flag adds command-line flags to run again with.
 func (t *teller) flag() {
 	run := func(flag string, key Target, change func(*inputs)) {
-		t.try(remedy{Change: Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
+		t.try(remedy{Change: explain.Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
 	}
 	for _, s := range t.declared() {
-		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == subscription.Manual && t.b.w.named(s) == nil {
+		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.named(s) == nil {
 			run("--upgrade", key, func(in *inputs) { in.name(key) })
 		}
 	}
@@ -266,8 +264,8 @@ func (t *teller) flag() {
 	}
 }
 
-// misnamed returns the target that asks for a version of s which its package does not
-// have; nil where none does.
+// misnamed returns the target that asks for a version of s that the package does not have, or
+// nil.
 func (t *teller) misnamed(s *want) *Target {
 	target := t.b.w.named(s)
 	if target == nil || target.Version == "" || slices.Contains(t.published(s), target.Version) {
@@ -280,14 +278,14 @@ func (t *teller) misnamed(s *want) *Target {
 func (t *teller) published(s *want) []string {
 	var out []string
 	pkgs, _ := t.b.w.packages(s)
-	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
 		out = append(out, e.Bundle().Version().String())
 	}
 	return out
 }
 
-// elseAsk adds what could be asked for in place of a version that is not there, or that
-// takes part.
+// elseAsk adds alternatives to a target version that does not exist or takes part in the
+// conflict.
 func (t *teller) elseAsk(s *want) {
 	target, near := t.misnamed(s), []string{}
 	if target != nil {
@@ -295,11 +293,11 @@ func (t *teller) elseAsk(s *want) {
 	} else if target = t.b.w.bound(s); target == nil {
 		return
 	}
-	written := target.At.Line > 0 // over the version of a lock, and not on the command line
+	written := target.At.Line > 0 // from an edited lock, not from the command line
 	ask := func(version, text string) {
-		other, change := *target, Change{Text: "ask for " + s.ns + "/" + s.pkg + text}
+		other, change := *target, explain.Change{Text: "request " + s.ns + "/" + s.pkg + text}
 		if other.Version = version; written {
-			change = Change{At: target.At.String(), Text: "write " + version}
+			change = explain.Change{At: target.At.String(), Text: "write " + version}
 		}
 		t.try(remedy{Change: change, apply: func(in *inputs) { in.name(other) }})
 	}
@@ -308,7 +306,7 @@ func (t *teller) elseAsk(s *want) {
 	}
 	if written {
 		same := func(n Target) bool { return n.Namespace == target.Namespace && n.Package == target.Package }
-		t.try(remedy{Change: Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
+		t.try(remedy{Change: explain.Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
 			in.opt.Named = slices.DeleteFunc(slices.Clone(in.opt.Named), same)
 		}})
 		return
@@ -337,37 +335,37 @@ func (t *teller) pinned() []Target {
 	return out
 }
 
-// setting adds what quayside.yaml could say.
+// setting adds settings of quayside.yaml.
 func (t *teller) setting() {
 	set := func(text string, change func(*inputs)) {
-		t.try(remedy{Change: Change{Text: text + " in quayside.yaml"}, apply: change})
+		t.try(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
 	}
 	for _, x := range t.causes {
 		switch c := x.cause.(type) {
 		case banning:
 			if v := c.why.kube; v != "" {
-				set("raise the cluster, and set kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
+				set("upgrade the cluster, and set spec.kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
 			}
 			if c.why.kind == banInstallMode || c.why.kind == banCluster {
-				set("install it nevertheless: set requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
+				set("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
 			}
 		case bothProvide:
-			set("let them overlap: set allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
+			set("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
 		case needing:
 			if !t.b.w.opt.SharedDependencies && t.b.several() {
-				set("let another namespace serve it: set sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
+				set("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
 			t.visible(c)
 		}
 	}
 }
 
-// visible adds catalogs that offer what is required to other namespaces.
+// visible adds catalogs that meet the requirement but are not visible in the namespace.
 func (t *teller) visible(c needing) {
 	for _, cat := range t.b.w.x.Catalogs() {
 		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.sees(c.ns, id) {
 			t.try(remedy{
-				Change: Change{Text: fmt.Sprintf("declare catalog %s in a namespace whose catalogs are global (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
+				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
 				apply: func(in *inputs) {
 					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
 				},
@@ -376,12 +374,12 @@ func (t *teller) visible(c needing) {
 	}
 }
 
-// place adds other namespaces for what is declared: those that there are, else
-// one that watches itself.
+// place adds other namespaces for a declared subscription: existing ones, and a new one that
+// watches only itself.
 func (t *teller) place() {
 	for _, s := range t.declared() {
 		move := func(ns, text string, change func(*inputs)) {
-			t.try(remedy{Change: Change{s.pos(subscription.FieldNamespace).String(), text}, apply: func(in *inputs) {
+			t.try(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
 				in.subscription(s.key()).Namespace = ns
 				change(in)
 			}})
@@ -393,8 +391,8 @@ func (t *teller) place() {
 		}
 		own := s.ns + "-" + s.pkg
 		if len(t.b.w.decl.OperatorGroupsIn(own)) == 0 {
-			move(own, "move subscription "+s.key()+" to a namespace of its own, whose OperatorGroup watches only that", func(in *inputs) {
-				in.group(subscription.OperatorGroup{Namespace: own, Name: own, TargetNamespaces: []string{own}})
+			move(own, "move subscription "+s.key()+" to its own namespace, with an OperatorGroup that watches only that namespace", func(in *inputs) {
+				in.group(declare.OperatorGroup{Namespace: own, Name: own, TargetNamespaces: []string{own}})
 			})
 		}
 	}

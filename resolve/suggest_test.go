@@ -9,11 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // TestWhatIsSuggestedWorks does what each conflict says, by reading the words, and
@@ -39,7 +40,7 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 			u.decl.Subscriptions[0].Channels = []string{"stabel"}
 		}
 		res, err := resolve.Resolve(x, &u.decl, prev, opt)
-		var conflicts resolve.Conflicts
+		var conflicts explain.Conflicts
 		if !errors.As(err, &conflicts) {
 			return
 		}
@@ -50,13 +51,13 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 			for _, change := range c.Changes {
 				d := deed{decl: u.decl, prev: prev, opt: opt}
 				d.decl.Subscriptions = slices.Clone(d.decl.Subscriptions)
-				for _, part := range strings.Split(change.At+": "+change.Text, ", and also: ") {
+				for _, part := range strings.Split(change.At+": "+change.Text, ", and: ") {
 					if !d.do(strings.TrimPrefix(part, ": ")) {
 						t.Fatalf("what is %q?", part)
 					}
 				}
 				_, err := resolve.Resolve(x, &d.decl, d.prev, d.opt)
-				var left resolve.Conflicts
+				var left explain.Conflicts
 				if err != nil && !errors.As(err, &left) {
 					t.Fatalf("%s: %v", change.Text, err)
 				}
@@ -72,7 +73,7 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 
 // deed is what a person changes.
 type deed struct {
-	decl subscription.Set
+	decl declare.Set
 	prev *lockfile.File
 	opt  resolve.Options
 }
@@ -80,23 +81,23 @@ type deed struct {
 // do does what a line says, and reports whether it understands it.
 func (d *deed) do(line string) bool {
 	line = strings.Replace(line, ", channel ", ",", 1)
-	for pattern, how := range map[string]func(s *subscription.Subscription, word string){
-		`^(\S+):1: ask for channel (\S+)$`: func(s *subscription.Subscription, word string) { s.Channels = []string{word} },
-		`^(\S+):1: ask for package (\S+)$`: func(s *subscription.Subscription, word string) {
+	for pattern, how := range map[string]func(s *declare.Subscription, word string){
+		`^(\S+):1: request channel (\S+)$`: func(s *declare.Subscription, word string) { s.Channels = []string{word} },
+		`^(\S+):1: request package (\S+)$`: func(s *declare.Subscription, word string) {
 			pkg, channel, found := strings.Cut(word, ",")
 			if s.Package = pkg; found {
 				s.Channels = []string{channel}
 			}
 		},
-		`^(\S+):1: ask for it from catalog (\S+)$`: func(s *subscription.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
-		`^(\S+):1: move subscription \S+ to namespace (\S+)$`: func(s *subscription.Subscription, word string) {
+		`^(\S+):1: request it from catalog (\S+)$`: func(s *declare.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
+		`^(\S+):1: move subscription \S+ to namespace (\S+)$`: func(s *declare.Subscription, word string) {
 			s.Namespace = word
 		},
-		`^(\S+):1: move subscription (\S+) to a namespace of its own, whose OperatorGroup watches only that$`: func(s *subscription.Subscription, _ string) {
+		`^(\S+):1: move subscription (\S+) to its own namespace, with an OperatorGroup that watches only that namespace$`: func(s *declare.Subscription, _ string) {
 			s.Namespace = "elsewhere"
 			d.group("elsewhere", []string{"elsewhere"})
 		},
-		`^(\S+):1: remove subscription (\S+)$`: func(s *subscription.Subscription, _ string) { s.Name = "" },
+		`^(\S+):1: remove subscription (\S+)$`: func(s *declare.Subscription, _ string) { s.Name = "" },
 	} {
 		if m := regexp.MustCompile(pattern).FindStringSubmatch(line); m != nil {
 			for i := range d.decl.Subscriptions {
@@ -104,7 +105,7 @@ func (d *deed) do(line string) bool {
 					how(s, m[2])
 				}
 			}
-			d.decl.Subscriptions = slices.DeleteFunc(d.decl.Subscriptions, func(s subscription.Subscription) bool { return s.Name == "" })
+			d.decl.Subscriptions = slices.DeleteFunc(d.decl.Subscriptions, func(s declare.Subscription) bool { return s.Name == "" })
 			return true
 		}
 	}
@@ -123,9 +124,9 @@ func (d *deed) set(line string) bool {
 		d.opt.Unpin = append(slices.Clone(d.opt.Unpin), resolve.Target{Namespace: ns, Package: pkg})
 	case flag == "--reinstall":
 		d.opt.Named = append(slices.Clone(d.opt.Named), resolve.Target{Namespace: ns, Package: pkg, Anew: true})
-	case line == "let them overlap: set allowOverlap: true in quayside.yaml":
+	case line == "allow the overlap: set spec.allowOverlap: true in quayside.yaml":
 		d.opt.AllowOverlap = true
-	case line == "let another namespace serve it: set sharedDependencies: true in quayside.yaml":
+	case line == "share it between namespaces: set spec.sharedDependencies: true in quayside.yaml":
 		d.opt.SharedDependencies = true
 	case group != nil && group[3] == "":
 		d.group(group[1], nil)
@@ -138,11 +139,11 @@ func (d *deed) set(line string) bool {
 }
 
 func (d *deed) group(ns string, watch []string) {
-	d.decl.OperatorGroups = append(slices.DeleteFunc(slices.Clone(d.decl.OperatorGroups), func(g subscription.OperatorGroup) bool { return g.Namespace == ns }),
-		subscription.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: watch})
+	d.decl.OperatorGroups = append(slices.DeleteFunc(slices.Clone(d.decl.OperatorGroups), func(g declare.OperatorGroup) bool { return g.Namespace == ns }),
+		declare.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: watch})
 }
 
-func catalogID(s string) catalog.ID {
+func catalogID(s string) model.ID {
 	ns, name, _ := strings.Cut(s, "/")
-	return catalog.ID{Namespace: ns, Name: name}
+	return model.ID{Namespace: ns, Name: name}
 }

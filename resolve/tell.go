@@ -1,53 +1,104 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/resolve/explain"
+	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// teller puts the causes of one conflict into words.
+// teller renders the causes of one conflict as text.
 type teller struct {
 	b      *builder
 	causes []tagged
 	told   map[int]bool // by tag
-	in     map[int]bool // atoms that the conflict is about
+	in     map[int]bool // atoms that take part in the conflict
 	ways   []remedy
 }
 
 type tagged struct {
 	cause
 	tag int
-	of  []int // the atoms that can meet it, or that it holds apart
+	of  []int // the atoms that can meet it, or that it excludes from each other
 }
 
-// chain returns the lines, root first: each declaration with what its
-// candidates need below it, then the rules that they break.
-func (t *teller) chain() []Link {
-	var out []Link
+// teller returns a teller for a core of p. Rule 2.
+func (b *builder) teller(p solve.Problem, core []int) *teller {
+	t := &teller{b: b, told: map[int]bool{}, in: map[int]bool{}}
+	for _, tag := range core {
+		of := b.of[tag]
+		if i := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == tag }); i >= 0 {
+			of = p.Roots[i].Of
+		}
+		t.causes = append(t.causes, tagged{b.causes[tag], tag, of})
+	}
+	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(x.order(), y.order()) })
+	for _, x := range t.causes {
+		for _, id := range x.of {
+			t.in[id] = t.in[id] || x.order() != whatForbids
+		}
+	}
+	return t
+}
+
+// conflict returns the core as a conflict without changes.
+func (t *teller) conflict() *explain.Conflict {
+	c := &explain.Conflict{Subscriptions: []string{}, Changes: []explain.Change{}}
+	argued := ""
+	for _, x := range t.causes {
+		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
+		if by, ok := x.cause.(asking); ok {
+			c.Subscriptions = append(c.Subscriptions, by.want.key())
+			c.At = cmp.Or(c.At, by.where())
+			if n := t.b.w.bound(by.want); n != nil && argued == "" {
+				argued = n.At.String()
+			}
+			c.Waits = append(c.Waits, t.b.w.waits(by.want)...)
+		}
+	}
+	c.At = cmp.Or(argued, c.At)
+	slices.Sort(c.Subscriptions)
+	c.Subscriptions = slices.Compact(c.Subscriptions)
+	c.Chain = t.chain()
+	return c
+}
+
+// uniqueConflicts sorts conflicts and drops duplicates from later rounds.
+func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
+	slices.SortStableFunc(cs, func(a, b *explain.Conflict) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), slices.Compare(a.Subscriptions, b.Subscriptions))
+	})
+	return slices.CompactFunc(cs, func(a, b *explain.Conflict) bool { return a.Error() == b.Error() })
+}
+
+// chain returns the lines, root first: each declaration with its candidates' requirements below
+// it, then the broken rules.
+func (t *teller) chain() []explain.Link {
+	var out []explain.Link
 	for _, x := range t.causes {
 		if o := x.order(); o == whoAsks || o == whatIsThere {
-			out = append(out, Link{At: x.where(), Text: x.tell(t, x.of)})
+			out = append(out, explain.Link{At: x.where(), Text: x.tell(t, x.of)})
 			out = append(out, t.below(x.of, 1)...)
 			t.told[x.tag] = true
 		}
 	}
-	for _, x := range t.causes { // what was not told below what it constrains
+	for _, x := range t.causes { // causes without a line yet
 		if !t.told[x.tag] {
 			t.told[x.tag] = true
-			out = append(out, Link{Text: x.tell(t, x.of)})
+			out = append(out, explain.Link{Text: x.tell(t, x.of)})
 		}
 	}
 	return out
 }
 
-// below returns what the bundles of the atoms need or why they cannot be
-// chosen, as far as it is part of the conflict, and what that leads to. What
-// several bundles have in common appears once.
-func (t *teller) below(atoms []int, depth int) []Link {
+// below returns the requirements and bans of the atoms' bundles that are part of the conflict,
+// with their consequences. Causes shared by several bundles appear once.
+func (t *teller) below(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
 		names[fact{t.b.atoms[id].ns, t.b.atoms[id].bundle()}] = true
@@ -78,13 +129,13 @@ func (t *teller) below(atoms []int, depth int) []Link {
 		groups[i].bundles = append(groups[i].bundles, x.about().bundle)
 		groups[i].atoms = append(groups[i].atoms, x.of...)
 	}
-	var out []Link
+	var out []explain.Link
 	for _, g := range groups {
 		switch c := g.common.(type) {
 		case banning:
-			out = append(out, Link{Depth: depth, Text: list(g.bundles) + " " + plural(c.why.text, len(g.bundles))})
+			out = append(out, explain.Link{Depth: depth, Text: list(g.bundles) + " " + pluralize(c.why.text, len(g.bundles))})
 		case needing:
-			out = append(out, Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
+			out = append(out, explain.Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
 			if depth < 20 {
 				out = append(out, t.below(g.atoms, depth+1)...)
 			}
@@ -103,7 +154,7 @@ func (t *teller) names(atoms []int) []string {
 	return names
 }
 
-// requires tells what bundles need, and what would meet it.
+// requires describes the requirement of some bundles and the atoms that meet it.
 func (t *teller) requires(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {
@@ -116,19 +167,19 @@ func (t *teller) requires(bundles []string, r *requirement, atoms []int) string 
 	names := t.names(atoms)
 	switch len(names) {
 	case 0:
-		return text + ", which no visible catalog offers" + t.otherVersions(r)
+		return text + ", which is in no visible catalog" + t.otherVersions(r)
 	case 1:
 		return text + ": only " + names[0] + " meets it"
 	}
 	return text + ": " + list(names) + " meet it"
 }
 
-// otherVersions says what offers another version of the APIs of r, where nothing
-// at all offers them: "; b.v1.0.0 offers b.example.com/v1 B".
+// otherVersions lists the bundles that provide another version of the APIs of r, for APIs that no
+// bundle provides: "; the API b.example.com/v1 B is offered by b.v1.0.0".
 func (t *teller) otherVersions(r *requirement) string {
 	text := ""
 	for _, g := range r.where.apis {
-		offers := map[catalog.GVK][]string{} // names of bundles
+		offers := map[model.GVK][]string{} // names of bundles
 		for _, c := range t.b.w.x.Catalogs() {
 			for _, p := range c.Packages() {
 				for _, b := range p.Bundles() {
@@ -143,18 +194,18 @@ func (t *teller) otherVersions(r *requirement) string {
 		if len(offers[g]) > 0 {
 			continue
 		}
-		for _, other := range slices.SortedFunc(maps.Keys(offers), catalog.GVK.Compare) {
+		for _, other := range slices.SortedFunc(maps.Keys(offers), model.GVK.Compare) {
 			text += "; the API " + other.String() + " is offered by " + list(offers[other])
 		}
 	}
 	return text
 }
 
-// both lists those of the atoms that the conflict is about.
+// both lists those of the atoms that take part in the conflict.
 func (t *teller) both(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.in[id] }))
 	if len(names) < 2 {
-		// The same bundle twice: what is installed, and a catalog's entry.
+		// The same bundle twice: the installed one and a catalog's entry.
 		names = nil
 		for _, id := range atoms {
 			if t.in[id] {
@@ -165,7 +216,7 @@ func (t *teller) both(atoms []int) string {
 	return list(names)
 }
 
-// origin names an atom with where it comes from.
+// origin names an atom with its source: installed, or its channel and catalog.
 func (a *atom) origin() string {
 	if a.inst != nil {
 		return a.bundle() + " (installed)"
@@ -185,8 +236,8 @@ func list(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// plural turns "is …", "needs …" and the like for several subjects.
-func plural(text string, n int) string {
+// pluralize adapts "is …", "needs …" and similar texts to several subjects.
+func pluralize(text string, n int) string {
 	if n == 1 {
 		return text
 	}

@@ -1,11 +1,9 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
 )
 
 // Misfit is a pin that does not run on a version of a cluster.
@@ -15,38 +13,34 @@ type Misfit struct {
 	Text string // "needs Kubernetes 1.38"
 }
 
-// Unfit returns the pins of a lock that say of themselves that they do not run on
-// these versions of Kubernetes and OpenShift, in their order, by rule 7; an empty
-// version is not looked at. The catalogs say it, and of a bundle that they no
-// longer have its properties in the lock, where minKubeVersion does not stand:
-// unknown are the keys of pins of which it is not known.
-func Unfit(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Misfit, unknown []string) {
+// Unfit returns the pins of a lock that do not run on the given versions of Kubernetes and
+// OpenShift, in the order of the lock, by rule 7. An empty version is not checked. The limits
+// come from the catalogs. For a bundle that its catalog no longer has, they come from the
+// properties in the lock, which do not include minKubeVersion: unknown lists the keys of pins
+// whose minKubeVersion is missing.
+func Unfit(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Misfit, unknown []string) {
 	for _, p := range lock.Pins {
-		least, most := "", olm.Read(p.Properties).MaxVersion
+		least, most := "", model.Read(p.Properties).MaxVersion
 		b := bundleOf(x, p)
 		if b != nil {
 			least, most = b.Metadata().MinKubeVersion, b.MaxOpenShiftVersion()
 		} else if kubernetes != "" {
 			unknown = append(unknown, p.Key())
 		}
-		if text := unfit(least, "", kubernetes, ""); text != "" {
+		if text := platformMismatch(least, "", kubernetes, ""); text != "" {
 			found = append(found, Misfit{p, "minKubeVersion", text})
 		}
-		if text := unfit("", most, "", openshift); text != "" {
-			found = append(found, Misfit{p, olm.TypeMaxVersion, text})
+		if text := platformMismatch("", most, "", openshift); text != "" {
+			found = append(found, Misfit{p, model.TypeMaxVersion, text})
 		}
 	}
 	return found, unknown
 }
 
-// bundleOf returns the bundle that a pin is of, or nil where its catalog does not have it.
-func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
-	cat, ok := x.Catalog(p.Catalog.ID)
-	if !ok {
-		return nil
-	}
-	pkg, ok := cat.Package(p.Package)
-	if !ok {
+// bundleOf returns the bundle of a pin, or nil if its catalog does not have it.
+func bundleOf(x *model.Index, p lockfile.Pin) *model.Bundle {
+	pkg := packageOf(x, p.Catalog.ID, p.Package)
+	if pkg == nil {
 		return nil
 	}
 	b, ok := pkg.Bundle(p.Bundle)
@@ -56,12 +50,25 @@ func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
 	return b
 }
 
-// unfit returns why what needs at least one version of Kubernetes, and at most one
-// minor of OpenShift, does not run on these; "" where it does, or where either is
-// not given.
-func unfit(least, most, kubernetes, openshift string) string {
+// packageOf returns a package of a catalog, or nil.
+func packageOf(x *model.Index, id model.ID, name string) *model.Package {
+	c, read := x.Catalog(id)
+	if !read {
+		return nil
+	}
+	p, ok := c.Package(name)
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+// platformMismatch explains why a bundle with a minimum version of Kubernetes (least) and a
+// maximum minor of OpenShift (most) does not run on the given versions. It returns "" if the
+// bundle runs, or if a limit or its version is empty.
+func platformMismatch(least, most, kubernetes, openshift string) string {
 	switch {
-	case below(kubernetes, least):
+	case isBelow(kubernetes, least):
 		return "needs Kubernetes " + least
 	case aboveMinor(openshift, most):
 		return "runs on OpenShift up to " + most
@@ -69,24 +76,20 @@ func unfit(least, most, kubernetes, openshift string) string {
 	return ""
 }
 
-// LifecycleOf returns what the catalog of a pin states about the support of its version;
-// nil where it states nothing. The catalog may have dropped the bundle.
-func LifecycleOf(x *catalog.Index, p lockfile.Pin) *lifecycle.Version {
-	c, read := x.Catalog(p.Catalog.ID)
-	if !read {
+// LifecycleOf returns the support data of a pin's version from its catalog, or nil if there is
+// none. The catalog may have dropped the bundle.
+func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
+	pkg := packageOf(x, p.Catalog.ID, p.Package)
+	if pkg == nil {
 		return nil
 	}
-	pkg, ok := c.Package(p.Package)
-	if !ok {
-		return nil
-	}
-	return lifecycle.Find(pkg.Lifecycle(), p.Version)
+	return model.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
-// Hops returns the bundles that upgrades of a pin of the lock can reach, nearest first,
-// dependencies aside; nil where nothing asks for it.
-func Hops(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
-	w := newWorld(x, decl, moving(opt))
+// Hops returns the bundles that upgrades of a pin of the lock can reach, nearest first, without
+// regard to dependencies; nil if nothing asks for the pin.
+func Hops(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
+	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {
 		if s.current != nil && s.current.pin != nil && s.current.pin.Key() == pin.Key() {
 			return w.remaining(s.current, s, maxRounds)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 // verdict is what is made of one of OLM's own tests.
@@ -51,7 +51,7 @@ func TestUpstream(t *testing.T) {
 		})
 	}
 	golden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
-	standsIn(t, "../docs/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
+	standsIn(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
 	t.Logf("%d tests of OLM's resolver: %d agreed, %d differ for a reason, %d have nothing to compare", len(seen), count["agreed"], count["differs"], count["none"])
 }
 
@@ -79,7 +79,7 @@ func (v verdict) judge() (said, fault string) {
 func (s *scenario) round(olm string) {
 	s.resolve([]string{"upgrade", "hops=1", "warn", "overlap"})
 	here := strings.Join(s.pins(), " ")
-	var conflicts resolve.Conflicts
+	var conflicts explain.Conflicts
 	switch {
 	case errors.As(s.err, &conflicts):
 		here = "conflict"

@@ -1,32 +1,32 @@
 package resolve
 
 import (
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// want is one operator that is asked for: by a declaration, or by a
-// subscription that an earlier dependency generated.
+// want is one requested operator: from a declaration, or from a Subscription that an earlier
+// dependency generated.
 type want struct {
 	ns, name  string
 	pkg       string
 	channels  []string // permitted; empty: any
-	cat       *catalog.ID
-	decl      *subscription.Subscription // nil: generated
+	cat       *model.ID
+	decl      *declare.Subscription // nil: generated
 	starting  string
-	approval  subscription.Approval
+	approval  declare.Approval
 	hold      string
-	current   *installed // what is installed for it; nil: nothing
+	current   *installed // the installed bundle that answers it; nil: none
 	generated bool
 }
 
 func (s *want) key() string { return s.ns + "/" + s.name }
 
-// operator returns what s is of, as the lock names it.
+// operator returns the operator's key in the lock.
 func (s *want) operator() string { return s.ns + "/" + s.pkg }
 
-// title names s as a person would: what a dependency generated is in no file.
+// title names s in messages. A generated subscription is in no file of the user.
 func (s *want) title() string {
 	if s.generated {
 		return "dependency " + s.ns + "/" + s.pkg
@@ -34,15 +34,15 @@ func (s *want) title() string {
 	return "subscription " + s.key()
 }
 
-// pos returns where the declaration says the first of the fields that it says.
-func (s *want) pos(fields ...subscription.Field) diag.Pos {
+// pos returns the position of the first of the fields that the declaration sets.
+func (s *want) pos(fields ...declare.Field) diag.Pos {
 	if s.decl == nil {
 		return diag.Pos{}
 	}
 	return s.decl.At(fields...)
 }
 
-// asked returns where the declaration says what it asks for.
+// asked returns the position of the requested channel, package or bundle in the declaration.
 func (s *want) asked() diag.Pos {
-	return s.pos(subscription.FieldChannel, subscription.FieldPackage, subscription.FieldBundle)
+	return s.pos(declare.FieldChannel, declare.FieldPackage, declare.FieldBundle)
 }

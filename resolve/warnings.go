@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/resolve/internal/solve"
-	"github.com/quayside/quayside/subscription"
 )
 
-// reportRound says what a round did that no one asked for. Rule 6.
+// reportRound warns about unrequested effects of a round. Rule 6.
 func (w *world) reportRound(r *round) {
 	for _, root := range r.b.roots {
 		s := root.want
@@ -24,17 +24,17 @@ func (w *world) reportRound(r *round) {
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
 			w.warnFor(s, "fallback", fmt.Sprintf("%s gets %s, %s below %s: %s", s.title(), got.bundle(),
-				diag.Count(steps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.because(root, first.entry.Name())))
+				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.because(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
-			w.warnFor(s, "moved", fmt.Sprintf("%s moves from %s to %s, which was not asked for: %s", s.title(), s.current.bundle, got.bundle(),
+			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
 				r.because(root, s.current.bundle)))
 		}
 		w.reportHop(s, got)
 	}
 }
 
-// steps counts the bundles that are preferred to the one of that name.
-func steps(of []option, name string) int {
+// countSteps counts the bundles that are preferred to the named one.
+func countSteps(of []option, name string) int {
 	seen := map[string]bool{}
 	for _, o := range of {
 		if o.entry == nil || o.entry.Name() == name {
@@ -45,7 +45,7 @@ func steps(of []option, name string) int {
 	return len(seen)
 }
 
-// reportHop says that a subscription without a channel left the default one.
+// reportHop warns about a subscription without a channel that left the default channel.
 func (w *world) reportHop(s *want, got *atom) {
 	if len(s.channels) > 0 || got.entry == nil || s.isV1() || s.current != nil && s.current.bundle == got.bundle() {
 		return
@@ -60,7 +60,7 @@ func (w *world) reportHop(s *want, got *atom) {
 	for _, e := range got.entry.Bundle().Entries() {
 		names = append(names, e.Channel().Name())
 	}
-	w.warnFor(s, "channel-hop", fmt.Sprintf("%s names no channel and gets %s, which is not in the default channel %s but in %s",
+	w.warnFor(s, "channel-hop", fmt.Sprintf("%s has no channel and gets %s, which is not in the default channel %s but in %s",
 		s.title(), got.bundle(), p.DefaultChannel(), strings.Join(names, ", ")))
 }
 
@@ -68,16 +68,20 @@ func (w *world) warnFor(s *want, code, msg string) {
 	w.warn(diag.Warning{Pos: s.asked(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// because explains why the bundle of that name cannot answer root: what stands
-// against it when nothing else may.
+// because explains why the named bundle cannot answer root, even as the only candidate.
 func (r *round) because(root root, name string) string {
-	return r.prevents(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name }))
+	return r.prevents(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// prevents explains why none of the atoms can answer root: nothing would hold
-// together with them, or nothing that leaves the subscriptions before it what
-// they prefer. What root itself asks for is not repeated.
-func (r *round) prevents(root root, of []int) string {
+// prevention is the reason why a root cannot be answered by some of its candidates.
+type prevention struct {
+	text    string   // the chain of causes, in one line
+	refused []string // operators with bundles refused by Options.Against; sorted
+}
+
+// prevents explains why none of the atoms can answer root: they have no solution, or none that
+// keeps the answers of the roots before it. The line of the root's own subscription is omitted.
+func (r *round) prevents(root root, of []int) prevention {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
@@ -93,22 +97,32 @@ func (r *round) prevents(root root, of []int) string {
 	}
 	switch {
 	case err != nil:
-		return err.Error()
+		return prevention{text: err.Error()}
 	case res.Core == nil:
-		return "what is required before it prefers otherwise"
+		return prevention{text: "an earlier requirement prefers another version"}
 	}
+	var out prevention
+	t := r.b.teller(p, res.Core)
+	for _, x := range t.causes {
+		if c, ok := x.cause.(banning); ok && c.why.kind == banAgainst {
+			out.refused = append(out.refused, c.ns+"/"+c.pkg)
+		}
+	}
+	slices.Sort(out.refused)
+	out.refused = slices.Compact(out.refused)
 	var parts []string
-	for _, l := range r.b.teller(p, res.Core).chain() {
+	for _, l := range t.chain() {
 		if l.Depth > 0 || !strings.HasPrefix(l.Text, root.want.title()+" ") {
 			parts = append(parts, l.Text)
 		}
 	}
-	return strings.Join(parts, "; ")
+	out.text = strings.Join(parts, "; ")
+	return out
 }
 
-// reportEnd says what is true of the state that is written down. Rule 6.
+// reportEnd warns about the state that the lock records. Rule 6.
 func (w *world) reportEnd(r *round, st *state, res *Result) {
-	told := map[catalog.ID]bool{} // by a conflict
+	told := map[model.ID]bool{} // reported by a conflict
 	for _, c := range res.Conflicts {
 		for _, id := range c.Waits {
 			told[id] = true
@@ -120,10 +134,11 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 		}
 	}
 	for _, root := range r.b.roots {
-		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.waits(s), func(id catalog.ID) bool { return told[id] }) {
+		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.waits(s), func(id model.ID) bool { return told[id] }) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
+	w.stays = append(w.stays, r.absent()...)
 	w.reportOrphans(st)
 	for _, i := range st.have {
 		wants := st.wantsOf(i)
@@ -139,32 +154,36 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 	w.reportUnchecked(st)
 	w.reportOverlap(st)
 	w.reportSpaces(st)
-	for b := range r.b.visited {
-		if text := w.read.bundle(b).unusable(); text != "" {
+	for _, a := range r.b.atoms[1:] {
+		if a.entry == nil {
+			continue
+		}
+		if text := a.facts.unusable(); text != "" {
+			b := a.entry.Bundle()
 			w.warn(diag.Warning{Code: "unusable-bundle", Subject: b.Package().Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s cannot be used: %s",
 				b.Name(), b.Package().Name(), b.Package().Catalog().ID(), text)})
 		}
 	}
 }
 
-// reportOrphans says what nothing requires any more, and what it cannot do beside
-// the rest, which it does not hold back. Rule 6.
+// reportOrphans warns about dependencies that nothing requires any more, with their unmet
+// requirements and duplicate APIs. Rule 6.
 func (w *world) reportOrphans(st *state) {
 	needed := st.needed()
 	for _, s := range st.wants {
 		if !s.generated || needed[s.current] {
 			continue
 		}
-		msg := fmt.Sprintf("nothing requires %s/%s any more; it stays until 'quayside resolve --prune' takes it out", s.ns, s.pkg)
+		msg := fmt.Sprintf("%s/%s is no longer required; 'quayside resolve --prune' removes it", s.ns, s.pkg)
 		for _, r := range s.current.facts.needs {
 			if len(st.meeting(s.current, r)) == 0 {
-				msg += fmt.Sprintf("; %s requires %s, which is not there", s.current.bundle, r.words)
+				msg += fmt.Sprintf("; %s requires %s, which is missing", s.current.bundle, r.words)
 			}
 		}
 		for _, g := range s.current.facts.apis {
 			for _, i := range st.have {
 				if i != s.current && i.ns == s.ns && slices.Contains(i.facts.apis, g) {
-					msg += fmt.Sprintf("; %s provides the API %s too", i.bundle, g)
+					msg += fmt.Sprintf("; %s also provides the API %s", i.bundle, g)
 				}
 			}
 		}
@@ -172,15 +191,14 @@ func (w *world) reportOrphans(st *state) {
 	}
 }
 
-// reportBadRanges says which edges cannot be taken, among those that
-// subscriptions could follow. Rule 4.
+// reportBadRanges warns about malformed skipRanges in the channels of the subscriptions. Rule 4.
 func (w *world) reportBadRanges(st *state) {
 	for _, s := range st.wants {
 		pkgs, _ := w.packages(s)
-		for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+		for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
 			if err := e.BadRange(); err != nil {
 				p := e.Channel().Package()
-				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no range of versions: its skipRange cannot be read: %v",
+				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no versions: invalid skipRange: %v",
 					e.Name(), p.Name(), p.Catalog().ID(), err)})
 			}
 		}
@@ -202,15 +220,15 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 	}
 	say("bundle "+b.Name(), b.Deprecation())
 	if err := b.Package().LifecycleFaults(); err != nil {
-		w.warnFor(s, "lifecycle", fmt.Sprintf("%s/%s: how long its versions are supported is not known: %s", i.ns, b.Package().Name(), oneLine(err)))
+		w.warnFor(s, "lifecycle", fmt.Sprintf("%s/%s: support dates unknown: %s", i.ns, b.Package().Name(), oneLine(err)))
 	}
 }
 
-// oneLine returns several faults as one.
+// oneLine joins several faults into one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportRun says what will not run although it is pinned: it was there before,
-// or the requirements are only to be warned of. Rule 7.
+// reportRun warns about a pinned bundle that will not run: it was installed before, or
+// requirements only cause warnings. Rule 7.
 func (w *world) reportRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {
@@ -218,7 +236,7 @@ func (w *world) reportRun(i *installed, s *want) {
 	}
 }
 
-// reportUnchecked says which checks were left out for want of a version. Rule 7.
+// reportUnchecked warns about checks skipped without a cluster version. Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.have {
@@ -233,24 +251,24 @@ func (w *world) reportUnchecked(st *state) {
 		}
 	}
 	if kube > 0 && w.opt.KubernetesVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Subject: "kubernetesVersion", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Subject: "kubernetesVersion", Msg: "kubernetesVersion is not set in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
 	}
 	if shift > 0 && w.opt.OpenShiftVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Subject: "openshiftVersion", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + diag.Count(shift, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Subject: "openshiftVersion", Msg: "openshiftVersion is not set in quayside.yaml: olm.maxOpenShiftVersion of " + diag.Count(shift, "operator") + " is not checked"})
 	}
 }
 
-// reportOverlap says which installs provide the same API to a common namespace,
-// where that is allowed.
+// reportOverlap warns about installs that provide the same API to a common namespace, if overlap
+// is allowed.
 func (w *world) reportOverlap(st *state) {
 	if !w.opt.AllowOverlap {
 		return
 	}
-	providers := map[catalog.GVK][]*installed{}
+	providers := map[model.GVK][]*installed{}
 	for _, i := range st.have {
 		for _, g := range i.facts.apis {
 			for _, other := range providers[g] {
-				if other.ns != i.ns && overlapping(w.watches(st, other), w.watches(st, i)) {
+				if other.ns != i.ns && isOverlapping(w.watches(st, other), w.watches(st, i)) {
 					w.warn(diag.Warning{Code: "overlap", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s in namespace %s and %s in namespace %s both provide the API %s to the same namespaces",
 						other.bundle, other.ns, i.bundle, i.ns, g)})
 				}
@@ -271,20 +289,20 @@ func (w *world) watches(st *state, i *installed) []string {
 	return w.watchOf(i.ns, s, i.entry.Bundle())
 }
 
-// reportSpaces says where an OperatorGroup is missing, and what a lock to
-// follow does not pin.
+// reportSpaces warns about missing OperatorGroups, and about operators that the followed lock
+// does not pin.
 func (w *world) reportSpaces(st *state) {
 	for _, s := range st.wants {
 		if s.decl == nil || s.current == nil {
 			continue
 		}
-		if w.space(s.ns).group == nil && s.decl.Dialect == subscription.V0 {
-			w.warn(diag.Warning{Pos: s.pos(subscription.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
-				watched(w.watches(st, s.current)))})
+		if w.space(s.ns).group == nil && s.decl.Dialect == declare.V0 {
+			w.warn(diag.Warning{Pos: s.pos(declare.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
+				formatWatched(w.watches(st, s.current)))})
 		}
 		if w.opt.From != nil {
 			if _, ok := w.opt.From.Pin(s.ns, s.pkg); !ok {
-				w.warnFor(s, "not-followed", fmt.Sprintf("the lock to follow does not pin %s/%s", s.ns, s.pkg))
+				w.warnFor(s, "not-followed", fmt.Sprintf("the upstream lock does not pin %s/%s", s.ns, s.pkg))
 			}
 		}
 	}

@@ -5,37 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Obstacles says what stands against a version of a package.
-type Obstacles struct {
-	Namespace string    `json:"namespace"`
-	Package   string    `json:"package"`
-	Version   string    `json:"version"`
-	Bundle    string    `json:"bundle,omitempty"`
-	Pinned    bool      `json:"pinned"`             // it is what is pinned already
-	Against   []string  `json:"against"`            // empty: nothing does
-	Conflict  *Conflict `json:"conflict,omitempty"` // when even the whole search finds no solution with it
-	Changes   []Change  `json:"changes"`            // each is enough by itself, tried; the least invasive first
-	Tried     int       `json:"tried"`              // how many changes were
-}
-
-// WhyNot returns what stands against installing a version of a package in a
-// namespace, and the smallest change that would allow it. An empty version
-// means the head of the channel. The error says that there is no such package
-// or version, with the nearest names.
-func WhyNot(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options, t Target) (*Obstacles, error) {
+// WhyNot returns the obstacles to installing a version of a package in a namespace, and the
+// smallest change that would allow it. An empty version means the head of the channel. The error
+// for an unknown package or version suggests similar names.
+func WhyNot(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, t Target) (*explain.Obstacles, error) {
 	opt.Upgrade, opt.From, opt.KeepGoing, opt.Hops = true, nil, true, 1
 	opt.Named = []Target{{Namespace: t.Namespace, Package: t.Package}}
-	return settle(x, decl, opt, func(w *world) (*Obstacles, error) { return w.whyNot(prev, t) })
+	return settle(x, decl, opt, func(w *world) (*explain.Obstacles, error) { return w.whyNot(prev, t) })
 }
 
-func (w *world) whyNot(prev *lockfile.File, t Target) (*Obstacles, error) {
+func (w *world) whyNot(prev *lockfile.File, t Target) (*explain.Obstacles, error) {
 	st := w.stateBefore(prev)
 	q := &question{w: w, st: st, prev: prev, t: t}
 	for _, s := range st.wants {
@@ -46,7 +32,7 @@ func (w *world) whyNot(prev *lockfile.File, t Target) (*Obstacles, error) {
 	}
 	q.asked = q.s != nil
 	if !q.asked {
-		q.s = &want{ns: t.Namespace, name: t.Package, pkg: t.Package, approval: subscription.Automatic}
+		q.s = &want{ns: t.Namespace, name: t.Package, pkg: t.Package, approval: declare.Automatic}
 		st.wants = append(st.wants, q.s)
 		st.sort()
 	}
@@ -63,14 +49,14 @@ type question struct {
 	prev    *lockfile.File
 	t       Target
 	s       *want
-	asked   bool             // a subscription asks for the package
-	entries []*catalog.Entry // of the version, all channels, those permitted first
-	out     *Obstacles
+	asked   bool           // a subscription asks for the package
+	entries []*model.Entry // of the version, all channels, permitted ones first
+	out     *explain.Obstacles
 }
 
-// find looks the version up in the catalogs that the namespace sees.
+// find looks up the version in the catalogs visible in the namespace.
 func (q *question) find() error {
-	var all []*catalog.Entry
+	var all []*model.Entry
 	var names, versions []string
 	for _, c := range q.w.catalogs(q.t.Namespace) {
 		if q.s.cat != nil && c.ID() != *q.s.cat {
@@ -90,7 +76,7 @@ func (q *question) find() error {
 		}
 	}
 	if len(all) == 0 {
-		return q.t.faultf("namespace %s sees no package %q%s", q.t.Namespace, q.t.Package, didYouMean(q.t.Package, names))
+		return q.t.faultf("no package %[2]q visible in namespace %[1]s%[3]s", q.t.Namespace, q.t.Package, didYouMean(q.t.Package, names))
 	}
 	for _, e := range all {
 		v := e.Bundle().Version().String()
@@ -116,18 +102,18 @@ func didYouMean(word string, among []string) string {
 	return " (did you mean " + strings.Join(near, " or ") + "?)"
 }
 
-func (q *question) answer() (*Obstacles, error) {
+func (q *question) answer() (*explain.Obstacles, error) {
 	first := q.entries[0]
-	q.out = &Obstacles{
+	q.out = &explain.Obstacles{
 		Namespace: q.t.Namespace, Package: q.t.Package, Version: first.Bundle().Version().String(), Bundle: first.Name(),
-		Against: []string{}, Changes: []Change{},
+		Against: []string{}, Changes: []explain.Change{},
 	}
 	if q.s.current != nil && q.s.current.bundle == first.Name() {
 		q.out.Pinned = true
 		return q.out, nil
 	}
 	if !q.asked {
-		q.out.Against = append(q.out.Against, fmt.Sprintf("no subscription in namespace %s asks for package %s", q.t.Namespace, q.t.Package))
+		q.out.Against = append(q.out.Against, fmt.Sprintf("no subscription in namespace %s requests package %s", q.t.Namespace, q.t.Package))
 	}
 	offered := q.againstOffer()
 	forced := q.entries
@@ -146,20 +132,18 @@ func (q *question) answer() (*Obstacles, error) {
 		}
 		remedies = append(remedies, told.remedies()...)
 	}
-	d := dispute{&Conflict{Changes: []Change{}}, nil, remedies}
-	d.prove(maxTries/3, q.brings)
-	q.out.Changes, q.out.Tried = d.Changes, d.Tried
+	q.out.Changes, q.out.Tried = prove(remedies, maxTries/3, q.brings)
 	if told != nil {
-		q.out.Conflict.Changes, q.out.Conflict.Tried = d.Changes, d.Tried
+		q.out.Conflict.Changes, q.out.Conflict.Tried = q.out.Changes, q.out.Tried
 	}
 	return q.out, nil
 }
 
-// againstOffer says why the subscription as it stands is not offered the
-// version, and returns the entries that it is offered.
-func (q *question) againstOffer() []*catalog.Entry {
+// againstOffer adds the reasons why the current subscription does not offer the version, or
+// returns the offered entries.
+func (q *question) againstOffer() []*model.Entry {
 	opts := q.w.options(q.s)
-	var offered []*catalog.Entry
+	var offered []*model.Entry
 	for _, o := range opts.of {
 		if o.entry != nil && slices.Contains(q.entries, o.entry) {
 			offered = append(offered, o.entry)
@@ -173,23 +157,23 @@ func (q *question) againstOffer() []*catalog.Entry {
 		say("%s", opts.fault.msg)
 	}
 	if opts.stay != "" {
-		say("subscription %s stays where it is: %s", q.s.key(), opts.stay)
+		say("subscription %s is held: %s", q.s.key(), opts.stay)
 	}
 	first := q.entries[0]
 	switch {
 	case !q.permitted(first):
 		say("%s is not in channel %s but in %s", first.Name(), strings.Join(q.s.channels, ", "), strings.Join(q.channels(), ", "))
 	case q.s.current != nil && q.s.current.facts.isAbove(first.Bundle()):
-		say("%s is installed and versions do not go down", q.s.current.bundle)
+		say("%s is installed, and downgrades are not allowed", q.s.current.bundle)
 	case q.s.current != nil && opts.fault == nil && opts.stay == "":
-		say("no edge leads from %s to %s", q.s.current.bundle, first.Name())
+		say("no upgrade edge from %s to %s", q.s.current.bundle, first.Name())
 	case q.s.current == nil && first.Skipped():
 		say("%s is skipped by a later version of its channel", first.Name())
 	}
 	return nil
 }
 
-func (q *question) permitted(e *catalog.Entry) bool {
+func (q *question) permitted(e *model.Entry) bool {
 	return len(q.s.channels) == 0 || slices.Contains(q.s.channels, e.Channel().Name())
 }
 
@@ -203,11 +187,11 @@ func (q *question) channels() []string {
 	return names
 }
 
-// conflict returns what tells why there is no solution with nothing but es for the
-// subscription, or nil; what it takes no part in is set aside.
-func (q *question) conflict(es []*catalog.Entry) (*teller, error) {
+// conflict returns the teller of the conflict if the subscription is limited to es, or nil.
+// Unrelated conflicts are set aside.
+func (q *question) conflict(es []*model.Entry) (*teller, error) {
 	w := *q.w
-	w.force = map[*want][]*catalog.Entry{q.s: es}
+	w.force = map[*want][]*model.Entry{q.s: es}
 	for given := (relaxed{}); ; {
 		b := w.build(q.st, given)
 		core, _, err := b.solve()
@@ -224,20 +208,19 @@ func (q *question) conflict(es []*catalog.Entry) (*teller, error) {
 	}
 }
 
-// brings reports whether the version is pinned with the remedies, when it is asked
-// for by name.
+// brings reports whether the remedies pin the version when it is requested by name.
 func (q *question) brings(rs []remedy) bool {
 	asking := *q.w
 	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.t.Namespace, Package: q.t.Package, Version: q.out.Version}}
 	return trial{w: &asking, prev: q.prev}.takes(q.t, rs...) == q.out.Bundle
 }
 
-// offers returns what may have the version offered. Rule 13.
+// offers returns changes that may make the version available. Rule 13.
 func (q *question) offers() []remedy {
 	key := q.t.Namespace + "/" + q.t.Package
 	var out []remedy
 	add := func(at diag.Pos, text string, change func(*inputs)) {
-		r := remedy{Change: Change{Text: text}, apply: change}
+		r := remedy{Change: explain.Change{Text: text}, apply: change}
 		if !at.IsZero() {
 			r.At = at.String()
 		}
@@ -248,8 +231,8 @@ func (q *question) offers() []remedy {
 		e := q.entries[0]
 		add(diag.Pos{}, fmt.Sprintf("declare a subscription to package %s in namespace %s", q.t.Package, q.t.Namespace), func(in *inputs) {
 			id := e.Channel().Package().Catalog().ID()
-			in.decl.Subscriptions = append(in.decl.Subscriptions, subscription.Subscription{
-				Dialect: subscription.Quayside, Name: q.s.name, Namespace: q.s.ns, Package: q.s.pkg, Channels: []string{e.Channel().Name()}, Catalog: &id, Approval: subscription.Automatic,
+			in.decl.Subscriptions = append(in.decl.Subscriptions, declare.Subscription{
+				Dialect: declare.Quayside, Name: q.s.name, Namespace: q.s.ns, Package: q.s.pkg, Channels: []string{e.Channel().Name()}, Catalog: &id, Approval: declare.Automatic,
 			})
 		})
 		return out
@@ -257,7 +240,7 @@ func (q *question) offers() []remedy {
 	add(diag.Pos{}, upgrade, func(*inputs) {})
 	for _, name := range q.channels() {
 		if !slices.Contains(q.s.channels, name) {
-			add(q.s.pos(subscription.FieldChannel), "ask for channel "+name, func(in *inputs) { in.subscription(q.s.key()).Channels = []string{name} })
+			add(q.s.pos(declare.FieldChannel), "request channel "+name, func(in *inputs) { in.subscription(q.s.key()).Channels = []string{name} })
 		}
 	}
 	if names := q.way(); len(names) > 1 {
@@ -274,32 +257,13 @@ func (q *question) offers() []remedy {
 	return out
 }
 
-// way returns the bundles on the shortest way there.
+// way returns the bundles on the shortest upgrade path to the version.
 func (q *question) way() []string {
 	var names []string
 	if pkgs, bad := q.w.packages(q.s); bad == nil && q.s.current != nil {
-		for _, e := range shortest(q.s, pkgs, q.s.current, func(e *catalog.Entry) bool { return slices.Contains(q.entries, e) }) {
+		for _, e := range shortestPath(q.s, pkgs, q.s.current, func(e *model.Entry) bool { return slices.Contains(q.entries, e) }) {
 			names = append(names, e.Name())
 		}
 	}
 	return names
-}
-
-// Text prints what stands against the version, then what to change.
-func (o *Obstacles) Text() string {
-	var b strings.Builder
-	b.WriteString(inert.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
-	switch {
-	case o.Pinned:
-		b.WriteString("\tis what is pinned\n")
-	case len(o.Against) == 0:
-		b.WriteString("\tnothing stands against it\n")
-	}
-	for _, a := range o.Against {
-		b.WriteString("\t" + inert.Line(a) + "\n")
-	}
-	if !o.Pinned {
-		b.WriteString("\t" + strings.Join(advice("brings", o.Changes, o.Tried), "\n\t") + "\n")
-	}
-	return b.String()
 }

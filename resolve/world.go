@@ -6,46 +6,46 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// world is what stays the same from round to round: the catalogs, what is
-// declared, and what has been read of them.
+// world is the constant part of all rounds: the catalogs, the declarations, and data derived from
+// them.
 type world struct {
-	x         *catalog.Index
-	decl      *subscription.Set
+	x         *model.Index
+	decl      *declare.Set
 	opt       Options
 	read      *reader
 	spaces    map[string]*space
-	visible   map[string][]*catalog.Catalog
-	entries   map[entriesKey][]*catalog.Entry
-	followers map[string]*subscription.Subscription // of what others follow: the declaration that says so
+	visible   map[string][]*model.Catalog
+	entries   map[entriesKey][]*model.Entry
+	followers map[string]*declare.Subscription // by operator: the declaration that replaces it
 	warnings  []diag.Warning
 	stays     []Stay
-	force     map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
-	quiet     bool                       // a trial: nothing is suggested
+	force     map[*want][]*model.Entry // the only permitted answers of a subscription, regardless of edges: for questions
+	quiet     bool                     // a trial: no reports and no suggestions
 }
 
 type entriesKey struct {
-	cat *catalog.Catalog
+	cat *model.Catalog
 	req *requirement
 }
 
 // space is one install namespace. Rule 4.
 type space struct {
-	group    *subscription.OperatorGroup // nil: none declared
-	watch    []string                    // of the group; empty: all namespaces
-	exclude  bool                        // no catalogs of global namespaces
-	fault    string                      // why nothing can be installed here
+	group    *declare.OperatorGroup // nil: none declared
+	watch    []string               // of the group; empty: all namespaces
+	exclude  bool                   // no catalogs of global namespaces
+	fault    string                 // the reason why nothing can be installed here
 	faultPos diag.Pos
 }
 
-// settle calls f with a fresh world until no rule was found to cost too much
-// on the way: such a rule counts for nothing from the beginning, wherever it is
-// met first.
-func settle[T any](x *catalog.Index, decl *subscription.Set, opt Options, f func(*world) (T, error)) (T, error) {
+// settle calls f with a fresh world until no further rule exceeds its cost limit. A rule that
+// exceeded it matches nothing in the next run: the result does not depend on the order of
+// evaluation.
+func settle[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
 		over := read.rules.over
@@ -58,11 +58,11 @@ func settle[T any](x *catalog.Index, decl *subscription.Set, opt Options, f func
 	}
 }
 
-func newWorld(x *catalog.Index, decl *subscription.Set, opt Options) *world {
+func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
 	w := &world{
 		x: x, decl: decl, opt: opt, read: newReader(),
-		spaces: map[string]*space{}, visible: map[string][]*catalog.Catalog{},
-		entries: map[entriesKey][]*catalog.Entry{},
+		spaces: map[string]*space{}, visible: map[string][]*model.Catalog{},
+		entries: map[entriesKey][]*model.Entry{},
 	}
 	for _, s := range decl.Subscriptions {
 		w.space(s.Namespace)
@@ -70,22 +70,30 @@ func newWorld(x *catalog.Index, decl *subscription.Set, opt Options) *world {
 	return w
 }
 
-// waits returns the catalogs that could not be read and that s needs: the one that
-// it names, else any of them where its package is in no other.
-func (w *world) waits(s *want) []catalog.ID {
+// forTrial returns a world with other declarations and options that reports nothing. It shares the
+// facts about bundles with w.
+func (w *world) forTrial(decl *declare.Set, opt Options) *world {
+	next := newWorld(w.x, decl, opt)
+	next.read, next.entries, next.quiet = w.read, w.entries, true
+	return next
+}
+
+// waits returns the unreadable catalogs that s needs: the one it names or, if it names none and
+// no readable catalog has its package, all of them.
+func (w *world) waits(s *want) []model.ID {
 	broken := w.x.Broken()
 	switch {
 	case s.cat == nil && len(w.x.Having(s.pkg)) == 0:
-		return slices.SortedFunc(maps.Keys(broken), catalog.ID.Compare)
+		return slices.SortedFunc(maps.Keys(broken), model.ID.Compare)
 	case s.cat != nil && broken[*s.cat] != nil:
-		return []catalog.ID{*s.cat}
+		return []model.ID{*s.cat}
 	}
 	return nil
 }
 
 func (w *world) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }
 
-// space returns what is known of an install namespace.
+// space returns the data of an install namespace.
 func (w *world) space(ns string) *space {
 	if s, ok := w.spaces[ns]; ok {
 		return s
@@ -108,14 +116,14 @@ func (w *world) space(ns string) *space {
 	return s
 }
 
-// followGroup takes over what an OperatorGroup says. Its selector is matched
-// against the declared Namespaces (rule 11).
-func (w *world) followGroup(s *space, g *subscription.OperatorGroup) {
+// followGroup applies an OperatorGroup to the namespace. Its selector is matched against the
+// declared Namespaces (rule 11).
+func (w *world) followGroup(s *space, g *declare.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
 		w.warn(diag.Warning{Pos: g.At("spec.serviceAccountName"), Code: "service-account", Subject: g.Namespace + "/" + g.Name, Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
-			": serviceAccountName is not honoured: what installs the manifests decides what they may do"})
+			": serviceAccountName is ignored: the GitOps tool applies the manifests with its own permissions"})
 	}
 	if g.Selector == nil || len(g.TargetNamespaces) > 0 {
 		return
@@ -127,36 +135,36 @@ func (w *world) followGroup(s *space, g *subscription.OperatorGroup) {
 	}
 }
 
-// isGlobal reports whether catalogs of that namespace are visible everywhere.
-// Catalogs without a namespace are.
+// isGlobal reports whether catalogs of that namespace are visible everywhere. Catalogs without a
+// namespace are.
 func (w *world) isGlobal(ns string) bool {
 	return ns == "" || w.opt.GlobalNamespaces == nil || slices.Contains(w.opt.GlobalNamespaces, ns)
 }
 
 // sees reports whether catalog id is visible in an install namespace.
-func (w *world) sees(ns string, id catalog.ID) bool {
+func (w *world) sees(ns string, id model.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.space(ns).exclude
 }
 
-// catalogs returns the catalogs visible in ns, the preferred first: by
-// priority, then those of the namespace itself, then by name. Rule 3.
-func (w *world) catalogs(ns string) []*catalog.Catalog {
+// catalogs returns the catalogs visible in ns in order of preference: by priority, then those of
+// the namespace itself, then by name. Rule 3.
+func (w *world) catalogs(ns string) []*model.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
 	}
-	var cats []*catalog.Catalog
+	var cats []*model.Catalog
 	for _, c := range w.x.Catalogs() {
 		if w.sees(ns, c.ID()) {
 			cats = append(cats, c)
 		}
 	}
-	away := func(c *catalog.Catalog) int {
+	away := func(c *model.Catalog) int {
 		if c.ID().Namespace == ns {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(cats, func(a, b *catalog.Catalog) int {
+	slices.SortFunc(cats, func(a, b *model.Catalog) int {
 		return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), cmp.Compare(away(a), away(b)),
 			strings.Compare(a.ID().Namespace, b.ID().Namespace), strings.Compare(a.ID().Name, b.ID().Name))
 	})
@@ -164,15 +172,15 @@ func (w *world) catalogs(ns string) []*catalog.Catalog {
 	return cats
 }
 
-// providers returns the entries of one catalog that meet a requirement, the
-// preferred first: those of default channels, then by package, then by channel,
-// and within a channel from the head down. Rule 3.
-func (w *world) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
+// providers returns the entries of one catalog that meet a requirement, in order of preference:
+// entries of default channels first, then by package, then by channel, and within a channel from
+// the head down. Rule 3.
+func (w *world) providers(c *model.Catalog, r *requirement) []*model.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {
 		return got
 	}
-	var found []*catalog.Entry
+	var found []*model.Entry
 	for _, ch := range w.channelsFor(c, r.where) {
 		for _, e := range ch.Walk() {
 			if r.match(w.read.bundle(e.Bundle())) {
@@ -184,15 +192,15 @@ func (w *world) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	return found
 }
 
-// channelsFor returns the channels in which bundles that match may be, in the
-// order of Catalog.Channels.
-func (w *world) channelsFor(c *catalog.Catalog, where hint) []*catalog.Channel {
+// channelsFor returns the channels that may contain matching bundles, in the order of
+// Catalog.Channels.
+func (w *world) channelsFor(c *model.Catalog, where hint) []*model.Channel {
 	if where.anywhere {
 		return c.Channels()
 	}
-	seen := map[*catalog.Package]bool{}
-	var pkgs []*catalog.Package
-	add := func(p *catalog.Package) {
+	seen := map[*model.Package]bool{}
+	var pkgs []*model.Package
+	add := func(p *model.Package) {
 		if !seen[p] {
 			seen[p] = true
 			pkgs = append(pkgs, p)
@@ -208,11 +216,11 @@ func (w *world) channelsFor(c *catalog.Catalog, where hint) []*catalog.Channel {
 			add(e.Channel().Package())
 		}
 	}
-	var channels []*catalog.Channel
+	var channels []*model.Channel
 	for _, p := range pkgs {
 		channels = append(channels, p.Channels()...)
 	}
-	slices.SortFunc(channels, func(a, b *catalog.Channel) int {
+	slices.SortFunc(channels, func(a, b *model.Channel) int {
 		return cmp.Or(-compareBool(a.IsDefault(), b.IsDefault()),
 			strings.Compare(a.Package().Name(), b.Package().Name()), strings.Compare(a.Name(), b.Name()))
 	})

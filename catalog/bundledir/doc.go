@@ -1,11 +1,11 @@
-// Package bundledir makes a catalog of a directory of bundle directories, as
-// opm would of the bundles' images.
+// Package bundledir builds a catalog from a directory of bundle directories,
+// with the same result as opm for the images of these bundles.
 //
-// A directory is a bundle when it has metadata/annotations.yaml; bundles may lie
-// at any depth. Names, versions and edges come from the ClusterServiceVersions,
-// channels from the annotations. Where the bundles at hand do not make one
-// upgrade graph of a channel, because some that they replace are absent, the
-// channel is put in the order of versions, with a warning.
+// A directory with metadata/annotations.yaml is a bundle; bundles may be
+// nested at any depth. Names, versions and edges come from the
+// ClusterServiceVersions, channels from the annotations. If replaced bundles
+// are missing and the rest is not a single upgrade graph, the channel is
+// sorted by version instead, with a warning.
 //
 // Start from [LoadFS], [Find] and [Dirs].
 package bundledir

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // FuzzLoad reads a directory of bundles in which three files may hold anything.
@@ -20,7 +20,7 @@ func FuzzLoad(f *testing.F) {
 			"b/manifests/csv.yaml": {Data: []byte(csv)},
 		})
 		if err == nil {
-			_, _ = catalog.New(c)
+			_, _ = model.New(c)
 		}
 	})
 }
@@ -43,7 +43,7 @@ func FuzzPackages(f *testing.F) {
 			t.Errorf("converted, but no bundles: %v", err)
 		}
 		if c, err := LoadFS(fsys); err == nil {
-			_, _ = catalog.New(c)
+			_, _ = model.New(c)
 		}
 	})
 }

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// assemble makes a package of its bundles.
-func assemble(name string, members []*member) (catalog.PackageData, []diag.Warning) {
+// assemblePackage builds a package from its bundles.
+func assemblePackage(name string, members []*member) (model.PackageData, []diag.Warning) {
 	slices.SortFunc(members, newestFirst)
 	newest := members[0]
-	p := catalog.PackageData{Name: name, Description: newest.description, Pos: newest.data.Pos}
+	p := model.PackageData{Name: name, Description: newest.description, Pos: newest.data.Pos}
 	channels := map[string][]*member{}
 	for _, m := range members {
 		p.Bundles = append(p.Bundles, m.data)
@@ -23,12 +23,12 @@ func assemble(name string, members []*member) (catalog.PackageData, []diag.Warni
 			channels[ch] = append(channels[ch], m)
 		}
 	}
-	slices.SortFunc(p.Bundles, func(a, b catalog.BundleData) int {
+	slices.SortFunc(p.Bundles, func(a, b model.BundleData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
 	var warnings []diag.Warning
 	for _, ch := range slices.Sorted(maps.Keys(channels)) {
-		data, w := link(name, ch, channels[ch])
+		data, w := linkChannel(name, ch, channels[ch])
 		p.Channels = append(p.Channels, data)
 		warnings = append(warnings, w...)
 	}
@@ -46,10 +46,10 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the channel that the newest bundle with an opinion
-// names, of those that exist: what adding the bundles to an index in the order
-// of their versions would leave. Without any, it is the only channel, or the
-// first by name of the newest bundle's.
+// defaultChannel returns the default channel of the newest bundle that names
+// an existing one, like an index with bundles added in version order. If no
+// bundle names one, it returns the only channel, or the first by name of the
+// newest bundle.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {
@@ -63,7 +63,7 @@ func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*me
 		if absent == "" {
 			return m.defaultChannel, nil
 		}
-		return m.defaultChannel, []diag.Warning{guessed(pkg, newestFirst[0], absent, m.defaultChannel)}
+		return m.defaultChannel, []diag.Warning{guessedDefault(pkg, newestFirst[0], absent, m.defaultChannel)}
 	}
 	names := slices.Sorted(maps.Keys(channels))
 	if len(names) == 0 {
@@ -76,49 +76,49 @@ func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*me
 	if len(names) == 1 && absent == "" {
 		return guess, nil
 	}
-	return guess, []diag.Warning{guessed(pkg, newestFirst[0], absent, guess)}
+	return guess, []diag.Warning{guessedDefault(pkg, newestFirst[0], absent, guess)}
 }
 
-func guessed(pkg string, newest *member, absent, guess string) diag.Warning {
-	why := "no bundle names a default channel"
+func guessedDefault(pkg string, newest *member, absent, guess string) diag.Warning {
+	why := "no bundle has a default channel"
 	if absent != "" {
 		why = fmt.Sprintf("no bundle here is in the default channel %q", absent)
 	}
 	return diag.Warning{
 		Pos: newest.data.Pos, Code: "bundle-default-channel", Subject: pkg,
-		Msg: fmt.Sprintf("package %q: %s; %q is taken", pkg, why, guess),
+		Msg: fmt.Sprintf("package %q: %s; using %q", pkg, why, guess),
 	}
 }
 
-// link makes a channel of its bundles, newest first. The edges are those that
-// the CSVs declare, as long as these make a valid graph. They do not where
-// bundles in between are absent: then gaps are bridged in version order.
-func link(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warning) {
-	ch := catalog.ChannelData{Name: name, Pos: members[0].data.Pos}
+// linkChannel builds a channel from its bundles, newest first, with the edges of
+// their CSVs. If these edges are no valid graph because bundles in between
+// are missing, link bridges the gaps in version order.
+func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag.Warning) {
+	ch := model.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {
 		ch.Entries = append(ch.Entries, m.entry)
 	}
-	broken := catalog.CheckGraph(pkg, ch)
+	broken := model.CheckGraph(pkg, ch)
 	if broken == nil {
 		return ch, nil
 	}
-	entries, changed := bridge(ch.Entries)
+	entries, changed := bridgeGaps(ch.Entries)
 	if len(changed) == 0 {
-		return ch, nil // beyond this remedy; the catalog's check says why
+		return ch, nil // bridging does not help; the catalog check reports the reason
 	}
 	ch.Entries = entries
 	return ch, []diag.Warning{{
 		Pos: ch.Pos, Code: "bundle-gap", Subject: pkg,
-		Msg: fmt.Sprintf("channel %q of package %q is ordered by version, because the bundles here do not form one graph: %s",
+		Msg: fmt.Sprintf("channel %q of package %q is ordered by version, because its bundles do not form one graph: %s",
 			name, pkg, strings.Join(changed, ", ")),
 	}}
 }
 
-// bridge returns entries, given newest first, with those that none skips in one
-// chain: each replaces the next older. An absent bundle that an entry replaced
-// is skipped by it instead, so that the edge from it stays. changed says what
-// replaces what now.
-func bridge(entries []catalog.EntryData) (bridged []catalog.EntryData, changed []string) {
+// bridgeGaps links the entries that no entry skips into one chain: each replaces
+// the next older one. entries are sorted newest first. An entry that replaced
+// a missing bundle now skips it, to keep that edge. changed describes the new
+// edges.
+func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed []string) {
 	present, skipped := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
 		present[e.Name] = true
@@ -127,7 +127,7 @@ func bridge(entries []catalog.EntryData) (bridged []catalog.EntryData, changed [
 		}
 	}
 	bridged = slices.Clone(entries)
-	var newer *catalog.EntryData
+	var newer *model.EntryData
 	head := ""
 	for i := range bridged {
 		e := &bridged[i]
@@ -137,23 +137,23 @@ func bridge(entries []catalog.EntryData) (bridged []catalog.EntryData, changed [
 		if newer == nil {
 			head = e.Name
 		} else if newer.Replaces != e.Name {
-			changed = append(changed, replace(newer, e.Name, present))
+			changed = append(changed, setReplaces(newer, e.Name, present))
 		}
 		newer = e
 	}
 	if newer != nil && present[newer.Replaces] {
-		changed = append(changed, replace(newer, "", present))
+		changed = append(changed, setReplaces(newer, "", present))
 	}
 	for i := range bridged {
 		if e := &bridged[i]; skipped[e.Name] && e.Replaces == head {
-			changed = append(changed, replace(e, "", present))
+			changed = append(changed, setReplaces(e, "", present))
 		}
 	}
 	return bridged, changed
 }
 
-// replace makes e replace name, and says so.
-func replace(e *catalog.EntryData, name string, present map[string]bool) string {
+// setReplaces makes e replace name and describes the change.
+func setReplaces(e *model.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)
 	}

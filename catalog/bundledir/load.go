@@ -9,29 +9,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/model"
 )
 
 const (
 	maxBundles = 20_000
-	maxVisited = 2_000_000 // files and directories looked at
+	maxVisited = 2_000_000 // files and directories visited
 )
 
-// Ref names a bundle.
+// Ref identifies a bundle.
 type Ref struct {
 	Package string // "etcd"
 	Bundle  string // "etcdoperator.v0.9.4"
 }
 
-// LoadFS reads every bundle in fsys. Its content is sorted, its warnings say
-// where channels had to be put in the order of versions, and its ID, Source and
-// Digest are the caller's to fill. The error is a diag.List of every fault of
-// every bundle. Symbolic links are not followed.
-func LoadFS(fsys fs.FS) (catalog.Content, error) {
+// LoadFS loads all bundles in fsys. The content is sorted. Its warnings list
+// channels that had to be sorted by version. The caller sets ID, Source and
+// Digest. The error is a diag.List of all faults. Symbolic links are not
+// followed.
+func LoadFS(fsys fs.FS) (model.Content, error) {
 	var warnings []diag.Warning
 	byPackage := map[string][]*member{}
 	members, faults := loadAll(fsys)
@@ -40,22 +39,21 @@ func LoadFS(fsys fs.FS) (catalog.Content, error) {
 		byPackage[m.pkg] = append(byPackage[m.pkg], m)
 	}
 	if err := faults.Err(); err != nil {
-		return catalog.Content{}, err
+		return model.Content{}, err
 	}
-	var c catalog.Content
+	var c model.Content
 	for name, members := range byPackage {
-		p, more := assemble(name, members)
+		p, more := assemblePackage(name, members)
 		c.Packages = append(c.Packages, p)
 		warnings = append(warnings, more...)
 	}
-	slices.SortFunc(c.Packages, func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Packages, func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	c.Warnings = diag.SortWarnings(warnings)
 	return c, nil
 }
 
-// Dirs returns where each bundle of fsys lies. The error is a diag.List of
-// every bundle that cannot be read; two directories with the same bundle are
-// one too.
+// Dirs returns the directory of each bundle in fsys. The error is a diag.List
+// of unreadable bundles and of bundles in two directories.
 func Dirs(fsys fs.FS) (map[Ref]string, error) {
 	members, faults := loadAll(fsys)
 	found := make(map[Ref]string, len(members))
@@ -73,12 +71,12 @@ func Dirs(fsys fs.FS) (map[Ref]string, error) {
 	return found, nil
 }
 
-// loadAll reads every bundle in fsys, by directory.
+// loadAll loads all bundles in fsys, sorted by directory.
 func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	dirs, err := bundleDirs(fsys)
 	faults.Add(diag.Pos{}, err)
 	for _, dir := range dirs {
-		m, err := load(fsys, dir)
+		m, err := loadMember(fsys, dir)
 		if err != nil {
 			faults.Add(diag.Pos{File: dir}, err)
 			continue
@@ -88,9 +86,9 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// Find returns the directory of one bundle. Directories whose path names the
-// package are looked at first, and those after the bundle not at all. A bundle
-// that is not there is an error that wraps fs.ErrNotExist.
+// Find returns the directory of one bundle. It searches directories with the
+// package in their path first and stops at the first match. A missing bundle
+// is an error that wraps fs.ErrNotExist.
 func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
 	dirs, err := bundleDirs(fsys)
 	if err != nil {
@@ -105,7 +103,7 @@ func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
 	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(unlikely(a), unlikely(b)) })
 	var faults diag.List
 	for _, dir := range dirs {
-		m, err := load(fsys, dir)
+		m, err := loadMember(fsys, dir)
 		if err != nil {
 			faults.Add(diag.Pos{File: dir}, err)
 			continue
@@ -132,9 +130,8 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		if !e.IsDir() {
 			return nil
 		}
-		info, err := fs.Stat(fsys, path.Join(name, "metadata/annotations.yaml"))
-		if err != nil || !info.Mode().IsRegular() {
-			return nil //nolint:nilerr // not a bundle; what lies below may be
+		if !bundle.IsDir(fsys, name) {
+			return nil // subdirectories may be bundles
 		}
 		if err := inert.Name(name); err != nil {
 			return fmt.Errorf("directory %w", err)
@@ -143,26 +140,26 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		return fs.SkipDir
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for bundles: %w", err)
+		return nil, fmt.Errorf("searching for bundles: %w", err)
 	}
 	slices.Sort(dirs)
 	return dirs, nil
 }
 
-// member is one bundle as it goes into its package.
+// member is a bundle of a package.
 type member struct {
 	dir            string
 	pkg            string
 	channels       []string
 	defaultChannel string
 	description    string
-	version        catalog.Version
-	entry          catalog.EntryData
-	data           catalog.BundleData
+	version        model.Version
+	entry          model.EntryData
+	data           model.BundleData
 	warnings       []diag.Warning
 }
 
-func load(fsys fs.FS, dir string) (*member, error) {
+func loadMember(fsys fs.FS, dir string) (*member, error) {
 	sub, err := fs.Sub(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -175,11 +172,11 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	pos := diag.Pos{File: path.Join(dir, csv.File)}
 	m := &member{
 		dir: dir, pkg: b.Package, channels: b.Channels, defaultChannel: b.DefaultChannel, description: csv.Description,
-		entry: catalog.EntryData{
+		entry: model.EntryData{
 			Name: csv.Name, Replaces: csv.Replaces, Skips: csv.Skips, SkipRange: csv.Annotations["olm.skipRange"], Pos: pos,
 		},
-		data: catalog.BundleData{
-			Name: csv.Name, Embedded: true, RelatedImages: relatedImages(csv), Metadata: metadata(csv), Pos: pos,
+		data: model.BundleData{
+			Name: csv.Name, Embedded: true, RelatedImages: relatedImages(csv), Metadata: csvMetadata(csv), Pos: pos,
 		},
 	}
 	for _, w := range b.Warnings {
@@ -189,10 +186,10 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	var faults diag.List
 	if csv.Version == "" {
 		faults.Addf(pos, "spec.version is missing")
-	} else if m.version, err = olm.ParseVersion(csv.Version); err != nil {
+	} else if m.version, err = model.ParseVersion(csv.Version); err != nil {
 		faults.Addf(pos, "spec.version: %w", err)
 	}
-	props, err := properties(b, pos)
+	props, err := bundleProperties(b, pos)
 	faults.Add(pos, err)
 	m.data.Properties = props
 	return m, faults.Err()

@@ -11,19 +11,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/bundle"
 )
 
 const (
 	maxPackageFile   = 1 << 20
-	maxManifestBytes = 256 << 20 // of all manifests together
+	maxManifestBytes = 256 << 20 // of all manifests
 )
 
-// packageManifest is a *.package.yaml.
+// packageManifest is the content of a *.package.yaml file.
 type packageManifest struct {
 	Name           string `json:"packageName"`
 	DefaultChannel string `json:"defaultChannel"`
@@ -36,14 +36,14 @@ type packageManifest struct {
 	at  map[string]diag.Pos
 }
 
-// Packages returns the directories of bundles that fsys stands for, where it
-// holds packages in the format before bundles: a *.package.yaml that names the
-// head of each channel, and below its directory one directory of manifests for
-// each version. What lies in v/x.yaml there lies in v/manifests/x.yaml here,
-// byte for byte, and the metadata says which channels a version is in: those
-// whose head leads to it by replaces, and those in which such a version skips
-// it. A version that no channel leads to is in none. The error is a diag.List
-// of every fault, with the files as fsys names them.
+// Packages converts packages in the format before bundles to bundle
+// directories. In that format a *.package.yaml names the head of each
+// channel, and each directory below it holds the manifests of one version.
+// Packages returns v/x.yaml as v/manifests/x.yaml, byte for byte, and
+// generates the metadata. A version belongs to the channels with a head that
+// replaces it, directly or transitively, and to those with a member that
+// skips it; other versions belong to none. The error is a diag.List of all
+// faults, with file names of fsys.
 func Packages(fsys fs.FS) (fs.FS, error) {
 	c := &conversion{fsys: fsys, out: filetree.New()}
 	packages := c.packages()
@@ -59,7 +59,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 	return c.out.FS(), nil
 }
 
-// Original returns the file that Packages made a file of.
+// Original returns the original name of a file of Packages.
 func Original(name string) string {
 	dir, file := path.Split(name)
 	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {
@@ -68,7 +68,7 @@ func Original(name string) string {
 	return name
 }
 
-// conversion is the making of one tree of bundles.
+// conversion is the state of converting one file system.
 type conversion struct {
 	fsys   fs.FS
 	out    *filetree.Tree
@@ -76,7 +76,7 @@ type conversion struct {
 	faults diag.List
 }
 
-// packages reads every *.package.yaml.
+// packages decodes all *.package.yaml files.
 func (c *conversion) packages() []packageManifest {
 	var out []packageManifest
 	visited := 0
@@ -125,7 +125,7 @@ func (c *conversion) packageFile(name string) (packageManifest, bool) {
 	for _, doc := range docs {
 		c.faults.Add(p.pos, yamlnode.Decode(name, doc, &p))
 		p.at = yamlnode.Positions(name, doc)
-		break // a second document would be another package; opm reads the first
+		break // a second document would be another package; opm only reads the first
 	}
 	if len(c.faults) == before && p.Name == "" {
 		c.faults.Addf(p.pos, "packageName is missing")
@@ -133,7 +133,7 @@ func (c *conversion) packageFile(name string) (packageManifest, bool) {
 	return p, len(c.faults) == before
 }
 
-// version is one directory of manifests.
+// version is a directory of manifests.
 type version struct {
 	dir       string
 	bundle    *bundle.Bundle
@@ -148,11 +148,11 @@ func (c *conversion) convert(p packageManifest) {
 		at := fmt.Sprintf("channels[%d]", i)
 		switch {
 		case ch.Name == "":
-			c.faults.Addf(p.place(at), "%s.name is missing", at)
+			c.faults.Addf(p.position(at), "%s.name is missing", at)
 		case versions[ch.CurrentCSV] == nil:
-			c.faults.Addf(p.place(at+".currentCSV"), "%s.currentCSV: no ClusterServiceVersion %q below %s%s", at, ch.CurrentCSV, path.Dir(p.pos.File), diag.DidYouMean(ch.CurrentCSV, slices.Sorted(maps.Keys(versions))))
+			c.faults.Addf(p.position(at+".currentCSV"), "%s.currentCSV: no ClusterServiceVersion %q below %s%s", at, ch.CurrentCSV, path.Dir(p.pos.File), diag.DidYouMean(ch.CurrentCSV, slices.Sorted(maps.Keys(versions))))
 		default:
-			follow(versions, ch.CurrentCSV, ch.Name)
+			addToChannel(versions, ch.CurrentCSV, ch.Name)
 		}
 	}
 	for _, v := range versions {
@@ -160,35 +160,36 @@ func (c *conversion) convert(p packageManifest) {
 	}
 }
 
-func (p packageManifest) place(field string) diag.Pos {
+func (p packageManifest) position(field string) diag.Pos {
 	if pos, ok := p.at[field]; ok {
 		return pos
 	}
 	return p.pos
 }
 
-// follow puts the versions into a channel that its head leads to.
-func follow(versions map[string]*version, name, channel string) {
+// addToChannel adds the versions reachable from the head of a channel to the
+// channel.
+func addToChannel(versions map[string]*version, name, channel string) {
 	walked := map[*version]bool{}
 	for v := versions[name]; v != nil && !walked[v]; v = versions[v.bundle.CSV.Replaces] {
 		walked[v] = true
-		v.enter(channel)
+		v.addChannel(channel)
 		for _, skipped := range v.bundle.CSV.Skips {
 			if s := versions[skipped]; s != nil {
-				s.enter(channel)
+				s.addChannel(channel)
 			}
 		}
 	}
 }
 
-func (v *version) enter(channel string) {
+func (v *version) addChannel(channel string) {
 	if !slices.Contains(v.channels, channel) {
 		v.channels = append(v.channels, channel)
 	}
 }
 
-// versions reads the directories of manifests below a package's file, by the
-// names of their ClusterServiceVersions.
+// versions reads the directories of manifests below a package file, keyed by
+// the names of their ClusterServiceVersions.
 func (c *conversion) versions(p packageManifest) map[string]*version {
 	out := map[string]*version{}
 	root := path.Dir(p.pos.File)
@@ -218,7 +219,8 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 	return out
 }
 
-// version reads one directory, nil where it holds no ClusterServiceVersion.
+// version reads one directory. It returns nil if there is no
+// ClusterServiceVersion.
 func (c *conversion) version(dir, pkg string) (*version, error) {
 	entries, err := fs.ReadDir(c.fsys, dir)
 	if err != nil {
@@ -249,7 +251,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { // as it was before the conversion
+		return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { // restore the original position
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})
@@ -257,10 +259,10 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 	return v, nil
 }
 
-// write puts one version into the tree as a bundle.
+// write writes one version as a bundle.
 func (c *conversion) write(p packageManifest, v *version) {
 	if len(v.channels) == 0 {
-		return // no channel leads to it, so nothing ever could
+		return // unreachable from all channels
 	}
 	slices.Sort(v.channels)
 	metadata, err := json.Marshal(map[string]any{"annotations": map[string]string{

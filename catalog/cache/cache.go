@@ -1,13 +1,13 @@
-// Package cache answers questions about catalogs without reading them, where
-// they were read before: it keeps an index of each in the store, knows when it
-// still holds, and reads the catalog and writes the index anew when it does not.
+// Package cache gives fast access to catalogs. It stores an index of each
+// catalog and detects outdated indexes. It then reads the catalog and writes
+// the index again.
 //
-// What an index cannot be is wrong: one that is damaged, of another version or
-// of files that have changed is as good as none. That none can be written costs
-// the next run time and no more.
+// An index is never trusted blindly: one that is damaged, of another version
+// or older than its catalog is ignored. A failure to write an index only
+// costs time in the next run.
 //
-// Start from [Cache], [Cache.Open] and [Shelf.Pick]. How an index is written is
-// in catalog/cache/index.
+// Start from [Cache], [Cache.Open] and [CatalogSet.Pick]. [Index] is the file
+// format.
 package cache
 
 import (
@@ -17,68 +17,77 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/cache/index"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Cache is where indexes are kept, and where the catalogs are that they are of.
+// Cache holds the store of the indexes and the place to find catalogs.
 type Cache struct {
 	Store   *store.Store
 	Place   source.Place
-	Version string // of the program: an index of another one is not used
+	Version string // of the program; indexes of other versions are ignored
 
-	Progress func(Catalog, Phase) // called as a catalog is opened; may be nil
+	Progress func(Catalog, Phase) // called while a catalog is opened; may be nil
+	Now      func() time.Time     // the clock that files are compared with; nil means time.Now
 }
 
-// Phase is what becomes of a catalog that is opened.
+// clock returns the current time by the clock of the cache.
+func (c *Cache) clock() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+// Phase is a phase of opening a catalog.
 type Phase int
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	Finding  Phase = iota // where it is, and in which state; images are fetched now
-	Known                 // it was read before, and its index holds: the last one
-	Indexing              // it is read, and an index of it written
+	Finding  Phase = iota // locating the catalog and its state; downloads images
+	Known                 // the index is valid; final phase
+	Indexing              // reading the catalog and writing its index
 )
 
-func (c *Cache) tell(cat Catalog, phase Phase) {
+func (c *Cache) reportProgress(cat Catalog, phase Phase) {
 	if c.Progress != nil {
 		c.Progress(cat, phase)
 	}
 }
 
-// Catalog is a catalog that is wanted, and how it stands among others.
+// Catalog is a catalog to open, with its settings.
 type Catalog struct {
-	ID       catalog.ID
-	Source   source.Ref // as it is recorded; empty where nobody can read it
-	At       source.Ref // what is read of it: Source, or that by digest
-	Why      string     // why Source is empty
+	ID       model.ID
+	Source   source.Ref // reference to record; empty if the catalog is unavailable
+	At       source.Ref // reference to read: Source, possibly by digest
+	Why      string     // reason for an empty Source
 	Priority int
 	Labels   map[string]string
-	Pos      diag.Pos // of what declares it
+	Pos      diag.Pos // position of the declaration
 }
 
-// Fill writes into c what is said of the catalog.
-func (cat Catalog) Fill(c *catalog.Content) {
+// Fill copies the settings of the catalog to c.
+func (cat Catalog) Fill(c *model.Content) {
 	c.ID, c.Priority, c.Labels, c.Source = cat.ID, cat.Priority, cat.Labels, string(cat.Source)
 }
 
-// Shelf is a set of catalogs that can be asked for parts of themselves.
-type Shelf struct {
-	books  []*book
-	broken map[catalog.ID]error
+// CatalogSet is a set of opened catalogs.
+type CatalogSet struct {
+	books  []*catalogReader
+	broken map[model.ID]error
 }
 
-// Open opens catalogs. One that cannot be read is kept as broken, with the
-// reason: whether that matters is for others to say. digests says whether the
-// digests of catalogs are wanted, which directories have to be hashed for.
-func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *Shelf {
-	sh := &Shelf{broken: map[catalog.ID]error{}}
+// Open opens catalogs. It records a catalog that cannot be read as broken,
+// with the error, and leaves the decision to the caller. digests requests the
+// digests of the catalogs; for directories this hashes all files.
+func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
+	sh := &CatalogSet{broken: map[model.ID]error{}}
 	for _, cat := range cats {
-		c.tell(cat, Finding)
+		c.reportProgress(cat, Finding)
 		b, err := c.open(ctx, cat, digests)
 		if err != nil {
 			sh.AddBroken(cat, err)
@@ -89,53 +98,35 @@ func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *Shelf {
 	return sh
 }
 
-// Add puts a catalog on the shelf that was read elsewhere.
-func (sh *Shelf) Add(cat Catalog, whole *catalog.Catalog) {
-	sh.books = append(sh.books, &book{Catalog: cat, whole: whole})
+// Add adds a catalog that is already loaded.
+func (sh *CatalogSet) Add(cat Catalog, whole *model.Catalog) {
+	sh.books = append(sh.books, &catalogReader{Catalog: cat, whole: whole})
 }
 
-// AddBroken puts one on the shelf that could not be read.
-func (sh *Shelf) AddBroken(cat Catalog, err error) {
+// AddBroken adds a catalog that could not be loaded.
+func (sh *CatalogSet) AddBroken(cat Catalog, err error) {
 	sh.broken[cat.ID] = diag.Errorf(cat.Pos, "%w", err)
 }
 
-// Broken returns why a catalog could not be read, nil where it could.
-func (sh *Shelf) Broken(id catalog.ID) error { return sh.broken[id] }
+// Broken returns the error of a broken catalog, or nil.
+func (sh *CatalogSet) Broken(id model.ID) error { return sh.broken[id] }
 
-// Close releases what opening has taken.
-func (sh *Shelf) Close() {
+// Close closes all catalogs.
+func (sh *CatalogSet) Close() {
 	for _, b := range sh.books {
 		b.close()
 	}
 }
 
-// Picker takes from indexes what is wanted. beside is what other catalogs,
-// which have no index, need of them.
-type Picker func(files []*index.File, beside catalog.Needs) ([]catalog.Content, error)
-
-// Closure picks whatever could meet want.
-func Closure(want catalog.Needs) Picker {
-	return func(files []*index.File, beside catalog.Needs) ([]catalog.Content, error) {
-		return index.Load(files, want.And(beside))
-	}
-}
-
-// Only picks packages by name, or none.
-func Only(names ...string) Picker {
-	return func(files []*index.File, _ catalog.Needs) ([]catalog.Content, error) {
-		return index.Select(files, names...)
-	}
-}
-
-// Pick returns the catalogs with what pick takes from each, and the names of
-// all packages. A damaged index is put aside and its catalog read anew.
-func (sh *Shelf) Pick(ctx context.Context, pick Picker) (*catalog.Index, error) {
+// Pick returns the catalogs with the parts that pick selects, and the names
+// of all packages. It ignores a damaged index and loads its catalog instead.
+func (sh *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, error) {
 	for {
-		cats, err := sh.try(pick)
-		var damaged *index.FaultError
+		cats, err := sh.tryPick(pick)
+		var damaged *faultError
 		if errors.As(err, &damaged) {
-			b := sh.indexed()[damaged.Index]
-			if err := b.again(ctx); err != nil {
+			b := sh.books[slices.IndexFunc(sh.books, func(b *catalogReader) bool { return b.index == damaged.index })]
+			if err := b.readAll(ctx); err != nil {
 				sh.AddBroken(b.Catalog, err)
 			}
 			continue
@@ -143,7 +134,7 @@ func (sh *Shelf) Pick(ctx context.Context, pick Picker) (*catalog.Index, error) 
 		if err != nil {
 			return nil, err
 		}
-		x, err := catalog.NewIndex(cats...)
+		x, err := model.NewIndex(cats...)
 		if err != nil {
 			return nil, err
 		}
@@ -154,56 +145,50 @@ func (sh *Shelf) Pick(ctx context.Context, pick Picker) (*catalog.Index, error) 
 	}
 }
 
-// indexed returns the books that have an index.
-func (sh *Shelf) indexed() []*book {
-	return slices.DeleteFunc(slices.Clone(sh.books), func(b *book) bool { return b.index == nil })
-}
-
-// try picks once. A damaged index is an *index.FaultError, by its number among
-// those that are indexed.
-func (sh *Shelf) try(pick Picker) (cats []*catalog.Catalog, err error) {
-	var beside catalog.Needs
+// tryPick runs pick once. It returns a *faultError for a damaged index.
+func (sh *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
+	var beside model.Needs
+	var books []*catalogReader
+	var indexes []*Index
 	for _, b := range sh.books {
-		if b.whole != nil {
+		switch {
+		case b.whole != nil:
 			cats = append(cats, b.whole)
 			beside = beside.And(b.whole.Needs())
+		case b.index != nil:
+			books, indexes = append(books, b), append(indexes, b.index)
 		}
 	}
-	books := sh.indexed()
-	files := make([]*index.File, len(books))
-	for i, b := range books {
-		files[i] = b.index
-	}
-	contents, err := pick(files, beside)
+	contents, err := pick(indexes, beside)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range contents {
 		books[i].Fill(&c)
-		c.Digest = cmp.Or(c.Digest, books[i].digest)
-		cat, err := catalog.New(c)
+		c.Digest = books[i].digest
+		cat, err := model.New(c)
 		if err != nil {
-			return nil, &index.FaultError{Index: i, Reason: err.Error()}
+			return nil, indexes[i].faultf("%v", err)
 		}
 		cats = append(cats, cat)
 	}
 	return cats, nil
 }
 
-// Summary is a package of one of several catalogs.
+// Summary is a package with its catalog.
 type Summary struct {
-	catalog.Summary
-	Catalog catalog.ID
+	model.Summary
+	Catalog model.ID
 }
 
-// Search returns the packages whose search text passes match (nil: all), by
-// name, then by catalog.
-func (sh *Shelf) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
+// Search returns the packages with a search text that passes match (nil:
+// all), by name, then by catalog.
+func (sh *CatalogSet) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
 	var out []Summary
 	for _, b := range sh.books {
 		found, err := b.search(match)
-		if err != nil { // only now is the index known to be damaged
-			if err := b.again(ctx); err != nil {
+		if err != nil { // damage is only detected on reading
+			if err := b.readAll(ctx); err != nil {
 				return nil, err
 			}
 			found, _ = b.search(match)
@@ -218,15 +203,16 @@ func (sh *Shelf) Search(ctx context.Context, match func(text string) bool) ([]Su
 	return out, nil
 }
 
-// Contents is a catalog that the content of bundles is taken from.
+// Contents gives access to the content of a catalog's bundles.
 type Contents struct {
 	catalog *source.Catalog
-	book    *book
+	book    *catalogReader
 }
 
-// Contents opens a catalog to take the content of bundles from it. It is not
-// read for that; where there is an index, that says where each bundle is.
-func (c *Cache) Contents(ctx context.Context, ref source.Ref) (*Contents, error) {
+// OpenContents opens a catalog for reading the content of bundles. It does not
+// load the catalog, but takes positions of bundles from the index if there is
+// one.
+func (c *Cache) OpenContents(ctx context.Context, ref source.Ref) (*Contents, error) {
 	src, err := source.Find(ctx, c.Place, ref)
 	if err != nil {
 		return nil, err
@@ -236,19 +222,19 @@ func (c *Cache) Contents(ctx context.Context, ref source.Ref) (*Contents, error)
 		src.Close()
 		return nil, err
 	}
-	b := &book{cache: c, source: src}
+	b := &catalogReader{cache: c, source: src}
 	b.openIndex()
 	return &Contents{opened, b}, nil
 }
 
-// Close releases what opening has taken.
+// Close closes the catalog.
 func (c *Contents) Close() {
 	c.catalog.Close()
 	c.book.close()
 }
 
-// Bundle returns the content of a bundle that the catalog itself holds, and an
-// error that wraps fs.ErrNotExist where it holds none.
+// Bundle returns the content of a bundle embedded in the catalog, or an error
+// that wraps fs.ErrNotExist if it is not embedded.
 func (c *Contents) Bundle(ctx context.Context, pkg, name string) (fs.FS, error) {
 	return c.catalog.Bundle(ctx, pkg, name, c.book.bundle(pkg, name))
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // shop writes a file-based catalog of packages that require the next one each.
@@ -31,21 +32,20 @@ func shop(t *testing.T, dir string, packages int) {
 `, i, requires)
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d/catalog.json", i)), []byte(text), 0o666))
 	}
-	settle()
 }
 
-// settle waits until files that were written are indexed.
-func settle() { time.Sleep(50 * time.Millisecond) }
+// later is a clock by which files that were just written are old enough to be indexed.
+func later() time.Time { return time.Now().Add(time.Minute) }
 
 func open(t *testing.T, dir, kept string) *Cache {
 	t.Helper()
 	s, err := store.Open(kept)
 	must(t, err)
-	return &Cache{Store: s, Place: source.Place{Lookup: source.Below(dir)}, Version: "test"}
+	return &Cache{Store: s, Place: source.Place{Lookup: source.LookupIn(dir)}, Version: "test", Now: later}
 }
 
 func cats() []Catalog {
-	return []Catalog{{ID: catalog.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
+	return []Catalog{{ID: model.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
 }
 
 // answers asks everything that can be asked, and says whether an index answered.
@@ -58,14 +58,14 @@ func answers(t *testing.T, c *Cache) (all string, indexed bool) {
 			t.Fatal(err)
 		}
 		indexed = sh.books[0].index != nil
-		for name, pick := range map[string]Picker{"only": Only("p1"), "none": Only()} {
+		for name, pick := range map[string]Picker{"only": PickNames("p1"), "none": PickNames()} {
 			x, err := sh.Pick(t.Context(), pick)
 			must(t, err)
 			if _, ok := x.Catalogs()[0].Package("p1"); !ok && name == "only" {
 				t.Error("p1 is missing")
 			}
 		}
-		x, err := sh.Pick(t.Context(), Closure(catalog.Needs{Packages: []string{"p2"}}))
+		x, err := sh.Pick(t.Context(), PickClosure(model.Needs{Packages: []string{"p2"}}))
 		must(t, err)
 		cat := x.Catalogs()[0]
 		fmt.Fprintln(&out, cat.ID(), cat.Priority(), cat.Labels(), cat.Source(), cat.Names())
@@ -143,7 +143,6 @@ func TestNoIndex(t *testing.T) {
 			dir, kept := t.TempDir(), t.TempDir()
 			shop(t, filepath.Join(dir, "shop"), 5)
 			must(t, spoil(dir, kept))
-			settle()
 			want, _ := answers(t, open(t, dir, kept))
 			got, indexed := answers(t, open(t, dir, kept))
 			if indexed {
@@ -164,13 +163,9 @@ func TestFollows(t *testing.T) {
 	c := open(t, dir, kept)
 	before, _ := answers(t, c)
 	name := filepath.Join(dir, "shop/p3/catalog.json")
-	info, err := os.Stat(name)
-	must(t, err)
 	text, err := os.ReadFile(name)
 	must(t, err)
-	must(t, os.WriteFile(name, bytes.Replace(text, []byte("Package 3"), []byte("Package E"), 1), 0o666))
-	must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
-	settle()
+	overwrite(t, name, bytes.Replace(text, []byte("Package 3"), []byte("Package E"), 1))
 	after, _ := answers(t, c)
 	if after == before || !strings.Contains(after, "Package E") {
 		t.Errorf("the change is not seen:\n%s", after)
@@ -182,6 +177,26 @@ func TestFollows(t *testing.T) {
 	fresh, _ := answers(t, open(t, dir, t.TempDir()))
 	if d := cmp.Diff(fresh, again); d != "" {
 		t.Errorf("without what was known before (-without +with):\n%s", d)
+	}
+}
+
+// TestNoIndexOfFreshFiles opens a catalog by a clock at which its files were just
+// written: another change could leave the same stamp, so no index is kept.
+func TestNoIndexOfFreshFiles(t *testing.T) {
+	dir, kept := t.TempDir(), t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 5)
+	c := open(t, dir, kept)
+	written := time.Now()
+	c.Now = func() time.Time { return written }
+	for _, when := range []string{"at first", "again"} {
+		if _, indexed := answers(t, c); indexed {
+			t.Errorf("%s: an index was kept", when)
+		}
+	}
+	c.Now = later
+	answers(t, c)
+	if _, indexed := answers(t, c); !indexed {
+		t.Error("no index was kept of files that are old enough")
 	}
 }
 
@@ -205,8 +220,8 @@ func TestVersions(t *testing.T) {
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	shop(t, filepath.Join(dir, "shop"), 2)
-	gone := Catalog{ID: catalog.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
-	served := Catalog{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
+	gone := Catalog{ID: model.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
+	served := Catalog{ID: model.ID{Name: "served"}, Why: "it is served elsewhere"}
 	var seen []string
 	c := open(t, dir, t.TempDir())
 	c.Progress = func(cat Catalog, phase Phase) {
@@ -214,9 +229,9 @@ func TestBroken(t *testing.T) {
 	}
 	sh := c.Open(t.Context(), append(cats(), gone, served), true)
 	defer sh.Close()
-	x, err := sh.Pick(t.Context(), Only("p0"))
+	x, err := sh.Pick(t.Context(), PickNames("p0"))
 	must(t, err)
-	for id, want := range map[catalog.ID]string{gone.ID: "no such file", served.ID: served.Why} {
+	for id, want := range map[model.ID]string{gone.ID: "no such file", served.ID: served.Why} {
 		if err := sh.Broken(id); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -235,5 +250,40 @@ func TestBroken(t *testing.T) {
 	c.Open(t.Context(), cats(), true).Close()
 	if d := cmp.Diff([]string{"shop0", "shop1"}, seen); d != "" {
 		t.Errorf("the second time: %s", d)
+	}
+}
+
+// changing is a file system that changes once one of its files was read so often.
+type changing struct {
+	fs.FS
+	reads  int
+	change func()
+}
+
+func (c *changing) Open(name string) (fs.File, error) {
+	if strings.HasSuffix(name, "p1/catalog.json") {
+		if c.reads--; c.reads == 0 {
+			c.change()
+		}
+	}
+	return c.FS.Open(name)
+}
+
+// TestChangedMeanwhile changes a catalog after it was read and before it is hashed:
+// the digest would be that of files that nobody has read.
+func TestChangedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 2)
+	c := open(t, dir, t.TempDir())
+	lookup := c.Place.Lookup
+	c.Place.Lookup = func(path string) (source.File, error) {
+		f, err := lookup(path)
+		f.FS = &changing{f.FS, 2, func() { must(t, os.WriteFile(filepath.Join(dir, "shop/p1/more.json"), nil, 0o666)) }}
+		return f, err
+	}
+	sh := c.Open(t.Context(), cats(), true)
+	defer sh.Close()
+	if err := sh.Broken(cats()[0].ID); err == nil || !strings.Contains(err.Error(), "changed while it was being read") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// stamp tells whether files are the ones that were there before, without
-// reading them: by name, size, times and inode.
+// stamp detects changes of files without reading them, by their names, sizes,
+// times and inodes.
 type stamp struct {
 	text   []byte    // what is known of every file
-	names  []string  // of the files and directories, in the order of a walk
 	newest time.Time // the latest change
 	coarse bool      // the file system keeps whole seconds
 	taken  time.Time // before the first file was looked at
@@ -26,9 +25,18 @@ const (
 	second = 2 * time.Second
 )
 
-// stampAll returns the stamp of every file and directory below fsys.
-func stampAll(fsys fs.FS) (stamp, error) {
-	s := stamp{taken: time.Now()}
+// stampOf returns the stamp of a file, or of every file and directory below fsys
+// where file is empty, taken at the given time.
+func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
+	s := stamp{taken: taken}
+	if file != "" {
+		info, err := fs.Lstat(fsys, file)
+		if err != nil {
+			return stamp{}, err
+		}
+		s.add(file, info)
+		return s, nil
+	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -43,22 +51,6 @@ func stampAll(fsys fs.FS) (stamp, error) {
 	return s, err
 }
 
-// stampNamed returns the stamp of the files and directories with these names. Of
-// those that stampAll found it returns what stampAll returns where nothing
-// changed, and another stamp where something did: the directories' own times
-// tell what came and went. It costs less, for no directory is read.
-func stampNamed(fsys fs.FS, names []string) (stamp, error) {
-	s := stamp{taken: time.Now()}
-	for _, name := range names {
-		info, err := fs.Lstat(fsys, name)
-		if err != nil {
-			return stamp{}, err
-		}
-		s.add(name, info)
-	}
-	return s, nil
-}
-
 func (s *stamp) add(name string, info fs.FileInfo) {
 	inode, changed := identity(info)
 	s.text = strconv.AppendQuote(s.text, name)
@@ -66,7 +58,6 @@ func (s *stamp) add(name string, info fs.FileInfo) {
 		s.text = strconv.AppendInt(append(s.text, ' '), n, 10)
 	}
 	s.text = append(s.text, '\n')
-	s.names = append(s.names, name)
 	s.note(info.ModTime())
 	s.note(changed)
 	s.links = s.links || info.Mode()&fs.ModeSymlink != 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// identity returns the file's inode and when the inode last changed, which no
-// program can set back.
+// identity returns the inode of the file and the time of its last change,
+// which programs cannot set.
 func identity(info fs.FileInfo) (uint64, time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ino, time.Unix(st.Ctim.Unix())

@@ -7,6 +7,6 @@ import (
 	"time"
 )
 
-// identity returns nothing: the standard library names these fields
-// differently on every system.
+// identity returns zero values: the fields have different names on every
+// system.
 func identity(fs.FileInfo) (uint64, time.Time) { return 0, time.Time{} }

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // BenchmarkLoad measures a full-size catalog against the yardstick of reading
@@ -25,7 +25,7 @@ func BenchmarkLoad(b *testing.B) {
 	tokens(b, fsys)
 	yardstick := cpuTime(b) - start
 	before := heap()
-	var held *catalog.Catalog
+	var held *model.Catalog
 	start = cpuTime(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -33,7 +33,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if held, err = catalog.New(c); err != nil {
+		if held, err = model.New(c); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func BenchmarkLoadYAML(b *testing.B) {
 			start := cpuTime(b)
 			for b.Loop() {
 				loading := newBuilder()
-				loading.plodding = bench.slow
+				loading.yaml.Slow = bench.slow
 				for _, data := range bench.files {
 					if err := loading.read("f", bytes.NewReader(data), nil); err != nil {
 						b.Fatal(err)

@@ -3,64 +3,55 @@ package fbc
 import (
 	"bufio"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/blockyaml"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
 const (
-	windowSize = 256 << 10 // what is read at once of each file of a catalog
-	beginSize  = 64 << 10  // and to find out how a file begins
+	windowSize = 256 << 10 // bytes buffered while reading a file
+	beginSize  = 64 << 10  // bytes buffered to detect the format of a file
 )
 
-// builder collects the objects of a catalog, in whatever order they come.
+// builder collects the objects of a catalog in any order.
 type builder struct {
 	packages
-	deprecated map[string]diag.Pos // where a package's olm.deprecations stands
+	deprecated map[string]diag.Pos // position of the olm.deprecations of each package
 	faults     diag.List
 	objects    int
-	plodding   bool // without the fast path for YAML; for tests
 
-	// Where there is a sink, packages are no more than one.
-	sink    Sink
-	current string          // the package of the last object
-	before  string          // and of the one before
-	taken   map[string]bool // the packages that the sink has
-	stays   map[string]bool // those that it has not, or has given back
-	held    packages        // these
-
-	document catalog.Span // of the YAML document that is decoded
+	document model.Span // position of the YAML document being decoded
 
 	texts  map[string]string
 	values map[string][]byte
 
 	forms *forms
 
-	// Memory that is used again for every file.
+	// Buffers and readers reused for every file.
 	window    *bufio.Reader
 	file      *scanner
-	inner     *scanner // reads embedded manifests
-	object    object   // that is decoded
-	documents documents
-	walker    blockyaml.Walker
-	rewriter  rewriter
-	written   scanner // reads what rewriter wrote
-	scratch   []byte  // an embedded manifest
-	compact   []byte  // a property's value
-	long      []byte  // the last description, as it stands
-	short     string  // and what was made of it
+	inner     *scanner // for embedded manifests
+	object    object   // object being decoded
+	documents yamlnode.Stream
+	yaml      yamlnode.Reader // for documents
+	manifests yamlnode.Reader // for embedded manifests
+	written   scanner         // for the JSON that yaml returns
+	scratch   []byte          // an embedded manifest
+	compact   []byte          // a property's value
+	long      []byte          // the last long description, unmodified
+	short     string          // the short form of long
 }
 
 func newBuilder() *builder {
-	f := newForms()
 	return &builder{
-		forms: f, rewriter: rewriter{root: f.document()},
+		forms:      newForms(),
 		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
 		window: bufio.NewReaderSize(nil, beginSize), file: &scanner{}, inner: &scanner{},
 	}
 }
 
-// intern returns text as a string, the same one for short texts that are equal.
+// intern returns text as a string and shares one string among equal short
+// texts.
 func (b *builder) intern(text []byte) string {
 	const short = 256
 	if len(text) > short {
@@ -74,13 +65,13 @@ func (b *builder) intern(text []byte) string {
 	return s
 }
 
-// fault adds an error that may have its own position.
+// fault adds err, at its own position if it has one.
 func (b *builder) fault(pos diag.Pos, err error) { b.faults.Add(pos, err) }
 
-// full reports whether reading on is of no use.
+// full reports whether too many faults or objects were collected to continue.
 func (b *builder) full() bool { return len(b.faults) > maxFaults || b.objects > maxObjects }
 
-// add takes a decoded object, or hands it to the selector.
+// add adds a decoded object to the catalog, or passes it to the selector.
 func (b *builder) add(o *object, sel *selector) {
 	b.objects++
 	if b.objects > maxObjects {
@@ -91,58 +82,54 @@ func (b *builder) add(o *object, sel *selector) {
 		sel.take(o)
 		return
 	}
-	if o.pkg != "" {
-		b.current = o.pkg
-	}
 	if o.schema == "" {
 		b.faults.Addf(o.pos, "object has no schema")
 		return
 	}
 	if o.pkg == "" && (o.schema == schemaChannel || o.schema == schemaBundle || o.schema == schemaDeprecations) {
-		b.faults.Addf(o.pos, "%s %q names no package", o.schema, o.name)
+		b.faults.Addf(o.pos, "%s %q has no package", o.schema, o.name)
 		return
 	}
 	switch o.schema {
 	case schemaPackage:
-		b.current = o.name
-		b.packages.add(catalog.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
+		b.declare(model.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
 	case schemaChannel:
-		p := b.of(o.pkg)
-		p.Channels = append(p.Channels, catalog.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
+		p := b.get(o.pkg)
+		p.Channels = append(p.Channels, model.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
 	case schemaBundle:
 		o.bundle.Name, o.bundle.Pos = o.name, o.pos
 		if o.bundle.Embedded {
 			o.bundle.Span = o.span
 		}
-		p := b.of(o.pkg)
+		p := b.get(o.pkg)
 		p.Bundles = append(p.Bundles, o.bundle)
 	case schemaDeprecations:
 		if first, ok := b.deprecated[o.pkg]; ok {
 			b.faults.Addf(o.pos, "second olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
-		if len(o.deprecations) > 0 { // else they say nothing, not even that there is a package
-			p := b.of(o.pkg)
+		if len(o.deprecations) > 0 { // an empty olm.deprecations does not declare its package
+			p := b.get(o.pkg)
 			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}
 	case schemaLifecycles:
 		o.lifecycle.Pos = o.pos
 		if l := &o.lifecycle; len(l.Versions)+len(l.Faults) == 0 {
-			l.Faults = []catalog.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
+			l.Faults = []model.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
 		}
-		p := b.of(o.pkg)
+		p := b.get(o.pkg)
 		p.Lifecycles = append(p.Lifecycles, o.lifecycle)
 	}
 }
 
-// content puts everything in its package, sorted by name.
-func (b *builder) content() (catalog.Content, error) {
+// content returns all packages with their objects, sorted by name.
+func (b *builder) content() (model.Content, error) {
 	if len(b.faults) > maxFaults {
 		b.faults = b.faults[:maxFaults:maxFaults]
 		b.faults.Addf(diag.Pos{}, "more than %d faults", maxFaults)
 	}
 	if err := b.faults.Err(); err != nil {
-		return catalog.Content{}, err
+		return model.Content{}, err
 	}
-	return catalog.Content{Packages: b.sorted()}, nil
+	return model.Content{Packages: b.sorted()}, nil
 }

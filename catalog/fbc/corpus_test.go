@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 var whole = flag.Bool("whole", false, "read every file of the corpus both ways, not some of them") //nolint:gochecknoglobals // as flags are
@@ -78,7 +78,7 @@ func TestCorpusCatalogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := catalog.New(c)
+			cat, err := model.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,10 +149,10 @@ func rawBytes(in []json.RawMessage) [][]byte {
 }
 
 // load decodes and checks.
-func load(name string, data []byte) (*catalog.Catalog, error) {
+func load(name string, data []byte) (*model.Catalog, error) {
 	c, err := Decode(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	return catalog.New(c)
+	return model.New(c)
 }

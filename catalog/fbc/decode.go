@@ -11,15 +11,16 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Decode reads the catalog in r: JSON objects one after the other, or YAML
+// Decode decodes the catalog in r: a sequence of JSON objects, or YAML
 // documents. The content is sorted and does not depend on the order of the
-// objects. file is how errors name r; the error is a diag.List of every fault.
-func Decode(file string, r io.Reader) (catalog.Content, error) {
+// objects. Errors name r as file; the returned error is a diag.List of all
+// faults.
+func Decode(file string, r io.Reader) (model.Content, error) {
 	b := newBuilder()
 	if err := b.read(file, r, nil); err != nil {
 		b.fault(diag.Pos{File: file}, err)
@@ -27,18 +28,18 @@ func Decode(file string, r io.Reader) (catalog.Content, error) {
 	return b.content()
 }
 
-// read decodes one file into b. With a selector it looks for one bundle's
-// manifests and stops when it has them.
+// read decodes one file into b. With a selector it searches for the manifests
+// of one bundle and stops after finding them.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	b.window.Reset(r)
-	first, offset, err := peek(b.window)
+	first, offset, err := peekByte(b.window)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading: %w", err)
 	case first == '{':
-		b.file.reset(b.window, offset)
+		b.file.reset(file, b.window, offset)
 		d := &decoder{file: file, in: b.file, b: b, sel: sel}
 		return d.stream()
 	default:
@@ -46,10 +47,10 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	}
 }
 
-// peek returns the first byte that is not blank, and passes over nothing but a
-// byte order mark before it, whose size it returns. The error is io.EOF where
-// there is no such byte.
-func peek(r *bufio.Reader) (first byte, passed int64, err error) {
+// peekByte returns the first non-blank byte without consuming it. It consumes
+// only a leading byte order mark and returns the size of that mark. It
+// returns io.EOF if the input is blank.
+func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 	const mark, enough = "\uFEFF", beginSize
 	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
 		n, err := r.Discard(len(mark))
@@ -67,53 +68,52 @@ func peek(r *bufio.Reader) (first byte, passed int64, err error) {
 			return 0, passed, err
 		}
 		if size = len(begin); size == enough {
-			return ' ', passed, nil // so many blanks: no JSON that anyone wrote
+			return ' ', passed, nil // no real JSON file begins with this many blanks
 		}
 	}
 }
 
-// decoder turns the objects of one file into what b collects. An error of in
-// stops it; what is wrong with the objects otherwise becomes a fault of b.
+// decoder decodes the objects of one file into b. An error of in stops it;
+// other problems with the objects become faults of b.
 type decoder struct {
 	file  string
 	in    *scanner
-	whole bool     // all of in is at base, or where places say
-	base  diag.Pos // the object's position where whole
+	whole bool     // all of in is at base, or at the position that yaml has for it
+	base  diag.Pos // position of the object if whole
 	from  int64    // offset of the object
 	b     *builder
 	sel   *selector
 
-	path    []step                    // to the value that is read
-	lenient bool                      // a value of a wrong type, or too large, is none
-	aside   *[]catalog.LifecycleFault // where faults go that leave the catalog as it is; nil: to b
+	path      []step                  // path to the value being decoded
+	lenient   bool                    // values that are too large or of the wrong type are ignored
+	tolerated *[]model.LifecycleFault // collects faults that do not invalidate the catalog; nil: faults go to b
 
-	places []yamlnode.Place // of the YAML that in was made of
-	lines  int              // how many lines stand before it
+	yaml *yamlnode.Document // source document of in; nil: all of in is at base
 }
 
-// text returns a decoder of one JSON value in memory, all of which is at base.
+// text returns a decoder of one JSON value in memory, all of it at position
+// base.
 func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) *decoder {
 	in := &scanner{}
 	in.resetBytes(value)
 	return &decoder{file: file, in: in, whole: true, base: base, b: b, sel: sel}
 }
 
-// stream decodes objects until the input ends. What stops it early is returned
-// as a fault with its position.
+// stream decodes objects until the input ends. An error that stops it early
+// is returned as a fault with its position.
 func (d *decoder) stream() error {
 	for !d.sel.done() && !d.b.full() {
-		d.in.begin()
+		d.in.beginObject()
 		switch kind := d.in.kind(); kind {
 		case '{':
-			d.from = d.in.at()
-			o, err := d.object(d.here(), "")
+			d.from = d.in.nextOffset()
+			o, err := d.object(d.nextPos(), "")
 			if err != nil {
 				return d.syntax(err)
 			}
 			d.b.add(o, d.sel)
-			d.b.settle()
 		case '[', '"', '0', 't', 'f', 'n':
-			d.b.faults.Addf(d.here(), "want a JSON object, have %s", kindName(kind))
+			d.b.faults.Addf(d.nextPos(), "want a JSON object, got %s", kindName(kind))
 			d.in.skip()
 		case end:
 			if err := d.in.failed(); err != nil {
@@ -121,24 +121,26 @@ func (d *decoder) stream() error {
 			}
 			return nil
 		default:
-			d.in.skip() // which says what is wrong with it
+			d.in.skip() // reports the syntax error
 		}
 	}
 	return nil
 }
 
-// here returns where the next value begins, once its kind was asked for.
-func (d *decoder) here() diag.Pos { return d.at(d.in.at()) }
+// nextPos returns the position of the next value. Call kind first.
+func (d *decoder) nextPos() diag.Pos { return d.posAt(d.in.nextOffset()) }
 
-func (d *decoder) at(offset int64) diag.Pos {
-	if d.whole {
-		return d.placed(int(offset))
+func (d *decoder) posAt(offset int64) diag.Pos {
+	switch {
+	case d.yaml != nil:
+		return d.yaml.Pos(int(offset))
+	case d.whole:
+		return d.base
 	}
-	line, col := d.in.src.pos(offset)
-	return diag.Pos{File: d.file, Line: line, Col: col}
+	return d.in.src.pos(offset)
 }
 
-// syntax gives an error of the scanner its position.
+// syntax adds the position to an error of the scanner.
 func (d *decoder) syntax(err error) error {
 	var fault *diag.Error
 	var syn *jsontext.SyntacticError
@@ -146,32 +148,32 @@ func (d *decoder) syntax(err error) error {
 		return err
 	}
 	if errors.Is(err, errLarge) {
-		return diag.Errorf(d.here(), "object of more than %d MiB", maxObject>>20)
+		return diag.Errorf(d.nextPos(), "object larger than %d MiB", maxObject>>20)
 	}
 	if !errors.As(err, &syn) {
-		return diag.Errorf(d.here(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // without the decoder's own words
+		return diag.Errorf(d.nextPos(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // omit the prefix that jsontext adds
 	}
-	pos := d.at(d.in.src.from + syn.ByteOffset)
+	pos := d.posAt(d.in.src.from + syn.ByteOffset)
 	switch {
 	case errors.Is(syn.Err, io.ErrUnexpectedEOF):
 		return diag.Errorf(pos, "malformed JSON: the file ends inside an object")
 	case errors.Is(syn.Err, jsontext.ErrDuplicateName):
 		return diag.Errorf(pos, "malformed JSON: name %q appears twice in one object", syn.JSONPointer.LastToken())
 	case strings.HasPrefix(syn.Err.Error(), "invalid escape sequence"), strings.HasPrefix(syn.Err.Error(), "invalid surrogate pair"):
-		return diag.Errorf(pos, "malformed JSON: invalid escape sequence in string") // it would show as much as happened to be read
+		return diag.Errorf(pos, "malformed JSON: invalid escape sequence in string") // the original message depends on buffer boundaries
 	default:
 		return diag.Errorf(pos, "malformed JSON: %w", syn.Err)
 	}
 }
 
-// heldField is a field of an object that came before its schema.
+// heldField is a field that precedes the schema of its object.
 type heldField struct {
 	name string
 	raw  []byte
 }
 
-// object decodes one object at pos, which is valid until the next call. schema
-// is given where it is known already.
+// object decodes one object at pos. The object is valid until the next call.
+// schema is empty if it is not known yet.
 func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 	o := &d.b.object
 	*o = object{pos: pos, schema: schema}
@@ -184,7 +186,7 @@ func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 			o.schema = d.text(maxName)
 			d.path = d.path[:0]
 		case o.schema == "":
-			m := heldField{name: string(name)} // before the name is gone
+			m := heldField{name: string(name)} // copy: name is valid only until the next read
 			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
@@ -198,15 +200,15 @@ func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 	return o, d.early(o, early)
 }
 
-// span returns where the object that was just read lies.
-func (d *decoder) span() catalog.Span {
+// span returns the part of the file that holds the last object.
+func (d *decoder) span() model.Span {
 	if d.whole {
 		return d.b.document
 	}
-	return catalog.Span{Offset: d.from, Size: d.in.passed() - d.from}
+	return model.Span{Offset: d.from, Size: d.in.offset() - d.from}
 }
 
-// early decodes the fields that came before the schema.
+// early decodes the fields that precede the schema.
 func (d *decoder) early(o *object, members []heldField) error {
 	if o.schema == "" {
 		return nil
@@ -220,16 +222,14 @@ func (d *decoder) early(o *object, members []heldField) error {
 	return nil
 }
 
-// step is a step on the way to a value: into a field, or into the nth element of
-// a list.
+// step is one step of the path to a value: a field, or an index of a list.
 type step struct {
 	name string
 	n    int // where name is ""
 }
 
-// where returns the path to the value that is read, as a user would write it:
-// "entries[3].name".
-func (d *decoder) where() string {
+// pathText returns the path to the current value, like "entries[3].name".
+func (d *decoder) pathText() string {
 	var path strings.Builder
 	for i, s := range d.path {
 		switch {
@@ -244,11 +244,11 @@ func (d *decoder) where() string {
 	return path.String()
 }
 
-// text reads a string of at most limit bytes. Null is "". Anything else is a
-// fault, and "".
+// text decodes a string of at most limit bytes. Null is "". For any other
+// value it adds a fault and returns "".
 func (d *decoder) text(limit int) string {
 	if d.in.kind() != '"' {
-		d.wrong("a string")
+		d.rejectValue("a string")
 		return ""
 	}
 	text := d.in.text()
@@ -256,36 +256,36 @@ func (d *decoder) text(limit int) string {
 		return d.b.intern(text)
 	}
 	if !d.lenient {
-		d.fault(d.at(d.in.begun()), "%s of %d bytes: want at most %d", d.where(), len(text), limit)
+		d.fault(d.posAt(d.in.lastOffset()), "%s of %d bytes exceeds the limit of %d", d.pathText(), len(text), limit)
 	}
 	return ""
 }
 
-// fault adds what is wrong with a value.
+// fault adds a fault of the current value.
 func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
-	if d.aside == nil {
+	if d.tolerated == nil {
 		d.b.faults.Addf(pos, format, args...)
-	} else if len(*d.aside) < maxAside {
-		*d.aside = append(*d.aside, catalog.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+	} else if len(*d.tolerated) < maxAside {
+		*d.tolerated = append(*d.tolerated, model.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 	}
 }
 
-// wrong skips the next value, and reports it. Null is none, but where faults are
-// kept aside.
-func (d *decoder) wrong(want string) {
+// rejectValue skips the next value and adds a fault. Null is accepted unless faults
+// are collected in aside.
+func (d *decoder) rejectValue(want string) {
 	kind := d.in.kind()
-	if d.lenient || kind == 'n' && d.aside == nil {
+	if d.lenient || kind == 'n' && d.tolerated == nil {
 		d.in.skip()
 		return
 	}
-	pos := d.here()
+	pos := d.nextPos()
 	if d.in.skip(); d.in.failed() == nil {
-		d.fault(pos, "%s: want %s, have %s", d.where(), want, kindName(kind))
+		d.fault(pos, "%s: want %s, got %s", d.pathText(), want, kindName(kind))
 	}
 }
 
-// items goes into the next value, which must be an array or null, and calls read
-// for each element. More than so many are an error.
+// items decodes an array or null and calls read for each element. More than
+// most elements are an error.
 func (d *decoder) items(most int, read func(n int)) {
 	if !d.enter('[', "an array") {
 		return
@@ -298,19 +298,19 @@ func (d *decoder) items(most int, read func(n int)) {
 			d.path = d.path[:len(d.path)-1]
 		case d.lenient:
 			d.in.skip()
-		case d.aside != nil:
-			if pos := d.here(); n == most {
-				d.fault(pos, "%s: more than %d elements", d.where(), most)
+		case d.tolerated != nil:
+			if pos := d.nextPos(); n == most {
+				d.fault(pos, "%s: more than %d elements", d.pathText(), most)
 			}
 			d.in.skip()
 		default:
-			d.in.fail(diag.Errorf(d.here(), "%s: more than %d elements", d.where(), most))
+			d.in.fail(diag.Errorf(d.nextPos(), "%s: more than %d elements", d.pathText(), most))
 		}
 	}
 }
 
-// fields goes into the next value, which must be an object or null, and calls
-// read for each field, whose value comes next.
+// fields decodes an object or null and calls read for each field; read
+// decodes the value.
 func (d *decoder) fields(read func(name []byte)) {
 	if !d.enter('{', "an object") {
 		return
@@ -320,10 +320,10 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter goes into the next value if it begins with open.
+// enter enters the next value if it begins with open.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
-		d.wrong(want)
+		d.rejectValue(want)
 		return false
 	}
 	d.in.enter()

@@ -10,20 +10,19 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Encode writes c as JSON objects in the order in which opm writes them: by
-// package, and within one the package, its channels, its bundles, its
-// deprecations and its lifecycles, each by name. objects returns the manifests to embed for a
-// bundle, and may be nil or return none. A bundle without them gets an
-// olm.csv.metadata property instead, as far as its Metadata goes; Decode of
-// what was written then yields c again, but for positions, for what the caller
-// fills in, and for lifecycles with a fault. The same content gives the same bytes.
-func Encode(w io.Writer, c catalog.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
+// Encode writes c as JSON objects in the order of opm: by package, and in
+// each package the olm.package, its channels, bundles, deprecations and
+// lifecycles, each sorted by name. objects returns the manifests to embed for
+// a bundle; it may be nil or return none. A bundle without manifests gets an
+// olm.csv.metadata property from its Metadata. In that case Decode returns c
+// again, except for positions, fields set by the caller, and lifecycles with
+// a fault. The output is deterministic.
+func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, forms: newForms()}
-	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
+	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
 	for i := range packages {
 		if err := e.pkg(&packages[i]); err != nil {
 			return fmt.Errorf("writing package %q: %w", packages[i].Name, err)
@@ -32,7 +31,7 @@ func Encode(w io.Writer, c catalog.Content, objects func(pkg, bundle string) ([]
 	return nil
 }
 
-// encoder writes JSON; the first error stops all that follows.
+// encoder writes JSON. After an error it writes nothing more.
 type encoder struct {
 	enc     *jsontext.Encoder
 	objects func(pkg, bundle string) ([][]byte, error)
@@ -40,14 +39,14 @@ type encoder struct {
 	err     error
 }
 
-func (e *encoder) pkg(p *catalog.PackageData) error {
+func (e *encoder) pkg(p *model.PackageData) error {
 	if !p.Undeclared {
 		e.object(&object{schema: schemaPackage, name: p.Name, defaultChannel: p.DefaultChannel, description: p.Description})
 	}
-	for _, ch := range slices.SortedFunc(slices.Values(p.Channels), func(a, b catalog.ChannelData) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, ch := range slices.SortedFunc(slices.Values(p.Channels), func(a, b model.ChannelData) int { return strings.Compare(a.Name, b.Name) }) {
 		e.object(&object{schema: schemaChannel, pkg: p.Name, name: ch.Name, entries: ch.Entries})
 	}
-	for _, b := range slices.SortedFunc(slices.Values(p.Bundles), func(a, b catalog.BundleData) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, b := range slices.SortedFunc(slices.Values(p.Bundles), func(a, b model.BundleData) int { return strings.Compare(a.Name, b.Name) }) {
 		if err := e.bundle(p.Name, b); err != nil {
 			return fmt.Errorf("bundle %q: %w", b.Name, err)
 		}
@@ -63,7 +62,7 @@ func (e *encoder) pkg(p *catalog.PackageData) error {
 	return e.err
 }
 
-func (e *encoder) bundle(pkg string, b catalog.BundleData) error {
+func (e *encoder) bundle(pkg string, b model.BundleData) error {
 	var manifests [][]byte
 	if e.objects != nil {
 		var err error
@@ -74,16 +73,16 @@ func (e *encoder) bundle(pkg string, b catalog.BundleData) error {
 	b.Properties = slices.Clip(b.Properties)
 	for _, m := range manifests {
 		data := base64.StdEncoding.EncodeToString(m)
-		b.Properties = append(b.Properties, catalog.Property{Type: olm.TypeObject, Value: []byte(`{"data":"` + data + `"}`)})
+		b.Properties = append(b.Properties, model.Property{Type: model.TypeObject, Value: []byte(`{"data":"` + data + `"}`)})
 	}
 	if len(manifests) == 0 && b.Metadata.Known {
 		var value bytes.Buffer
 		sub := &encoder{enc: jsontext.NewEncoder(&value)}
-		e.forms.metadata.write(sub, tell(b.Metadata))
+		e.forms.metadata.write(sub, newRawMetadata(b.Metadata))
 		if sub.err != nil {
 			return sub.err
 		}
-		b.Properties = append(b.Properties, catalog.Property{Type: olm.TypeMetadata, Value: value.Bytes()})
+		b.Properties = append(b.Properties, model.Property{Type: model.TypeMetadata, Value: value.Bytes()})
 	}
 	e.object(&object{schema: schemaBundle, pkg: pkg, name: b.Name, bundle: b})
 	return e.err

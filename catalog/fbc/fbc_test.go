@@ -14,9 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // small is one package with everything that is read.
@@ -60,52 +59,52 @@ func small() []string {
 	}
 }
 
-func smallContent() catalog.Content {
-	return catalog.Content{Packages: []catalog.PackageData{{
+func smallContent() model.Content {
+	return model.Content{Packages: []model.PackageData{{
 		Name: "a", DefaultChannel: "stable", Description: "an A",
-		Channels: []catalog.ChannelData{{Name: "stable", Entries: []catalog.EntryData{
+		Channels: []model.ChannelData{{Name: "stable", Entries: []model.EntryData{
 			{Name: "a.v2", Replaces: "a.v1", Skips: []string{"a.v0"}, SkipRange: "<1.5.0"}, {Name: "a.v1"},
 		}}},
-		Bundles: []catalog.BundleData{
+		Bundles: []model.BundleData{
 			{
 				Name: "a.v1", Embedded: true,
-				Properties: []catalog.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)}},
-				Metadata: catalog.Metadata{
+				Properties: []model.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)}},
+				Metadata: model.Metadata{
 					Known: true, DisplayName: "A one", Description: "A",
-					InstallModes: []catalog.InstallMode{catalog.AllNamespaces},
+					InstallModes: []model.InstallMode{model.AllNamespaces},
 				},
 			},
 			{
 				Name: "a.v2", Image: "example.com/a@sha256:2",
-				Properties: []catalog.Property{
+				Properties: []model.Property{
 					{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"2.0.0"}`)},
 					{Type: "olm.gvk", Value: []byte(`{"group":"g","version":"v1","kind":"K"}`)},
 				},
-				RelatedImages: []catalog.RelatedImage{{Image: "example.com/x"}},
-				Metadata: catalog.Metadata{
+				RelatedImages: []model.RelatedImage{{Image: "example.com/x"}},
+				Metadata: model.Metadata{
 					Known: true, DisplayName: "A", Description: "short", Provider: "P", MinKubeVersion: "1.20.0", Maturity: "stable",
-					InstallModes: []catalog.InstallMode{catalog.AllNamespaces, catalog.OwnNamespace}, Keywords: []string{"k"},
+					InstallModes: []model.InstallMode{model.AllNamespaces, model.OwnNamespace}, Keywords: []string{"k"},
 					Annotations: map[string]string{"operatorframework.io/suggested-namespace": "a-ns"}, Owned: []string{"ks.g"},
 				},
 			},
 		},
-		Deprecations: []catalog.DeprecationData{
+		Deprecations: []model.DeprecationData{
 			{Schema: "olm.bundle", Name: "a.v1", Message: "old"}, {Schema: "olm.package", Message: "gone"},
 		},
-		Lifecycles: []catalog.LifecycleData{{Versions: []lifecycle.Version{
-			{Name: "1.0", Phases: []lifecycle.Phase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}}},
+		Lifecycles: []model.LifecycleData{{Versions: []model.SupportedVersion{
+			{Name: "1.0", Phases: []model.SupportPhase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}}},
 			{
-				Name: "2.0", Phases: []lifecycle.Phase{
+				Name: "2.0", Phases: []model.SupportPhase{
 					{Name: "Full support", Start: "2025-07-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: "2026-12-31"},
 				},
-				Platforms: []lifecycle.Platform{{Name: "openshift", Version: "4.18"}, {Name: "openshift", Version: "4.20"}, {Name: "other", Version: "1.0"}},
+				Platforms: []model.SupportedPlatform{{Name: "openshift", Version: "4.18"}, {Name: "openshift", Version: "4.20"}, {Name: "other", Version: "1.0"}},
 			},
 		}}},
 	}}}
 }
 
 func noPos() cmp.Options {
-	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}, catalog.Span{}), cmpopts.EquateEmpty()}
+	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}, model.Span{}), cmpopts.EquateEmpty()}
 }
 
 func TestDecode(t *testing.T) {
@@ -249,7 +248,7 @@ func TestMetadataToTheLetter(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
-		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, catalog.Metadata{Known: true}); got != f.read {
+		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, model.Metadata{Known: true}); got != f.read {
 			t.Errorf("%s: read %v, want %v: %+v", f.name, got, f.read, c.Packages[0].Bundles[0].Metadata)
 		}
 	}
@@ -263,18 +262,18 @@ func TestMetadata(t *testing.T) {
 	wrong := `{"type":"olm.bundle.object","value":{"data":"` + odd + `"}}`
 	property := `{"type":"olm.csv.metadata","value":{"displayName":"said","description":"\n# Long\nmore","annotations":{"description":"","olm.a":"` + strings.Repeat("a", 1023) + `","olm.b":"` + strings.Repeat("b", 1024) + `","c":"c"},` +
 		`"crdDescriptions":{"owned":[{"name":"b"},{"name":"a"},{"name":"b"}]}}}`
-	want := catalog.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
+	want := model.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
 	for _, tt := range []struct {
 		properties []string
-		want       catalog.Metadata
+		want       model.Metadata
 		embedded   bool
 	}{
 		{[]string{property}, want, false},
 		{[]string{property, object}, want, true},
 		{[]string{object, property}, want, true},
-		{[]string{object}, catalog.Metadata{Known: true, DisplayName: "embedded"}, true},
-		{[]string{wrong}, catalog.Metadata{Known: true, InstallModes: []catalog.InstallMode{}}, true},
-		{nil, catalog.Metadata{}, false},
+		{[]string{object}, model.Metadata{Known: true, DisplayName: "embedded"}, true},
+		{[]string{wrong}, model.Metadata{Known: true, InstallModes: []model.InstallMode{}}, true},
+		{nil, model.Metadata{}, false},
 	} {
 		text := `{"schema":"olm.bundle","package":"a","name":"a.v1","properties":[` + strings.Join(tt.properties, ",") + `]}`
 		c, err := Decode("f", strings.NewReader(text))
@@ -352,13 +351,13 @@ func TestObjectsOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := catalog.New(content)
+			cat, err := model.New(content)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b, ok := cat.Packages()[0].Bundle(tt.bundle)
 			if !ok {
-				t.Fatal("the bundle is not there")
+				t.Fatal("the bundle is missing")
 			}
 			want, err := Objects(fsys, b.Package().Name(), b.Name())
 			if err != nil {
@@ -402,13 +401,13 @@ func TestFaults(t *testing.T) {
 				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
 				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
 			},
-			`a.yaml:1:1: olm.channel "c" names no package
-a.yaml:3:28: entries[0].skips: want an array, have a string
+			`a.yaml:1:1: olm.channel "c" has no package
+a.yaml:3:28: entries[0].skips: want an array, got a string
 a.yaml:5:1: object has no schema
 a.yaml:7: malformed YAML: did not find expected node content
-b.json:2:10: name: want a string, have a number
+b.json:2:10: name: want a string, got a number
 b.json:3:1: object has no schema
-b.json:4:1: want a JSON object, have an array
+b.json:4:1: want a JSON object, got an array
 b.json:5:34: malformed JSON: the file ends inside an object`,
 		},
 		{
@@ -419,7 +418,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/deprecations of no package",
 			map[string]string{"a.json": `{"schema":"olm.deprecations","entries":[{"reference":{"schema":"olm.package"},"message":"m"}]}`},
-			`a.json:1:1: olm.deprecations "" names no package`,
+			`a.json:1:1: olm.deprecations "" has no package`,
 		},
 		{
 			"error/second deprecations",
@@ -434,12 +433,12 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/in lists",
 			map[string]string{"a.json": `{"schema":"olm.bundle","package":"a","name":"b","properties":[{"value":{"ref":1},"type":"olm.bundle.object"},{"type":1,"value":2}],"relatedImages":[{"name":"x"},{"image":[]}]}`},
-			`a.json:1:63: properties[0].value.ref: want a string, have a number
-a.json:1:118: properties[1].type: want a string, have a number
-a.json:1:171: relatedImages[1].image: want a string, have an array`,
+			`a.json:1:63: properties[0].value.ref: want a string, got a number
+a.json:1:118: properties[1].type: want a string, got a number
+a.json:1:171: relatedImages[1].image: want a string, got an array`,
 		},
 		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
-		{"error/file name", map[string]string{"a\n::error::x.json": "{}"}, `a ::error::x.json: file name "a\n::error::x.json" holds the character U+000A, which no name may hold`},
+		{"error/file name", map[string]string{"a\n::error::x.json": "{}"}, `a ::error::x.json: file name "a\n::error::x.json" contains the character U+000A, which is not allowed in names`},
 		{"error/ignore", map[string]string{".indexignore": strings.Repeat("a", 1001)}, ".: .indexignore: too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

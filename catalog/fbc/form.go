@@ -4,63 +4,20 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// form is a kind of value: how it is read and written, and what of it is looked
-// at.
+// form describes a kind of value: how to decode, encode and filter it.
 type form[T any] struct {
 	read  func(d *decoder, into *T)
 	write func(e *encoder, from *T)
 	empty func(from *T) bool
-	shape *shape // nil where all of it is looked at
+	shape *yamlnode.Filter // nil: no part of the value is filtered out
 }
 
-// shape is what is looked at in a value, and what the value is to the rewriter.
-type shape struct {
-	role   role
-	fields func(name []byte) (*shape, bool) // what a field is, and whether it is looked at; nil where all are
-	items  *shape
-}
-
-// role is what a value is to the rewriter.
-type role int
-
-const (
-	plainValue    role = iota
-	aSchema            // an object's
-	anEntry            // of a channel, or of a package's deprecations
-	aProperty          // of a bundle
-	aPropertyType      // its type
-	someMetadata       // its value, if it is an olm.csv.metadata
-	longText           // of which the beginning is enough
-)
-
-// is returns the role of a value.
-func (s *shape) is() role {
-	if s == nil {
-		return plainValue
-	}
-	return s.role
-}
-
-// field returns what a field is, and whether it is looked at.
-func (s *shape) field(name []byte) (*shape, bool) {
-	if s == nil || s.fields == nil {
-		return nil, true
-	}
-	return s.fields(name)
-}
-
-// item returns what the items of an array are.
-func (s *shape) item() *shape {
-	if s == nil {
-		return nil
-	}
-	return s.items
-}
-
-// text is a string of at most limit bytes.
-func text(limit int) form[string] {
+// textForm returns the form of a string of at most limit bytes.
+func textForm(limit int) form[string] {
 	return form[string]{
 		read:  func(d *decoder, into *string) { *into = d.text(limit) },
 		write: func(e *encoder, from *string) { e.token(jsontext.String(*from)) },
@@ -68,8 +25,8 @@ func text(limit int) form[string] {
 	}
 }
 
-// list is an array of at most so many elements.
-func list[T any](most int, each form[T]) form[[]T] {
+// listForm returns the form of an array with at most most elements.
+func listForm[T any](most int, each form[T]) form[[]T] {
 	return form[[]T]{
 		read: func(d *decoder, into *[]T) {
 			d.items(most, func(n int) {
@@ -86,7 +43,7 @@ func list[T any](most int, each form[T]) form[[]T] {
 			e.token(jsontext.EndArray)
 		},
 		empty: func(from *[]T) bool { return len(*from) == 0 },
-		shape: &shape{items: each.shape},
+		shape: &yamlnode.Filter{Items: each.shape},
 	}
 }
 
@@ -94,11 +51,11 @@ func list[T any](most int, each form[T]) form[[]T] {
 type member[T any] struct {
 	form[T]
 	name string
-	omit func(from *T) bool // not to write it; nil: it always is
+	omit func(from *T) bool // reports whether to omit the field; nil: always omit
 }
 
-// at is a field that is kept in a place of T.
-func at[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
+// fieldAt returns a field that is stored in a part of T.
+func fieldAt[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
 	return member[T]{name: name, form: form[T]{
 		read:  func(d *decoder, into *T) { f.read(d, place(into)) },
 		write: func(e *encoder, from *T) { f.write(e, place(from)) },
@@ -107,45 +64,45 @@ func at[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
 	}}
 }
 
-// optional is a field that is only written where it says something.
-func optional[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
-	m := at(name, place, f)
+// optionalField returns a field that is omitted if it is empty.
+func optionalField[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
+	m := fieldAt(name, place, f)
 	m.omit = m.empty
 	return m
 }
 
-// readOnly is a field that is never written.
-func readOnly[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
-	m := at(name, place, f)
+// readOnlyField returns a field that is never encoded.
+func readOnlyField[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
+	m := fieldAt(name, place, f)
 	m.omit = func(*T) bool { return true }
 	return m
 }
 
-// itself is the place of a field that is kept in several ones.
-func itself[T any](t *T) *T { return t }
+// sameValue returns t, for a field that is stored in several parts of T.
+func sameValue[T any](t *T) *T { return t }
 
-// members is a table of fields, in the order in which they are written.
+// members is a table of fields, in the order of encoding.
 type members[T any] []member[T]
 
-// others are all fields that have no member of their own. There are to be none.
-func others[T any]() member[T] {
-	return readOnly("", itself[T], form[T]{
+// unknownFields returns a member that rejects all unknown fields.
+func unknownFields[T any]() member[T] {
+	return readOnlyField("", sameValue[T], form[T]{
 		read: func(d *decoder, _ *T) {
-			d.fault(d.at(d.in.begun()), "unknown field %q", d.where())
+			d.fault(d.posAt(d.in.lastOffset()), "unknown field %q", d.pathText())
 			d.in.skip()
 		},
 		empty: func(*T) bool { return true },
 	})
 }
 
-// field reads the value of a field. That of an unknown one is skipped, or what
-// others at the end of ms are for.
+// field decodes the value of a field. Unknown fields are skipped, or handled
+// by others if it is the last member.
 func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	for i := range ms {
 		if string(name) == ms[i].name || ms[i].name == "" {
 			at := step{name: ms[i].name}
 			if at.name == "" {
-				at.name = string(clip(name, maxName))
+				at.name = string(truncateText(name, maxName))
 			}
 			d.path = append(d.path, at)
 			ms[i].read(d, into)
@@ -156,7 +113,7 @@ func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	d.in.skip()
 }
 
-// form returns the form of an object that has these fields.
+// form returns the form of an object with these fields.
 func (ms members[T]) form() form[T] {
 	return form[T]{
 		read: func(d *decoder, into *T) {
@@ -175,12 +132,12 @@ func (ms members[T]) form() form[T] {
 		empty: func(from *T) bool {
 			return !slices.ContainsFunc(ms, func(m member[T]) bool { return !m.empty(from) })
 		},
-		shape: &shape{fields: ms.shape},
+		shape: &yamlnode.Filter{Field: ms.shape},
 	}
 }
 
-// shape returns what a field is, and whether there is one of that name.
-func (ms members[T]) shape(name []byte) (*shape, bool) {
+// shape returns the filter of a field, and whether the field exists.
+func (ms members[T]) shape(name []byte) (*yamlnode.Filter, bool) {
 	for i := range ms {
 		if string(name) == ms[i].name {
 			return ms[i].shape, true

@@ -11,9 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
 func FuzzDecodeJSON(f *testing.F) {
@@ -67,7 +66,7 @@ func checkDecode(t *testing.T, data []byte) {
 	if d := cmp.Diff(c, again); d != "" {
 		t.Fatalf("read byte by byte: %s", d)
 	}
-	_, _ = catalog.New(c) // New takes over c, so it comes last but for the copy
+	_, _ = model.New(c) // New takes over c, so it comes last but for the copy
 	var out bytes.Buffer
 	if err := Encode(&out, again, nil); err != nil {
 		return // a property that YAML made of bytes that JSON refuses
@@ -76,9 +75,9 @@ func checkDecode(t *testing.T, data []byte) {
 	if err != nil {
 		t.Fatalf("decoding what was encoded: %v\n%s", err, out.Bytes())
 	}
-	again.Packages = slices.DeleteFunc(again.Packages, func(p catalog.PackageData) bool { return p.Undeclared && wrong(p) })
+	again.Packages = slices.DeleteFunc(again.Packages, func(p model.PackageData) bool { return p.Undeclared && wrong(p) })
 	for i := range again.Packages {
-		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) > 0 })
+		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) > 0 })
 		for j := range again.Packages[i].Bundles {
 			again.Packages[i].Bundles[j].Embedded = false
 		}
@@ -89,8 +88,8 @@ func checkDecode(t *testing.T, data []byte) {
 }
 
 // wrong reports whether all that there is of a package are lifecycles with a fault.
-func wrong(p catalog.PackageData) bool {
-	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) == 0 })
+func wrong(p model.PackageData) bool {
+	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) == 0 })
 }
 
 func checkPlaces(t *testing.T, data []byte, err error) {
@@ -109,7 +108,7 @@ func checkPlaces(t *testing.T, data []byte, err error) {
 
 // checkLifecycle checks that what is wrong with a document points into it, and
 // that a document without a fault says what lifecycles may say.
-func checkLifecycle(t *testing.T, data []byte, l catalog.LifecycleData) {
+func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
 	t.Helper()
 	var faults diag.List
 	for _, f := range l.Faults {
@@ -120,7 +119,7 @@ func checkLifecycle(t *testing.T, data []byte, l catalog.LifecycleData) {
 		return
 	}
 	for _, v := range l.Versions {
-		err := lifecycle.CheckMinor(v.Name)
+		err := model.CheckMinor(v.Name)
 		for i, p := range v.Phases {
 			if err = errors.Join(err, p.Check()); i > 0 {
 				err = errors.Join(err, p.Follows(v.Phases[i-1]))

@@ -19,22 +19,22 @@ const (
 	maxRules      = 10_000
 )
 
-// ignoreRules are the patterns of the .indexignore files read so far, as
-// operator-registry reads them: those of .gitignore in the dialect of go-git,
-// held against each file by itself, so that a file in an ignored directory can
-// be taken back by a later pattern. The last one that matches decides.
+// ignoreRules holds the patterns of the .indexignore files read so far, with
+// the semantics of operator-registry: .gitignore patterns as implemented by
+// go-git, matched against each file separately. A later pattern can therefore
+// re-include a file in an ignored directory. The last matching pattern wins.
 type ignoreRules struct {
 	patterns []gitignore.Pattern
 }
 
-// load adds the rules of dir's own .indexignore, if it has one.
+// load adds the rules of the .indexignore file in dir, if there is one.
 func (r *ignoreRules) load(fsys fs.FS, dir string) error {
 	f, err := fsys.Open(path.Join(dir, ignoreFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", ignoreFile, plain(err))
+		return fmt.Errorf("%s: %w", ignoreFile, withoutPath(err))
 	}
 	defer f.Close()
 	var domain []string

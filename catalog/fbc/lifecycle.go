@@ -4,65 +4,66 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// lifecycles is a document that says how long versions of a package are
-// supported. Its faults are kept in it: the catalog is as good as without it.
-func lifecycles(schema, pkg member[object]) members[object] {
-	versions := at("versions", func(o *object) *[]lifecycle.Version { return &o.lifecycle.Versions },
-		distinct(maxReleases, release(), func(v lifecycle.Version) string { return v.Name }))
-	return members[object]{schema, apart(pkg), apart(versions), apart(others[object]())}
+// lifecycleFields returns the fields of a document with the support periods of a
+// package. Its faults are kept in the document and do not invalidate the
+// catalog.
+func lifecycleFields(schema, pkg member[object]) members[object] {
+	versions := fieldAt("versions", func(o *object) *[]model.SupportedVersion { return &o.lifecycle.Versions },
+		distinctForm(maxReleases, releaseForm(), func(v model.SupportedVersion) string { return v.Name }))
+	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
-// apart is a field whose faults are kept in the document.
-func apart(m member[object]) member[object] {
+// tolerantField returns a field whose faults are kept in the document.
+func tolerantField(m member[object]) member[object] {
 	read := m.read
 	m.read = func(d *decoder, o *object) {
-		d.aside = &o.lifecycle.Faults
+		d.tolerated = &o.lifecycle.Faults
 		read(d, o)
-		d.aside = nil
+		d.tolerated = nil
 	}
 	return m
 }
 
-// release is what is said of one MAJOR.MINOR.
-func release() form[lifecycle.Version] {
-	return sound(members[lifecycle.Version]{
-		at("name", func(v *lifecycle.Version) *string { return &v.Name }, checked(lifecycle.CheckMinor)),
-		at("phases", func(v *lifecycle.Version) *[]lifecycle.Phase { return &v.Phases }, phases()),
-		optional("platformCompatibility", func(v *lifecycle.Version) *[]lifecycle.Platform { return &v.Platforms }, platforms()),
-		others[lifecycle.Version](),
-	}.form(), func(v *lifecycle.Version) error {
-		return cmp.Or(missing("name", v.Name == ""), missing("phases", len(v.Phases) == 0))
+// releaseForm returns the form of one MAJOR.MINOR version.
+func releaseForm() form[model.SupportedVersion] {
+	return checkedForm(members[model.SupportedVersion]{
+		fieldAt("name", func(v *model.SupportedVersion) *string { return &v.Name }, checkedText(model.CheckMinor)),
+		fieldAt("phases", func(v *model.SupportedVersion) *[]model.SupportPhase { return &v.Phases }, phasesForm()),
+		optionalField("platformCompatibility", func(v *model.SupportedVersion) *[]model.SupportedPlatform { return &v.Platforms }, platformsForm()),
+		unknownFields[model.SupportedVersion](),
+	}.form(), func(v *model.SupportedVersion) error {
+		return cmp.Or(checkPresent("name", v.Name == ""), checkPresent("phases", len(v.Phases) == 0))
 	})
 }
 
-// phases are phases that follow each other.
-func phases() form[[]lifecycle.Phase] {
-	phase := sound(members[lifecycle.Phase]{
-		at("name", func(p *lifecycle.Phase) *string { return &p.Name }, text(maxName)),
-		at("startDate", func(p *lifecycle.Phase) *string { return &p.Start }, checked(lifecycle.CheckDay)),
-		at("endDate", func(p *lifecycle.Phase) *string { return &p.End }, checked(lifecycle.CheckDay)),
-		others[lifecycle.Phase](),
-	}.form(), func(p *lifecycle.Phase) error {
-		if err := cmp.Or(missing("name", p.Name == ""), missing("startDate", p.Start == ""), missing("endDate", p.End == "")); err != nil {
+// phasesForm returns the form of consecutive phases.
+func phasesForm() form[[]model.SupportPhase] {
+	phase := checkedForm(members[model.SupportPhase]{
+		fieldAt("name", func(p *model.SupportPhase) *string { return &p.Name }, textForm(maxName)),
+		fieldAt("startDate", func(p *model.SupportPhase) *string { return &p.Start }, checkedText(model.CheckDay)),
+		fieldAt("endDate", func(p *model.SupportPhase) *string { return &p.End }, checkedText(model.CheckDay)),
+		unknownFields[model.SupportPhase](),
+	}.form(), func(p *model.SupportPhase) error {
+		if err := cmp.Or(checkPresent("name", p.Name == ""), checkPresent("startDate", p.Start == ""), checkPresent("endDate", p.End == "")); err != nil {
 			return err
 		}
 		return p.Check()
 	})
-	f := list(maxPhases, phase)
-	f.read = func(d *decoder, into *[]lifecycle.Phase) {
-		faults := len(*d.aside)
+	f := listForm(maxPhases, phase)
+	f.read = func(d *decoder, into *[]model.SupportPhase) {
+		faults := len(*d.tolerated)
 		d.items(maxPhases, func(n int) {
-			*into = append(*into, lifecycle.Phase{})
+			*into = append(*into, model.SupportPhase{})
 			d.in.kind()
-			pos := d.here()
-			if phase.read(d, &(*into)[n]); n == 0 || len(*d.aside) > faults {
+			pos := d.nextPos()
+			if phase.read(d, &(*into)[n]); n == 0 || len(*d.tolerated) > faults {
 				return
 			}
 			if err := (*into)[n].Follows((*into)[n-1]); err != nil {
-				d.fault(pos, "%s: %v", d.where(), err)
+				d.fault(pos, "%s: %v", d.pathText(), err)
 			}
 		})
 	}
@@ -75,27 +76,28 @@ type platform struct {
 	versions []string
 }
 
-// platforms are pairs of a platform and a version, which are written by platform.
-func platforms() form[[]lifecycle.Platform] {
-	one := sound(members[platform]{
-		at("name", func(p *platform) *string { return &p.name }, text(maxName)),
-		at("versions", func(p *platform) *[]string { return &p.versions }, distinct(maxVersions, checked(lifecycle.CheckMinor), func(s string) string { return s })),
-		others[platform](),
+// platformsForm returns the form of supported platform versions, grouped by
+// platform when encoded.
+func platformsForm() form[[]model.SupportedPlatform] {
+	one := checkedForm(members[platform]{
+		fieldAt("name", func(p *platform) *string { return &p.name }, textForm(maxName)),
+		fieldAt("versions", func(p *platform) *[]string { return &p.versions }, distinctForm(maxVersions, checkedText(model.CheckMinor), func(s string) string { return s })),
+		unknownFields[platform](),
 	}.form(), func(p *platform) error {
-		return cmp.Or(missing("name", p.name == ""), missing("versions", len(p.versions) == 0))
+		return cmp.Or(checkPresent("name", p.name == ""), checkPresent("versions", len(p.versions) == 0))
 	})
-	all := distinct(maxPlatforms, one, func(p platform) string { return p.name })
-	return form[[]lifecycle.Platform]{
-		read: func(d *decoder, into *[]lifecycle.Platform) {
+	all := distinctForm(maxPlatforms, one, func(p platform) string { return p.name })
+	return form[[]model.SupportedPlatform]{
+		read: func(d *decoder, into *[]model.SupportedPlatform) {
 			var ps []platform
 			all.read(d, &ps)
 			for _, p := range ps {
 				for _, v := range p.versions {
-					*into = append(*into, lifecycle.Platform{Name: p.name, Version: v})
+					*into = append(*into, model.SupportedPlatform{Name: p.name, Version: v})
 				}
 			}
 		},
-		write: func(e *encoder, from *[]lifecycle.Platform) {
+		write: func(e *encoder, from *[]model.SupportedPlatform) {
 			var ps []platform
 			for _, p := range *from {
 				if len(ps) == 0 || ps[len(ps)-1].name != p.Name {
@@ -106,22 +108,22 @@ func platforms() form[[]lifecycle.Platform] {
 			}
 			all.write(e, &ps)
 		},
-		empty: func(from *[]lifecycle.Platform) bool { return len(*from) == 0 },
+		empty: func(from *[]model.SupportedPlatform) bool { return len(*from) == 0 },
 	}
 }
 
-// distinct is an array of which no two elements have the same name.
-func distinct[T any](most int, each form[T], name func(T) string) form[[]T] {
-	f := list(most, each)
+// distinctForm returns the form of an array with unique names.
+func distinctForm[T any](most int, each form[T], name func(T) string) form[[]T] {
+	f := listForm(most, each)
 	f.read = func(d *decoder, into *[]T) {
 		seen := map[string]bool{}
 		d.items(most, func(int) {
 			var one T
 			d.in.kind()
-			pos := d.here()
+			pos := d.nextPos()
 			each.read(d, &one)
 			if key := name(one); key != "" && seen[key] {
-				d.fault(pos, "%s: %q stands here twice", d.where(), key)
+				d.fault(pos, "%s: %q appears twice", d.pathText(), key)
 			} else {
 				seen[key] = true
 				*into = append(*into, one)
@@ -131,30 +133,30 @@ func distinct[T any](most int, each form[T], name func(T) string) form[[]T] {
 	return f
 }
 
-// checked is a text that check finds nothing wrong with.
-func checked(check func(string) error) form[string] {
-	return sound(text(maxName), func(s *string) error { return check(*s) })
+// checkedText returns the form of a string that passes check.
+func checkedText(check func(string) error) form[string] {
+	return checkedForm(textForm(maxName), func(s *string) error { return check(*s) })
 }
 
-// sound is a value that check finds nothing wrong with, once it was read
-// without a fault.
-func sound[T any](f form[T], check func(*T) error) form[T] {
+// checkedForm returns the form of a value that passes check. A value with decoding
+// faults is not checked.
+func checkedForm[T any](f form[T], check func(*T) error) form[T] {
 	read := f.read
 	f.read = func(d *decoder, into *T) {
 		d.in.kind()
-		pos, faults := d.here(), len(*d.aside)
-		if read(d, into); d.in.failed() != nil || len(*d.aside) > faults {
+		pos, faults := d.nextPos(), len(*d.tolerated)
+		if read(d, into); d.in.failed() != nil || len(*d.tolerated) > faults {
 			return
 		}
 		if err := check(into); err != nil {
-			d.fault(pos, "%s: %v", d.where(), err)
+			d.fault(pos, "%s: %v", d.pathText(), err)
 		}
 	}
 	return f
 }
 
-// missing returns an error for a field that has to be there.
-func missing(name string, is bool) error {
+// checkPresent returns an error for a field that has to be there.
+func checkPresent(name string, is bool) error {
 	if !is {
 		return nil
 	}

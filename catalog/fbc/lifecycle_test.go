@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // owner is a package with two versions.
@@ -63,18 +63,18 @@ func TestLifecycleFaults(t *testing.T) {
 		{"unknown field of a platform", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: openshift, versions: ['4.1'], z: 1}]")), `15:143: unknown field "versions[1].platformCompatibility[0].z"`},
 		{"no versions", head, `1:1: no versions`},
 		{"empty versions", head + "versions: []\n", `1:1: no versions`},
-		{"versions of another type", head + "versions: {a: b}\n", `3:11: versions: want an array, have an object`},
-		{"package of another type", strings.Replace(support(""), "package: a", "package: 7", 1), `2:10: io.openshift.operators.lifecycles.v1alpha1: package: want a string, have a number`},
-		{"null", support("- null\n"), `15:3: versions[1]: want an object, have null`},
-		{"version as a number", support("- {name: 4.10, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: want a string, have a number`},
+		{"versions of another type", head + "versions: {a: b}\n", `3:11: versions: want an array, got an object`},
+		{"package of another type", strings.Replace(support(""), "package: a", "package: 7", 1), `2:10: io.openshift.operators.lifecycles.v1alpha1: package: want a string, got a number`},
+		{"null", support("- null\n"), `15:3: versions[1]: want an object, got null`},
+		{"version as a number", support("- {name: 4.10, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: want a string, got a number`},
 		{"version of three parts", support("- {name: 1.2.3, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: version "1.2.3": want MAJOR.MINOR, such as 4.12`},
-		{"version twice", support("- {name: '1.2', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:3: versions[1]: "1.2" stands here twice`},
+		{"version twice", support("- {name: '1.2', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:3: versions[1]: "1.2" appears twice`},
 		{"version without a name", support("- phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]\n"), `15:3: versions[1]: no name`},
 		{"no phases", support("- name: '1.3'\n"), `15:3: versions[1]: no phases`},
 		{"phase without a day", support(phase("name: f, startDate: 2025-01-01")), `15:26: versions[1].phases[0]: no endDate`},
-		{"day that there is not", support(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": want a date like 2027-01-31`},
-		{"time of a day", support(phase("name: f, startDate: 2025-02-28T00:00:00Z, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-28T00:00:00Z": want a date like 2027-01-31`},
-		{"phase backwards", support(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: want a later day`},
+		{"day that there is not", support(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": want a date such as 2027-01-31`},
+		{"time of a day", support(phase("name: f, startDate: 2025-02-28T00:00:00Z, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-28T00:00:00Z": want a date such as 2027-01-31`},
+		{"phase backwards", support(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: the end must be later`},
 		{
 			"gap",
 			support("- name: '1.3'\n  phases:\n  - {name: f, startDate: 2025-03-01, endDate: 2025-03-31}\n  - {name: g, startDate: 2025-04-02, endDate: 2025-04-30}\n"),
@@ -83,21 +83,21 @@ func TestLifecycleFaults(t *testing.T) {
 		{
 			"all at once",
 			support("- name: x\n  phases:\n  - {name: '', startDate: 1, endDate: 2025-03-31}\n- {}\n"),
-			"15:9: versions[1].name: version \"x\": want MAJOR.MINOR, such as 4.12\n17:27: versions[1].phases[0].startDate: want a string, have a number\n18:3: versions[2]: no name",
+			"15:9: versions[1].name: version \"x\": want MAJOR.MINOR, such as 4.12\n17:27: versions[1].phases[0].startDate: want a string, got a number\n18:3: versions[2]: no name",
 		},
-		{"platform twice", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: ['1.0']}, {name: a, versions: ['1.0']}]")), `15:136: versions[1].platformCompatibility[1]: "a" stands here twice`},
+		{"platform twice", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: ['1.0']}, {name: a, versions: ['1.0']}]")), `15:136: versions[1].platformCompatibility[1]: "a" appears twice`},
 		{"platform without versions", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: []}]")), `15:106: versions[1].platformCompatibility[0]: no versions`},
 		{"two documents", support("") + "---\n" + support(""), `16:1: second document: first at f:1:1`},
 		{"schema last", head[strings.Index(head, "\n")+1:] + "extra: 1\n" + "schema: io.openshift.operators.lifecycles.v1alpha1\n", `2:1: unknown field "extra"`},
-		{"of no package", strings.Replace(support(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 names no package`},
-		{"of another package", strings.Replace(support(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is of package "aa", which has no olm.package (did you mean "a"?)`},
+		{"of no package", strings.Replace(support(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
+		{"of another package", strings.Replace(support(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := LoadFS(fstest.MapFS{"a": {Data: []byte(owner)}, "f": {Data: []byte(tt.text)}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			cat, err := catalog.New(c)
+			cat, err := model.New(c)
 			if err != nil {
 				t.Fatalf("the catalog is not valid: %v", err)
 			}

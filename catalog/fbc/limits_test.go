@@ -35,14 +35,14 @@ func TestHostile(t *testing.T) {
 		name, want string
 		r          io.Reader
 	}{
-		{"object without end", "object of more than 128 MiB", io.MultiReader(strings.NewReader(`{"schema":"`), &endless{text: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})},
+		{"object without end", "object larger than 128 MiB", io.MultiReader(strings.NewReader(`{"schema":"`), &endless{text: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})},
 		{"document without end", "document of more than 32 MiB", &endless{text: "a: b\n"}},
 		{"line without end", "document of more than 32 MiB", &endless{text: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}},
-		{"alias bomb", "values allowed", strings.NewReader("schema: olm.package\n" + bomb)},
+		{"alias bomb", "more than 2000000 values", strings.NewReader("schema: olm.package\n" + bomb)},
 		{"deep JSON", "malformed JSON", strings.NewReader(`{"schema":"x","a":` + strings.Repeat("[", 1_000_000))},
 		{"deep YAML", "deeper", strings.NewReader("schema: x\na: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000))},
-		{"long name", "name of 2000 bytes: want at most 1024", strings.NewReader(`{"schema":"olm.package","name":"` + strings.Repeat("a", 2000) + `"}`)},
-		{"large property", "has 1048580 bytes: want at most 1048576", strings.NewReader(`{"schema":"olm.bundle","package":"a","properties":[{"type":"x","value":"` + strings.Repeat("a", 1<<20+2) + `"}]}`)},
+		{"long name", "name of 2000 bytes exceeds the limit of 1024", strings.NewReader(`{"schema":"olm.package","name":"` + strings.Repeat("a", 2000) + `"}`)},
+		{"large property", ": 1048580 bytes exceed the limit of 1048576", strings.NewReader(`{"schema":"olm.bundle","package":"a","properties":[{"type":"x","value":"` + strings.Repeat("a", 1<<20+2) + `"}]}`)},
 		{"many entries", "more than 100000 elements", strings.NewReader(`{"schema":"olm.channel","package":"a","entries":[` + strings.Repeat("{},", maxEntries) + `{}]}`)},
 		{"many faults", "more than 500 faults", &endless{text: "{}"}},
 		{"many objects", "more than 1000000 objects", &endless{text: `{"schema":"x"}`}},
@@ -69,7 +69,7 @@ func TestWindow(t *testing.T) {
 	big := strings.Repeat("x\\n", 400<<10)
 	in := "{\"schema\":\"other\",\n\"a\":\"" + big + "\",\n\n\"b\":1}\n" + strings.Repeat("\n", 300<<10) + "  {\"schema\":\"olm.package\",\n\"name\":\n 7}"
 	_, err := Decode("f", strings.NewReader(in))
-	want := fmt.Sprintf("f:%d:2: name: want a string, have a number", 5+(300<<10)+2)
+	want := fmt.Sprintf("f:%d:2: name: want a string, got a number", 5+(300<<10)+2)
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

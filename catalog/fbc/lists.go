@@ -5,54 +5,53 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// packages are packages of a catalog, with what belongs to them so far, in
-// whatever order it comes. The zero value holds none.
+// packages collects the packages of a catalog and their objects in any order.
+// The zero value is empty.
 type packages struct {
-	byName map[string]*catalog.PackageData
-	again  []catalog.PackageData // further objects for the same package, which hold nothing else
+	byName     map[string]*model.PackageData
+	duplicates []model.PackageData // duplicate olm.package objects without contents
 }
 
-// of returns the package of that name, which nothing may have declared yet.
-func (ps *packages) of(name string) *catalog.PackageData {
+// get returns the package with a name and adds it if needed.
+func (ps *packages) get(name string) *model.PackageData {
 	p, ok := ps.byName[name]
 	if !ok {
 		if ps.byName == nil {
-			ps.byName = map[string]*catalog.PackageData{}
+			ps.byName = map[string]*model.PackageData{}
 		}
-		p = &catalog.PackageData{Name: name, Undeclared: true}
+		p = &model.PackageData{Name: name, Undeclared: true}
 		ps.byName[name] = p
 	}
 	return p
 }
 
-// add adds a package, or more of one. Of several objects for the same package,
-// the first in the catalog has all that belongs to it.
-func (ps *packages) add(more catalog.PackageData) {
-	p := ps.of(more.Name)
-	first, second := *p, more
-	if p.Undeclared || !more.Undeclared && more.Pos.Compare(p.Pos) < 0 {
-		first, second = more, *p
+// declare adds an olm.package. Of several for the same package, the first in
+// the catalog gets all contents.
+func (ps *packages) declare(declared model.PackageData) {
+	p := ps.get(declared.Name)
+	first, second := *p, declared
+	if p.Undeclared || declared.Pos.Compare(p.Pos) < 0 {
+		first, second = declared, *p
 	}
-	first.Channels, first.Bundles = append(p.Channels, more.Channels...), append(p.Bundles, more.Bundles...)
-	first.Deprecations = append(p.Deprecations, more.Deprecations...)
-	first.Lifecycles = append(p.Lifecycles, more.Lifecycles...)
+	first.Channels, first.Bundles, first.Deprecations, first.Lifecycles = p.Channels, p.Bundles, p.Deprecations, p.Lifecycles
 	*p = first
 	if !second.Undeclared {
 		second.Channels, second.Bundles, second.Deprecations, second.Lifecycles = nil, nil, nil, nil
-		ps.again = append(ps.again, second)
+		ps.duplicates = append(ps.duplicates, second)
 	}
 }
 
-// sorted returns all packages, everything by name. It takes over what ps holds.
-func (ps *packages) sorted() []catalog.PackageData {
-	all := ps.again
+// sorted returns all packages, sorted by name. ps must not be used
+// afterwards.
+func (ps *packages) sorted() []model.PackageData {
+	all := ps.duplicates
 	for _, p := range ps.byName {
 		all = append(all, *p)
 	}
-	slices.SortFunc(all, func(p, q catalog.PackageData) int {
+	slices.SortFunc(all, func(p, q model.PackageData) int {
 		return cmp.Or(strings.Compare(p.Name, q.Name), p.Pos.Compare(q.Pos))
 	})
 	for i := range all {
@@ -61,16 +60,16 @@ func (ps *packages) sorted() []catalog.PackageData {
 	return all
 }
 
-func sortPackage(p *catalog.PackageData) {
-	slices.SortFunc(p.Channels, func(a, b catalog.ChannelData) int {
+func sortPackage(p *model.PackageData) {
+	slices.SortFunc(p.Channels, func(a, b model.ChannelData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Bundles, func(a, b catalog.BundleData) int {
+	slices.SortFunc(p.Bundles, func(a, b model.BundleData) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Deprecations, func(a, b catalog.DeprecationData) int {
+	slices.SortFunc(p.Deprecations, func(a, b model.DeprecationData) int {
 		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
-	slices.SortFunc(p.Lifecycles, func(a, b catalog.LifecycleData) int { return a.Pos.Compare(b.Pos) })
+	slices.SortFunc(p.Lifecycles, func(a, b model.LifecycleData) int { return a.Pos.Compare(b.Pos) })
 	p.Channels, p.Bundles = slices.Clip(p.Channels), slices.Clip(p.Bundles)
 }

@@ -6,25 +6,24 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// LoadFS reads the catalog in fsys: every file but those that .indexignore
-// files name, whatever they are called and wherever they lie. Symbolic links
-// are faults, for they are not followed. The content does not depend on how
-// objects are spread over files; its ID, Source and Digest are the caller's to
-// fill. The error is a diag.List of every fault of every file.
-func LoadFS(fsys fs.FS) (catalog.Content, error) {
+// LoadFS decodes the catalog in fsys: all files except those excluded by
+// .indexignore files. Symbolic links are not followed but reported as faults.
+// The content does not depend on the distribution of objects over files; the
+// caller sets ID, Source and Digest. The error is a diag.List of all faults.
+func LoadFS(fsys fs.FS) (model.Content, error) {
 	b := newBuilder()
 	b.walk(fsys)
 	return b.content()
 }
 
-// walk reads the files of fsys in path order into b.
+// walk decodes the files of fsys into b, in path order.
 func (b *builder) walk(fsys fs.FS) {
-	t := &tally{}
+	t := &byteCounter{}
 	b.file.widen()
 	err := eachFile(fsys, func(name string) error {
 		t.files++
@@ -35,7 +34,7 @@ func (b *builder) walk(fsys fs.FS) {
 			b.fault(diag.Pos{File: name}, err)
 		}
 		if t.bytes > maxTotal {
-			return diag.Errorf(diag.Pos{File: name}, "more than %d GiB in all", maxTotal>>30)
+			return diag.Errorf(diag.Pos{File: name}, "total size exceeds the limit of %d GiB", maxTotal>>30)
 		}
 		if b.full() {
 			return fs.SkipAll
@@ -47,34 +46,34 @@ func (b *builder) walk(fsys fs.FS) {
 	}
 }
 
-func (b *builder) open(fsys fs.FS, name string, t *tally, sel *selector) (err error) {
+func (b *builder) open(fsys fs.FS, name string, t *byteCounter, sel *selector) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return plain(err)
+		return withoutPath(err)
 	}
 	defer closeInto(&err, f)
 	t.r = f
 	return b.read(name, t, sel)
 }
 
-// tally counts what is read.
-type tally struct {
+// byteCounter is a reader that counts bytes.
+type byteCounter struct {
 	r     io.Reader
 	bytes int64
 	files int
 }
 
-func (t *tally) Read(p []byte) (int, error) {
+func (t *byteCounter) Read(p []byte) (int, error) {
 	if t.bytes > maxTotal {
-		return 0, errors.New("too much to read")
+		return 0, errors.New("size limit exceeded")
 	}
 	n, err := t.r.Read(p)
 	t.bytes += int64(n)
 	return n, err
 }
 
-// eachFile calls read for every regular file of fsys, in path order, and fault
-// for what cannot be read.
+// eachFile calls read for every regular file of fsys, in path order, and
+// fault for unreadable files.
 func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, err error)) error {
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -82,7 +81,7 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 		case name != "." && rules.match(name) && (err != nil || !e.IsDir()):
 			return nil
 		case err != nil:
-			fault(name, plain(err))
+			fault(name, withoutPath(err))
 			return nil
 		case e.IsDir():
 			if err := rules.load(fsys, name); err != nil {
@@ -92,7 +91,7 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 		case e.Name() == ignoreFile:
 			return nil
 		case e.Type()&fs.ModeSymlink != 0:
-			fault(name, errors.New("symbolic links in a catalog are not followed; name it in .indexignore to leave it out"))
+			fault(name, errors.New("symbolic links in a catalog are not followed: list it in .indexignore to ignore it"))
 			return nil
 		case !e.Type().IsRegular():
 			fault(name, errors.New("not a regular file"))
@@ -106,8 +105,9 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 	})
 }
 
-// plain drops the operation and the path, which the position names already.
-func plain(err error) error {
+// withoutPath removes the operation and the path, because the position has the
+// path.
+func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err
@@ -115,7 +115,7 @@ func plain(err error) error {
 	return err
 }
 
-// closeInto closes f and puts the error in err where there is none yet.
+// closeInto closes f and stores the error in err unless err is already set.
 func closeInto(err *error, f io.Closer) {
 	if closed := f.Close(); *err == nil {
 		*err = closed

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
 const kindCSV = "ClusterServiceVersion"
@@ -18,34 +19,35 @@ const (
 	maxKeywords    = 1000
 	maxOwned       = 10_000
 	maxModes       = 1000
-	longEnough     = 4 << 10 // bytes that are read of a long description
+	longEnough     = 4 << 10 // bytes to decode of a long description
 )
 
-// told is what a bundle says of itself, as it is written. It is for searching
-// and for checks that can do without: fields of a wrong type count as absent.
-type told struct {
-	catalog.Metadata
+// rawMetadata is the metadata of a bundle in its encoded form. It serves search and
+// optional checks only, so fields of a wrong type count as absent.
+type rawMetadata struct {
+	model.Metadata
 	kind  string // of a ClusterServiceVersion
 	owned []string
-	modes []mode // nil where there is no such field
+	modes []mode // nil if the field is absent
 	short bool   // Description comes from the annotation
 }
 
-// mode is an install mode, and whether the bundle supports it.
+// mode is an install mode and its support by the bundle.
 type mode struct {
 	name      string
 	supported bool
 }
 
 // metadataForms returns the forms of an olm.csv.metadata and of a
-// ClusterServiceVersion, whose spec has the same fields but for two names.
-func metadataForms() (metadata, csv form[told]) {
-	definitions := members[told]{
-		at("owned", func(t *told) *[]string { return &t.owned }, list(maxOwned, members[string]{at("name", itself, text(maxName))}.form())),
+// ClusterServiceVersion. The spec of the latter has the same fields, two of
+// them under other names.
+func metadataForms() (metadata, csv form[rawMetadata]) {
+	definitions := members[rawMetadata]{
+		fieldAt("owned", func(t *rawMetadata) *[]string { return &t.owned }, listForm(maxOwned, members[string]{fieldAt("name", sameValue, textForm(maxName))}.form())),
 	}.form()
-	modes := list(maxModes, members[mode]{
-		at("type", func(m *mode) *string { return &m.name }, text(maxName)),
-		at("supported", func(m *mode) *bool { return &m.supported }, form[bool]{
+	modes := listForm(maxModes, members[mode]{
+		fieldAt("type", func(m *mode) *string { return &m.name }, textForm(maxName)),
+		fieldAt("supported", func(m *mode) *bool { return &m.supported }, form[bool]{
 			read: func(d *decoder, into *bool) {
 				*into = d.in.kind() == 't'
 				d.in.skip()
@@ -53,53 +55,53 @@ func metadataForms() (metadata, csv form[told]) {
 			write: func(e *encoder, from *bool) { e.token(jsontext.Bool(*from)) },
 		}),
 	}.form())
-	annotations := form[told]{
+	annotations := form[rawMetadata]{
 		read: (*decoder).annotations, write: (*encoder).annotations,
-		empty: func(t *told) bool { return len(t.Annotations) == 0 && t.Description == "" },
-		shape: &shape{fields: func(name []byte) (*shape, bool) {
-			return nil, string(name) == "description" || catalog.KeepsAnnotation(string(name))
+		empty: func(t *rawMetadata) bool { return len(t.Annotations) == 0 && t.Description == "" },
+		shape: &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
+			return nil, string(name) == "description" || model.KeepsAnnotation(string(name))
 		}},
 	}
-	metadata = members[told]{
-		optional("annotations", itself, annotations),
-		optional("crdDescriptions", itself, definitions),
-		readOnly("customresourcedefinitions", itself, definitions),
-		readOnly("description", itself, form[told]{read: (*decoder).longDescription, shape: &shape{role: longText}}),
-		optional("displayName", func(t *told) *string { return &t.DisplayName }, text(maxText)),
-		optional("installModes", func(t *told) *[]mode { return &t.modes }, form[[]mode]{
+	metadata = members[rawMetadata]{
+		optionalField("annotations", sameValue, annotations),
+		optionalField("crdDescriptions", sameValue, definitions),
+		readOnlyField("customresourcedefinitions", sameValue, definitions),
+		readOnlyField("description", sameValue, form[rawMetadata]{read: (*decoder).longDescription, shape: &yamlnode.Filter{Text: func(s []byte) []byte { return truncateText(s, longEnough) }}}),
+		optionalField("displayName", func(t *rawMetadata) *string { return &t.DisplayName }, textForm(maxText)),
+		optionalField("installModes", func(t *rawMetadata) *[]mode { return &t.modes }, form[[]mode]{
 			read: func(d *decoder, into *[]mode) {
 				*into = []mode{}
 				modes.read(d, into)
 			},
 			write: modes.write, empty: func(from *[]mode) bool { return *from == nil },
 		}),
-		optional("keywords", func(t *told) *[]string { return &t.Keywords }, list(maxKeywords, text(maxName))),
-		optional("maturity", func(t *told) *string { return &t.Maturity }, text(maxName)),
-		optional("minKubeVersion", func(t *told) *string { return &t.MinKubeVersion }, text(maxName)),
-		optional("provider", itself, members[told]{at("name", func(t *told) *string { return &t.Provider }, text(maxName))}.form()),
+		optionalField("keywords", func(t *rawMetadata) *[]string { return &t.Keywords }, listForm(maxKeywords, textForm(maxName))),
+		optionalField("maturity", func(t *rawMetadata) *string { return &t.Maturity }, textForm(maxName)),
+		optionalField("minKubeVersion", func(t *rawMetadata) *string { return &t.MinKubeVersion }, textForm(maxName)),
+		optionalField("provider", sameValue, members[rawMetadata]{fieldAt("name", func(t *rawMetadata) *string { return &t.Provider }, textForm(maxName))}.form()),
 	}.form()
-	return metadata, members[told]{
-		at("kind", func(t *told) *string { return &t.kind }, text(maxName)),
-		at("metadata", itself, members[told]{at("annotations", itself, annotations)}.form()),
-		at("spec", itself, metadata),
+	return metadata, members[rawMetadata]{
+		fieldAt("kind", func(t *rawMetadata) *string { return &t.kind }, textForm(maxName)),
+		fieldAt("metadata", sameValue, members[rawMetadata]{fieldAt("annotations", sameValue, annotations)}.form()),
+		fieldAt("spec", sameValue, metadata),
 	}.form()
 }
 
-// annotations keeps those that catalog.KeepsAnnotation names.
-func (d *decoder) annotations(t *told) {
+// annotations decodes the annotations that pass model.KeepsAnnotation.
+func (d *decoder) annotations(t *rawMetadata) {
 	d.fields(func(text []byte) {
 		name := d.b.intern(text)
-		if name != "description" && !catalog.KeepsAnnotation(name) {
+		if name != "description" && !model.KeepsAnnotation(name) {
 			d.in.skip()
 			return
 		}
 		s := d.text(maxText)
 		switch {
 		case name == "description":
-			if s = catalog.ShortDescription(s); s != "" {
+			if s = model.ShortDescription(s); s != "" {
 				t.Description, t.short = s, true
 			}
-		case catalog.AnnotationFits(name, s) && len(t.Annotations) < maxAnnotations:
+		case model.AnnotationFits(name, s) && len(t.Annotations) < maxAnnotations:
 			if t.Annotations == nil {
 				t.Annotations = map[string]string{}
 			}
@@ -108,8 +110,8 @@ func (d *decoder) annotations(t *told) {
 	})
 }
 
-// annotations writes those that there are, the description first.
-func (e *encoder) annotations(t *told) {
+// annotations encodes the annotations that are set, the description first.
+func (e *encoder) annotations(t *rawMetadata) {
 	e.token(jsontext.BeginObject)
 	if t.Description != "" {
 		e.token(jsontext.String("description"))
@@ -122,10 +124,10 @@ func (e *encoder) annotations(t *told) {
 	e.token(jsontext.EndObject)
 }
 
-// longDescription takes the first line of a CSV's description, which may be
-// very long, unless an annotation gave a short one. Most versions of a package
-// say what the one before said.
-func (d *decoder) longDescription(t *told) {
+// longDescription decodes the first line of a CSV's description, which may be
+// very long, unless an annotation has a short one. It caches the last result,
+// because most versions of a package share their description.
+func (d *decoder) longDescription(t *rawMetadata) {
 	if d.in.kind() != '"' || t.short {
 		d.in.skip()
 		return
@@ -133,45 +135,45 @@ func (d *decoder) longDescription(t *told) {
 	raw, b := d.in.raw(), d.b
 	if d.in.failed() == nil && !bytes.Equal(raw, b.long) {
 		b.long = append(b.long[:0], raw...)
-		d.in.plain = unquoted(d.in.plain[:0], raw)
-		b.short = catalog.ShortDescription(string(clip(d.in.plain, longEnough)))
+		d.in.plain = appendUnquoted(d.in.plain[:0], raw)
+		b.short = model.ShortDescription(string(truncateText(d.in.plain, longEnough)))
 	}
 	t.Description = b.short
 }
 
-// metadata reads what a form of bundles says.
-func (d *decoder) metadata(f form[told], t *told) catalog.Metadata {
+// metadata decodes the metadata of a bundle with form f.
+func (d *decoder) metadata(f form[rawMetadata], t *rawMetadata) model.Metadata {
 	d.lenient = true
 	f.read(d, t)
 	d.lenient = false
 	m := t.Metadata
 	m.Known = true
 	if t.modes != nil {
-		m.InstallModes = []catalog.InstallMode{}
-		for _, name := range catalog.InstallModes() {
+		m.InstallModes = []model.InstallMode{}
+		for _, name := range model.InstallModes() {
 			if slices.Contains(t.modes, mode{string(name), true}) {
 				m.InstallModes = append(m.InstallModes, name)
 			}
 		}
 	}
-	m.Keywords, m.Owned = given(m.Keywords), given(t.owned)
+	m.Keywords, m.Owned = nonEmptyTexts(m.Keywords), nonEmptyTexts(t.owned)
 	slices.Sort(m.Owned)
 	m.Owned = slices.Compact(m.Owned)
 	return m
 }
 
-// given returns the texts that say something, nil where there are none.
-func given(texts []string) []string {
+// nonEmptyTexts returns the non-empty texts, or nil if there are none.
+func nonEmptyTexts(texts []string) []string {
 	if texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" }); len(texts) == 0 {
 		return nil
 	}
 	return texts
 }
 
-// tell returns m as it is written.
-func tell(m catalog.Metadata) *told {
-	t := &told{Metadata: m, owned: m.Owned}
-	for _, name := range catalog.InstallModes() {
+// newRawMetadata returns m in its encoded form.
+func newRawMetadata(m model.Metadata) *rawMetadata {
+	t := &rawMetadata{Metadata: m, owned: m.Owned}
+	for _, name := range model.InstallModes() {
 		if m.InstallModes != nil {
 			t.modes = append(t.modes, mode{string(name), slices.Contains(m.InstallModes, name)})
 		}
@@ -179,24 +181,33 @@ func tell(m catalog.Metadata) *told {
 	return t
 }
 
-// manifestMetadata returns the metadata of an embedded ClusterServiceVersion,
-// and whether data is one that can be read.
-func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
+// manifestMetadata returns the metadata of an embedded ClusterServiceVersion.
+// It returns false if data is not a valid one.
+func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	if len(text) == 0 {
-		return catalog.Metadata{}, false
+		return model.Metadata{}, false
 	}
 	if text[0] != '{' {
-		docs, err := yamlnode.Documents("", text, yamlnode.Limits{})
+		docs, err := b.manifests.Read("", 1, text, yamlnode.Limits{}, b.forms.csv.shape)
 		if err != nil || len(docs) == 0 {
-			return catalog.Metadata{}, false
+			return model.Metadata{}, false
 		}
-		if text, err = yamlnode.JSON(docs[0]); err != nil {
-			return catalog.Metadata{}, false
-		}
+		text = docs[0].JSON
 	}
 	b.inner.resetBytes(text)
-	var t told
+	var t rawMetadata
 	m := (&decoder{in: b.inner, whole: true, b: b}).metadata(b.forms.csv, &t)
 	return m, t.kind == kindCSV && b.inner.failed() == nil
+}
+
+// truncateText truncates s to at most limit bytes at a character boundary.
+func truncateText(s []byte, limit int) []byte {
+	if len(s) <= limit {
+		return s
+	}
+	for !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }

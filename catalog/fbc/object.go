@@ -1,89 +1,97 @@
 package fbc
 
 import (
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// The schemas that are read. Objects of any other schema are left alone.
+// The supported schemas. Objects of other schemas are ignored.
 const (
 	schemaPackage      = "olm.package"
 	schemaChannel      = "olm.channel"
 	schemaBundle       = "olm.bundle"
 	schemaDeprecations = "olm.deprecations"
-	schemaLifecycles   = lifecycle.Schema
+	schemaLifecycles   = model.LifecycleSchema
 )
 
 // object is one object of a catalog.
 type object struct {
 	pos    diag.Pos
-	span   catalog.Span
+	span   model.Span
 	schema string
 
 	name, pkg      string
 	defaultChannel string
 	description    string
-	entries        []catalog.EntryData
-	deprecations   []catalog.DeprecationData
-	bundle         catalog.BundleData
-	csv            bool // bundle.Metadata comes from olm.csv.metadata, which wins over an embedded one
+	entries        []model.EntryData
+	deprecations   []model.DeprecationData
+	bundle         model.BundleData
+	csv            bool // bundle.Metadata comes from olm.csv.metadata, which takes precedence over an embedded CSV
 	manifests      []manifest
-	lifecycle      catalog.LifecycleData
+	lifecycle      model.LifecycleData
 }
 
-// manifest is one olm.bundle.object: its bytes, or the file that has them.
+// manifest is one olm.bundle.object: inline data, or a reference to a file.
 type manifest struct {
 	data []byte
 	ref  string
 }
 
-// forms is what objects hold: which fields matter, and how each is read and
-// written.
+// forms holds the forms of all objects.
 type forms struct {
 	schemas       map[string]members[object]
-	metadata, csv form[told]
+	metadata, csv form[rawMetadata]
+
+	schema     []byte // schema of the current YAML document; empty if it is not a string
+	isMetadata bool   // the current property is an olm.csv.metadata
 }
 
 func newForms() *forms {
-	schema := at("schema", func(o *object) *string { return &o.schema }, form[string]{
-		read: text(maxName).read, write: text(maxName).write, shape: &shape{role: aSchema},
+	f := &forms{}
+	schema := fieldAt("schema", func(o *object) *string { return &o.schema }, form[string]{
+		read: textForm(maxName).read, write: textForm(maxName).write, shape: &yamlnode.Filter{Text: func(s []byte) []byte {
+			f.schema = append(f.schema, s...)
+			return s
+		}},
 	})
-	name := at("name", func(o *object) *string { return &o.name }, text(maxName))
-	pkg := at("package", func(o *object) *string { return &o.pkg }, text(maxName))
-	metadata, csv := metadataForms()
-	return &forms{metadata: metadata, csv: csv, schemas: map[string]members[object]{
+	name := fieldAt("name", func(o *object) *string { return &o.name }, textForm(maxName))
+	pkg := fieldAt("package", func(o *object) *string { return &o.pkg }, textForm(maxName))
+	f.metadata, f.csv = metadataForms()
+	f.schemas = map[string]members[object]{
 		schemaPackage: {
 			schema, name,
-			at("defaultChannel", func(o *object) *string { return &o.defaultChannel }, text(maxName)),
-			optional("description", func(o *object) *string { return &o.description }, text(maxText)),
+			fieldAt("defaultChannel", func(o *object) *string { return &o.defaultChannel }, textForm(maxName)),
+			optionalField("description", func(o *object) *string { return &o.description }, textForm(maxText)),
 		},
 		schemaChannel: {
 			schema, name, pkg,
-			at("entries", func(o *object) *[]catalog.EntryData { return &o.entries }, list(maxEntries, entry())),
+			fieldAt("entries", func(o *object) *[]model.EntryData { return &o.entries }, listForm(maxEntries, entryForm())),
 		},
 		schemaBundle: {
 			schema, name, pkg,
-			optional("image", func(o *object) *string { return &o.bundle.Image }, text(maxText)),
-			at("properties", itself, properties(metadata.shape)),
-			optional("relatedImages", func(o *object) *[]catalog.RelatedImage { return &o.bundle.RelatedImages }, list(maxImages, members[catalog.RelatedImage]{
-				at("name", func(r *catalog.RelatedImage) *string { return &r.Name }, text(maxName)),
-				at("image", func(r *catalog.RelatedImage) *string { return &r.Image }, text(maxText)),
+			optionalField("image", func(o *object) *string { return &o.bundle.Image }, textForm(maxText)),
+			fieldAt("properties", sameValue, f.properties()),
+			optionalField("relatedImages", func(o *object) *[]model.RelatedImage { return &o.bundle.RelatedImages }, listForm(maxImages, members[model.RelatedImage]{
+				fieldAt("name", func(r *model.RelatedImage) *string { return &r.Name }, textForm(maxName)),
+				fieldAt("image", func(r *model.RelatedImage) *string { return &r.Image }, textForm(maxText)),
 			}.form())),
 		},
 		schemaDeprecations: {
 			schema, pkg,
-			readOnly("name", func(o *object) *string { return &o.name }, text(maxName)),
-			at("entries", func(o *object) *[]catalog.DeprecationData { return &o.deprecations }, list(maxEntries, deprecation())),
+			readOnlyField("name", func(o *object) *string { return &o.name }, textForm(maxName)),
+			fieldAt("entries", func(o *object) *[]model.DeprecationData { return &o.deprecations }, listForm(maxEntries, deprecationForm())),
 		},
-		schemaLifecycles: lifecycles(schema, pkg),
-	}}
+		schemaLifecycles: lifecycleFields(schema, pkg),
+	}
+	return f
 }
 
-// document returns the shape of an object whose schema is not known yet.
-func (f *forms) document() *shape {
-	return &shape{fields: func(name []byte) (*shape, bool) {
-		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // whose fields an olm.deprecations has, too
+// document returns the filter for a YAML document of unknown schema. It is
+// not sufficient for lifecycles.
+func (f *forms) document() *yamlnode.Filter {
+	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
+		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no further fields
 			if s, ok := f.schemas[schema].shape(name); ok {
 				return s, true
 			}
@@ -92,57 +100,65 @@ func (f *forms) document() *shape {
 	}}
 }
 
-// entry is an entry of an olm.channel.
-func entry() form[catalog.EntryData] {
-	return placed(func(e *catalog.EntryData) *diag.Pos { return &e.Pos }, members[catalog.EntryData]{
-		at("name", func(e *catalog.EntryData) *string { return &e.Name }, text(maxName)),
-		optional("replaces", func(e *catalog.EntryData) *string { return &e.Replaces }, text(maxName)),
-		optional("skips", func(e *catalog.EntryData) *[]string { return &e.Skips }, list(maxEntries, text(maxName))),
-		optional("skipRange", func(e *catalog.EntryData) *string { return &e.SkipRange }, text(maxText)),
+// entryForm returns the form of an entry of an olm.channel.
+func entryForm() form[model.EntryData] {
+	return positionedForm(func(e *model.EntryData) *diag.Pos { return &e.Pos }, members[model.EntryData]{
+		fieldAt("name", func(e *model.EntryData) *string { return &e.Name }, textForm(maxName)),
+		optionalField("replaces", func(e *model.EntryData) *string { return &e.Replaces }, textForm(maxName)),
+		optionalField("skips", func(e *model.EntryData) *[]string { return &e.Skips }, listForm(maxEntries, textForm(maxName))),
+		optionalField("skipRange", func(e *model.EntryData) *string { return &e.SkipRange }, textForm(maxText)),
 	}.form())
 }
 
-// deprecation is an entry of an olm.deprecations.
-func deprecation() form[catalog.DeprecationData] {
-	return placed(func(e *catalog.DeprecationData) *diag.Pos { return &e.Pos }, members[catalog.DeprecationData]{
-		at("reference", itself, members[catalog.DeprecationData]{
-			at("schema", func(e *catalog.DeprecationData) *string { return &e.Schema }, text(maxName)),
-			optional("name", func(e *catalog.DeprecationData) *string { return &e.Name }, text(maxName)),
+// deprecationForm returns the form of an entry of an olm.deprecations.
+func deprecationForm() form[model.DeprecationData] {
+	return positionedForm(func(e *model.DeprecationData) *diag.Pos { return &e.Pos }, members[model.DeprecationData]{
+		fieldAt("reference", sameValue, members[model.DeprecationData]{
+			fieldAt("schema", func(e *model.DeprecationData) *string { return &e.Schema }, textForm(maxName)),
+			optionalField("name", func(e *model.DeprecationData) *string { return &e.Name }, textForm(maxName)),
 		}.form()),
-		at("message", func(e *catalog.DeprecationData) *string { return &e.Message }, text(maxText)),
+		fieldAt("message", func(e *model.DeprecationData) *string { return &e.Message }, textForm(maxText)),
 	}.form())
 }
 
-// placed is an entry that knows where it stands. Its fields depend on what it is
-// an entry of.
-func placed[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
+// positionedForm returns the form of an entry that records its position. The fields
+// of the entry depend on the enclosing object.
+func positionedForm[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
 	read := f.read
-	f.shape = &shape{role: anEntry}
+	f.shape = nil
 	f.read = func(d *decoder, into *T) {
-		*pos(into) = d.here()
+		*pos(into) = d.nextPos()
 		read(d, into)
 	}
 	return f
 }
 
-// properties is the array of a bundle's properties.
-func properties(metadata *shape) form[object] {
-	each := members[catalog.Property]{
-		at("type", func(p *catalog.Property) *string { return &p.Type }, text(maxName)),
-		at("value", itself, form[catalog.Property]{write: func(e *encoder, p *catalog.Property) { e.value(p.Value) }}),
+// properties returns the form of the properties of a bundle.
+func (f *forms) properties() form[object] {
+	each := members[model.Property]{
+		fieldAt("type", func(p *model.Property) *string { return &p.Type }, textForm(maxName)),
+		fieldAt("value", sameValue, form[model.Property]{write: func(e *encoder, p *model.Property) { e.value(p.Value) }}),
 	}
-	all := list(maxProperties, each.form())
-	value := *metadata
-	value.role = someMetadata
+	all := listForm(maxProperties, each.form())
+	typ := &yamlnode.Filter{Text: func(s []byte) []byte {
+		f.isMetadata = string(s) == model.TypeMetadata
+		return s
+	}}
+	value := &yamlnode.Filter{Field: func(name []byte) (*yamlnode.Filter, bool) {
+		if !f.isMetadata {
+			return nil, true
+		}
+		return f.metadata.shape.Field(name)
+	}}
 	return form[object]{
 		read:  func(d *decoder, o *object) { d.items(maxProperties, func(int) { d.property(o) }) },
 		write: func(e *encoder, o *object) { all.write(e, &o.bundle.Properties) },
-		shape: &shape{items: &shape{role: aProperty, fields: func(name []byte) (*shape, bool) {
+		shape: &yamlnode.Filter{Items: &yamlnode.Filter{Open: func() { f.isMetadata = false }, Field: func(name []byte) (*yamlnode.Filter, bool) {
 			switch string(name) {
 			case "type":
-				return &shape{role: aPropertyType}, true
+				return typ, true
 			case "value":
-				return &value, true
+				return value, true
 			}
 			return nil, false
 		}}},

@@ -8,17 +8,16 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// property reads one {type, value} of a bundle.
+// property decodes one {type, value} of a bundle.
 func (d *decoder) property(o *object) {
 	var typ string
-	var held []byte // a value that came before its type
+	var held []byte // a value that precedes its type
 	valued := false
-	pos := d.here()
+	pos := d.nextPos()
 	d.fields(func(name []byte) {
 		d.path = append(d.path, step{name: "value"})
 		switch {
@@ -48,38 +47,38 @@ func (d *decoder) property(o *object) {
 	}
 }
 
-// value reads the value of a property of type typ.
+// value decodes the value of a property of type typ.
 func (d *decoder) value(o *object, typ string) {
 	switch typ {
-	case olm.TypeObject:
+	case model.TypeObject:
 		o.bundle.Embedded = true
 		d.in.kind()
-		pos := d.here()
+		pos := d.nextPos()
 		d.fields(func(name []byte) { d.bundleObject(o, pos, name) })
 		return
-	case olm.TypeMetadata:
-		o.csv, o.bundle.Metadata = true, d.metadata(d.b.forms.metadata, &told{})
+	case model.TypeMetadata:
+		o.csv, o.bundle.Metadata = true, d.metadata(d.b.forms.metadata, &rawMetadata{})
 		return
 	}
 	raw := d.in.raw()
 	switch {
 	case d.in.failed() != nil:
 	case len(raw) > maxValue:
-		d.b.faults.Addf(d.at(d.in.begun()), "property %q of bundle %q has %d bytes: want at most %d", typ, o.name, len(raw), maxValue)
+		d.b.faults.Addf(d.posAt(d.in.lastOffset()), "property %q of bundle %q: %d bytes exceed the limit of %d", typ, o.name, len(raw), maxValue)
 	default:
-		o.bundle.Properties = append(o.bundle.Properties, catalog.Property{Type: typ, Value: d.b.keep(raw)})
+		o.bundle.Properties = append(o.bundle.Properties, model.Property{Type: typ, Value: d.b.keep(raw)})
 	}
 }
 
-// bundleObject reads a field of an embedded manifest at pos: {data: base64}, or
-// {ref: file}.
+// bundleObject decodes a field of an embedded manifest at pos: {data:
+// base64}, or {ref: file}.
 func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
 	switch string(name) {
 	case "data":
 		if d.in.kind() != '"' {
 			d.in.skip()
 		} else if err := d.embedded(o); err != nil {
-			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, olm.TypeObject, err)
+			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, model.TypeObject, err)
 		}
 	case "ref":
 		d.path = append(d.path, step{name: "ref"})
@@ -93,11 +92,11 @@ func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
 	}
 }
 
-// embedded takes the manifest in the base64 string that is next: all of it
-// where it is asked for, else what a ClusterServiceVersion says of itself.
+// embedded decodes the manifest in the next base64 string: completely for a
+// selected bundle, otherwise only the metadata of a ClusterServiceVersion.
 func (d *decoder) embedded(o *object) error {
 	switch {
-	case d.sel != nil && d.sel.mayBe(o):
+	case d.sel != nil && d.sel.canMatch(o):
 		data, err := base64.StdEncoding.AppendDecode(nil, d.in.text())
 		o.manifests = append(o.manifests, manifest{data: data})
 		return err
@@ -109,10 +108,10 @@ func (d *decoder) embedded(o *object) error {
 	}
 }
 
-// embeddedCSV fills the bundle's metadata if the manifest is its CSV. Whether
-// it may be is seen from the beginning, so that CRDs are not decoded whole.
+// embeddedCSV sets the bundle's metadata if the manifest is its CSV. It
+// checks the beginning of the manifest first to avoid decoding large CRDs.
 func (d *decoder) embeddedCSV(o *object) error {
-	const look = 4096 // a multiple of four, where base64 can be cut
+	const look = 4096 // a multiple of four, so that base64 can be split there
 	text := d.in.text()
 	if len(text) > look {
 		head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], text[:look])
@@ -137,18 +136,18 @@ func (d *decoder) embeddedCSV(o *object) error {
 	return nil
 }
 
-// hasKind reports whether a manifest's beginning names the object's kind
-// already. A false answer costs time only.
+// hasKind reports whether the beginning of a manifest includes the object's
+// kind. A false negative only costs time.
 func hasKind(head []byte) bool {
 	return bytes.Contains(head, []byte(`"kind":"CustomResourceDefinition"`)) || bytes.Contains(head, []byte("\nkind: CustomResourceDefinition"))
 }
 
-// keep returns a compact copy of raw, a valid JSON value, shared with equal
-// ones.
+// keep returns a compact copy of raw, a valid JSON value. Equal values share
+// one copy.
 func (b *builder) keep(raw []byte) []byte {
 	compact, err := jsontext.AppendFormat(b.compact[:0], raw, jsontext.PreserveRawStrings(true))
 	if err != nil {
-		panic(fmt.Sprintf("fbc: %.20q was read, and is no JSON: %v", raw, err))
+		panic(fmt.Sprintf("fbc: %.20q was read as invalid JSON: %v", raw, err))
 	}
 	b.compact = compact
 	if kept, ok := b.values[string(b.compact)]; ok {

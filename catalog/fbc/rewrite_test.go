@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,102 +14,25 @@ import (
 	"go.yaml.in/yaml/v3"
 	sigs "sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/blockyaml"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// sameJSON fails where the rewriter makes other JSON of a document than the
-// full parser, and where it wants less to be right of what it passes over. It
-// reports whether the rewriter takes the document.
-func sameJSON(t tester, text []byte) bool {
+// sameJSON fails where the fast path makes other JSON of a document than the full
+// parser. It reports whether it takes the document.
+func sameJSON(t *testing.T, text []byte) bool {
 	t.Helper()
-	var all rewriter
-	all.reset()
-	taken := new(blockyaml.Walker).Walk(text, &all)
-	if some := (passer{}); new(blockyaml.Walker).Walk(text, some) != taken {
-		t.Errorf("taken: %t, and without its fields: %t\n%.2000s", taken, !taken, text)
+	limits := yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes}
+	var fast yamlnode.Reader
+	got, err := fast.Read("f", 1, text, limits, nil)
+	want, fault := (&yamlnode.Reader{Slow: true}).Read("f", 1, text, limits, nil)
+	if err != nil || fault != nil || len(got) != 1 || len(want) != 1 || !bytes.Equal(got[0].JSON, want[0].JSON) {
+		t.Errorf("the full parser: %d documents, %v; the fast one: %d, %v, of\n%.2000s", len(want), fault, len(got), err, text)
 	}
-	if !taken || all.odd || all.out[0] != '{' {
-		return false
-	}
-	docs, err := yamlnode.Documents("f", text, yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes})
-	if err != nil || len(docs) != 1 {
-		t.Errorf("the full parser finds %d documents, %v, the fast one %s in\n%.2000s", len(docs), err, all.out, text)
-		return true
-	}
-	want, err := yamlnode.JSON(docs[0])
-	if err != nil || !bytes.Equal(want, all.out) {
-		t.Errorf("the full parser: %v\n%s\nthe fast one\n%s\nof\n%.2000s", err, want, all.out, text)
-	}
-	at := (&diag.Lines{Text: text, Line: 1}).Pos(all.at)
-	if at.Line != docs[0].Line || at.Col != docs[0].Column {
-		t.Errorf("begins at %v, the full parser says %d:%d, in\n%.2000s", at, docs[0].Line, docs[0].Column, text)
-	}
-	return true
+	return fast.Quick > 0
 }
 
-// tester is what testing.TB and rapid.T have in common.
-type tester interface {
-	Helper()
-	Errorf(format string, args ...any)
-}
-
-// passer is a Sink that wants nothing.
-type passer struct{}
-
-func (passer) Open(byte, int)   {}
-func (passer) Close(byte)       {}
-func (passer) Key([]byte) bool  { return false }
-func (passer) Text([]byte, int) {}
-func (passer) Word([]byte, int) {}
-func (passer) Plain(s []byte, at int, _ bool) bool {
-	var r rewriter
-	r.reset()
-	return r.Plain(s, at, false)
-}
-
-func yamlTexts() []string {
-	return []string{
-		"a: b\n", "a:\n  b: c\n  d:\n  - e\n  - f: g\n    h: i\n", "z: 1\ny1: 2\na: {}\nb: []\nB: 3\n", "a10: 1\na9: 2\n'':\n  x: y\n",
-		"a: |\n  x\n   y\n\n  z\n\nb: |-\n  x\n\nc: |+\n  x\n\n\nd: >\n  x\n  y\n\n  z\ne: >-\n\n  x\nf: |2\n   x\n\n",
-		"a: x\n  y\n\n  z\nb: 'it''s\n  so'\nc: \"a\\nb\\\n  \\ c\n  d \n\n  e\"\n", "a: \"\\x41\\u00e9\\U0001F600\\u2028\\0\\e\\t\\\"\"\nb: é\u00a0x\n",
-		"a: ~\nb:\nc: null\nd: Null\ne: yes\nf: 'yes'\ng: 0x1F\nh: 0o17\ni: 017\nj: 1_000\nk: 1e3\nl: .5\nm: -1\nn: +1\no: 0b11\np: 1.2.3\nq: 1.2\nr: 2001-01-01\ns: 12345678901234567890\nt: 123456789012345678901234567890\nu: 0.1.2\nv: 1..2\nw: -.inf.x\nx1: =\nx2: <<x\n",
-		"# c\n---\n# d\na: b # e\nc: 'd' # e\n", "---\na: 1", "a: |\n  x", "a: 1\na: 2\n", "a:\n  b: 1\n  b: 2\n", "a: .inf\n", "a: .nan\n", "a: &x b\nc: *x\n", "a: !!str 1\n", "a: b: c\n", "a: [1]\n", "a: x\n # c\n  y\n",
-		"a: x#y\nb: x #y\nc: x:y\nd: http://x\ne: x:\n", "a: -x\nb: :x\nc: ?x\nd: ?\n", "a: 'x\ty'\n", "a: x\ty\n", "a: |\n  x\ty\n", "\ta: b\n", "a:\n\t b\n", "a: b\r\n", "\"a\": 1\n'b\"': 2\n", "a: \"x\n---\n  y\"\n", "...\n", "text\n", "- a\n",
-		"a:\n-\n  b: c\n-\n- - d\n  - e\n", "<<:\n  a: b\n", "a:\n  x\n", "a:\n    'x'\n", "a: >+\n  x\n\n  y\n\nb: c\n", "a: |\n\n\n  x\nb: c\n", "a: |\n# c\n", "a: |-\n  x\n # c\nb: c\n", "a: |+\n    x\n\nb:\n", "a: |+\n  x\n#\nb: c\n", "a: \"\\\n  x\\\n  y\"\n", "1.5.0: a\n1: b\n", "a:\n  'a#': 1\n  'a\"': 2\n", "y: 1\n",
-	}
-}
-
-func TestRewriterWritesTheJSONOfTheFullParser(t *testing.T) {
-	for _, text := range yamlTexts() {
-		sameJSON(t, []byte(text))
-	}
-	for _, text := range blockSeeds() {
-		sameJSON(t, []byte(text))
-	}
-	if !sameJSON(t, []byte(yamlTexts()[0])) {
-		t.Error("the simplest text is not taken")
-	}
-}
-
-// TestRewriterTypesScalars reads every word by itself, as value and as key.
-func TestRewriterTypesScalars(t *testing.T) {
-	taken := 0
-	for _, word := range words() {
-		for _, form := range []string{"a: %s\n", "a:\n- %s\n- b\n", "a: %s # c\n", "a:\n  %s\n", "%s: a\n", "'%s': a\n", "\"%s\": a\n", "a: '%s'\n", "a: \"%s\"\n", "a: |\n  %s\n", "a: >\n  %s\n"} {
-			if sameJSON(t, []byte(strings.ReplaceAll(form, "%s", word))) {
-				taken++
-			}
-		}
-	}
-	if all := 11 * len(words()); taken < all*2/3 {
-		t.Errorf("%d of %d are taken", taken, all)
-	}
-}
-
-func TestRewriterPassesOverWhatTheDecoderDoes(t *testing.T) {
+func TestYAMLPassesOverWhatTheDecoderDoes(t *testing.T) {
 	const text = `schema: olm.bundle
 icon:
   base64data: xx
@@ -159,13 +81,14 @@ properties:
 		`"installModes":[{"supported":true,"type":"OwnNamespace"}],"keywords":["k"],"maturity":"alpha","minKubeVersion":"1.2.3","provider":{"name":"p"}}},` +
 		`{"type":"other","value":{"links":[]}},` +
 		`{"type":"olm.csv.metadata","value":{"customresourcedefinitions":{"owned":[{"name":"as.example.com"}]}}}],"schema":"olm.bundle"}`
-	r := rewriter{root: newForms().document()}
-	r.reset()
-	if !new(blockyaml.Walker).Walk([]byte(text), &r) || r.odd {
-		t.Fatal("not taken")
-	}
-	if d := cmp.Diff(want, string(r.out)); d != "" {
-		t.Error(d)
+	for _, slow := range []bool{false, true} {
+		got, err := (&yamlnode.Reader{Slow: slow}).Read("f", 1, []byte(text), yamlnode.Limits{}, newForms().document())
+		if err != nil || len(got) != 1 {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, string(got[0].JSON)); d != "" && !slow { // which sees the type first
+			t.Error(d)
+		}
 	}
 }
 
@@ -262,10 +185,10 @@ func TestRewriterReadsManifests(t *testing.T) {
 		if files++; !part(files, 4) {
 			return
 		}
-		var docs documents
-		docs.reset(bytes.NewReader(data), 0)
+		var docs yamlnode.Stream
+		docs.Reset(bytes.NewReader(data), 0, maxDocument)
 		for {
-			doc, _, err := docs.next()
+			doc, _, err := docs.Next()
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -302,7 +225,7 @@ func TestCatalogsAreTheSameAsYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		canonical := cmp.Transformer("canonical", func(p catalog.Property) [2]string {
+		canonical := cmp.Transformer("canonical", func(p model.Property) [2]string {
 			value := jsontext.Value(bytes.Clone(p.Value))
 			if err := value.Canonicalize(); err != nil {
 				t.Fatal(err)

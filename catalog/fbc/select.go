@@ -9,23 +9,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// selector looks for the manifests of one bundle.
+// selector finds the manifests of one bundle.
 type selector struct {
 	pkg, bundle string
 	found       bool
-	file        string // where it stands
+	file        string // file with the bundle
 	manifests   []manifest
 }
 
 func (s *selector) done() bool { return s != nil && s.found }
 
-// mayBe reports whether o, as far as it is read, can be the bundle looked for.
-func (s *selector) mayBe(o *object) bool {
+// canMatch reports whether the partly decoded o can be the selected bundle.
+func (s *selector) canMatch(o *object) bool {
 	return (o.name == "" || o.name == s.bundle) && (o.pkg == "" || o.pkg == s.pkg)
 }
 
@@ -35,20 +34,19 @@ func (s *selector) take(o *object) {
 	}
 }
 
-// ObjectsOf returns what Objects returns, without a search where it is known
-// which part of a file the bundle is.
-func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
+// ObjectsOf is Objects without a search if b records its position in a file.
+func ObjectsOf(fsys fs.FS, b *model.Bundle) ([][]byte, error) {
 	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
 	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {
-		if err := sel.look(fsys, b.Pos().File, at); err == nil && sel.found {
+		if err := sel.decodeSpan(fsys, b.Pos().File, at); err == nil && sel.found {
 			return sel.objects(fsys)
 		}
 	}
 	return Objects(fsys, sel.pkg, sel.bundle)
 }
 
-// look looks at a part of a file.
-func (s *selector) look(fsys fs.FS, name string, at catalog.Span) (err error) {
+// decodeSpan decodes a part of a file.
+func (s *selector) decodeSpan(fsys fs.FS, name string, at model.Span) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return err
@@ -62,9 +60,9 @@ func (s *selector) look(fsys fs.FS, name string, at catalog.Span) (err error) {
 }
 
 // Objects returns the manifests that the catalog in fsys embeds for a bundle,
-// byte for byte and in the order of the catalog: none where it only names the
-// bundle's image. A bundle that is not there is an error that wraps
-// fs.ErrNotExist.
+// byte for byte and in catalog order. It returns none if the catalog only
+// refers to the bundle's image, and an error that wraps fs.ErrNotExist if the
+// bundle does not exist.
 func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	sel := &selector{pkg: pkg, bundle: bundle}
 	if err := sel.search(fsys); err != nil {
@@ -76,14 +74,14 @@ func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	return sel.objects(fsys)
 }
 
-// objects returns what was found, and reads what is only referred to.
+// objects returns the manifests found and loads referenced files.
 func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	out := make([][]byte, 0, len(s.manifests))
 	for _, m := range s.manifests {
 		if m.ref != "" {
 			data, err := readRef(fsys, path.Join(path.Dir(s.file), m.ref))
 			if err != nil {
-				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, olm.TypeObject, m.ref, err)
+				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, model.TypeObject, m.ref, err)
 			}
 			m.data = data
 		}
@@ -92,7 +90,8 @@ func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	return out, nil
 }
 
-// search reads the files that are named after the package first.
+// search decodes files until it finds the bundle, starting with files named
+// after the package.
 func (s *selector) search(fsys fs.FS) error {
 	var names []string
 	var faults diag.List
@@ -113,7 +112,7 @@ func (s *selector) search(fsys fs.FS) error {
 		return 1
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return likely(a) - likely(b) })
-	t := &tally{}
+	t := &byteCounter{}
 	b := newBuilder()
 	for _, name := range names {
 		if err := b.open(fsys, name, t, s); err != nil {
@@ -133,7 +132,7 @@ func readRef(fsys fs.FS, name string) (data []byte, err error) {
 	}
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	defer closeInto(&err, f)
 	data, err = io.ReadAll(io.LimitReader(f, maxObject+1))

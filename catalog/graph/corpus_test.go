@@ -15,9 +15,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/graph"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -64,11 +64,11 @@ func TestCorpus(t *testing.T) {
 }
 
 // corpus returns the packages of one of the corpus's catalogs.
-func corpus(t *testing.T, archive string) []*catalog.Package {
+func corpus(t *testing.T, archive string) []*model.Package {
 	t.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
-		t.Skip("QUAYSIDE_CORPUS names no directory of real operators")
+		t.Skip("QUAYSIDE_CORPUS is not a directory of real operators")
 	}
 	f, err := os.Open(filepath.Join(root, "catalogs", archive))
 	if err != nil {
@@ -102,12 +102,12 @@ func corpus(t *testing.T, archive string) []*catalog.Package {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content.ID = catalog.ID{Name: "full"}
-	c, err := catalog.New(content)
+	content.ID = model.ID{Name: "full"}
+	c, err := model.New(content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []*catalog.Package
+	var out []*model.Package
 	for _, name := range c.Names() {
 		p, _ := c.Package(name)
 		out = append(out, p)

@@ -1,12 +1,12 @@
-// Package graph shows what can be upgraded to what in a package: a value, the part
-// of it that a person wants to see, and both as text, for Mermaid and Graphviz, as a
-// picture and as a page.
+// Package graph renders the upgrade graph of a package as text, for Mermaid
+// and Graphviz, as a picture and as a page. It can also reduce the graph to
+// the most relevant part.
 //
-// Every version in a range can be upgraded, so that a channel may have as many edges
-// as pairs of versions. The value has them all; what is printed has the range instead.
+// A skipRange covers every version in a range, so that a channel may have as
+// many edges as pairs of versions. The graph has all of them; the output
+// shows the range instead.
 //
-// It decides nothing: what an edge is, catalog.Entry says, and which way upgrades
-// take stands in the pin.
+// The edges come from model.Entry and the upgrade path from the pin.
 //
 // Start from [Of] and [Graph].
 package graph
@@ -18,19 +18,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Graph is a package's upgrade graph, with the pin and the way that upgrades
-// would take marked.
+// Graph is a package's upgrade graph with the pin and its upgrade path
+// marked.
 type Graph struct {
 	Catalog  string    `json:"catalog"`
 	Package  string    `json:"package"`
 	Channels []Channel `json:"channels"` // default first, then by name
 
-	notes []string // what Short left out
+	notes []string // on the parts that Short omitted
 }
 
 // Channel is the graph of one channel.
@@ -42,14 +42,13 @@ type Channel struct {
 	Edges      []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
 }
 
-// Node is one entry, or a bundle that an edge names and the channel does
-// not hold.
+// Node is an entry, or a bundle that only an edge of the channel refers to.
 type Node struct {
 	Bundle         string `json:"bundle"`
 	Version        string `json:"version,omitempty"`
-	MinKubeVersion string `json:"minKubeVersion,omitempty"` // of Kubernetes, as far as the catalog tells
+	MinKubeVersion string `json:"minKubeVersion,omitempty"` // of Kubernetes, if the catalog has it
 	Head           bool   `json:"head,omitempty"`
-	Skipped        bool   `json:"skipped,omitempty"` // no resolution chooses it but by name
+	Skipped        bool   `json:"skipped,omitempty"` // only resolved by name
 	Absent         bool   `json:"absent,omitempty"`  // not in the channel
 	SkipRange      string `json:"skipRange,omitempty"`
 	Deprecated     bool   `json:"deprecated,omitempty"`
@@ -59,23 +58,23 @@ type Node struct {
 
 // Edge is one way to upgrade.
 type Edge struct {
-	From   string       `json:"from"` // bundle
-	To     string       `json:"to"`
-	Kind   catalog.Edge `json:"kind"`
-	OnPath bool         `json:"onPath,omitempty"`
+	From   string     `json:"from"` // bundle
+	To     string     `json:"to"`
+	Kind   model.Edge `json:"kind"`
+	OnPath bool       `json:"onPath,omitempty"`
 }
 
-// Of returns the graph of a package. A nil pin marks nothing; else the pin and its
-// remaining hops, bundles in the order of upgrades, are marked.
-func Of(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
+// Of returns the graph of a package with the pin and its remaining hops
+// marked. pin may be nil. hops are bundles in upgrade order.
+func Of(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
-		g.Channels = append(g.Channels, channel(ch, pin, hops))
+		g.Channels = append(g.Channels, newChannel(ch, pin, hops))
 	}
 	return g
 }
 
-func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
+func newChannel(ch *model.Channel, pin *lockfile.Pin, hops []string) Channel {
 	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", Nodes: []Node{}, Edges: []Edge{}}
 	var path []string
 	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
@@ -94,7 +93,7 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 			Head: e == ch.Head(), Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
 		}))
 	}
-	known := map[string]*catalog.Version{}
+	known := map[string]*model.Version{}
 	var names []string
 	for _, e := range entries {
 		v := e.Bundle().Version()
@@ -105,7 +104,7 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 		seen := map[string]bool{e.Name(): true}
 		for _, from := range slices.Concat([]string{e.Replaces()}, e.Skips(), names) {
 			kind := e.EdgeFrom(from, known[from])
-			if kind == catalog.NoEdge || seen[from] {
+			if kind == model.NoEdge || seen[from] {
 				continue
 			}
 			seen[from] = true
@@ -120,8 +119,9 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 	return out
 }
 
-// Text prints the graph: a channel, its entries from the head down, and below
-// each entry what it can be upgraded from. ">" marks the way, "*" the pin.
+// Text renders the graph as text: each channel, its entries from the head
+// down, and below each entry its possible predecessors. ">" marks the upgrade
+// path, "*" the pin.
 func (g Graph) Text() string {
 	var b strings.Builder
 	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
@@ -129,7 +129,7 @@ func (g Graph) Text() string {
 	for _, ch := range g.Channels {
 		linef("channel %s", ch.title())
 		into := map[string][]Edge{}
-		for _, e := range ch.drawn() {
+		for _, e := range ch.printedEdges() {
 			into[e.To] = append(into[e.To], e)
 		}
 		for _, n := range ch.Nodes {
@@ -139,7 +139,7 @@ func (g Graph) Text() string {
 			} else if n.OnPath {
 				sign = ">"
 			}
-			linef("  %s %s%s", sign, n.Bundle, parentheses(n.states()))
+			linef("  %s %s%s", sign, n.Bundle, formatSuffixes(n.states()))
 			for _, e := range into[n.Bundle] {
 				linef("      %s %s", e.Kind, e.From)
 			}
@@ -156,15 +156,15 @@ func (g Graph) Text() string {
 
 // title returns the name of the channel with its state.
 func (c Channel) title() string {
-	return c.Name + parentheses(words([]string{"default", "deprecated"}, c.Default, c.Deprecated))
+	return c.Name + formatSuffixes(filterWords([]string{"default", "deprecated"}, c.Default, c.Deprecated))
 }
 
-// states returns the words for a node.
+// states returns the states of a node in words.
 func (n Node) states() []string {
-	return words([]string{"head", "skipped", "deprecated", "not in the channel"}, n.Head, n.Skipped, n.Deprecated, n.Absent)
+	return filterWords([]string{"head", "skipped", "deprecated", "not in the channel"}, n.Head, n.Skipped, n.Deprecated, n.Absent)
 }
 
-// label returns the name of the node and what else can be upgraded to it.
+// label returns the name and the skipRange of the node.
 func (n Node) label() string {
 	if n.SkipRange == "" {
 		return n.Bundle
@@ -172,14 +172,14 @@ func (n Node) label() string {
 	return n.Bundle + ", skipRange " + n.SkipRange
 }
 
-// drawn returns the edges that are printed: all but those of ranges, of which only the
-// pinned package's way is printed.
-func (c Channel) drawn() []Edge {
-	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == catalog.EdgeSkipRange && !e.OnPath })
+// printedEdges returns the edges to print: all except those of a skipRange. Of the
+// latter it returns only those on the upgrade path of the pin.
+func (c Channel) printedEdges() []Edge {
+	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == model.EdgeSkipRange && !e.OnPath })
 }
 
-// words returns those words whose condition holds.
-func words(all []string, holds ...bool) []string {
+// filterWords returns the words with a true condition.
+func filterWords(all []string, holds ...bool) []string {
 	var out []string
 	for i, word := range all {
 		if holds[i] {
@@ -189,15 +189,15 @@ func words(all []string, holds ...bool) []string {
 	return out
 }
 
-// parentheses returns words as " (word) (word)".
-func parentheses(words []string) string {
+// formatSuffixes returns words as " (word) (word)".
+func formatSuffixes(words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(words, ") (") + ")"
 }
 
-// Mermaid prints the graph as a Mermaid flowchart, one subgraph a channel.
+// Mermaid renders the graph as a Mermaid flowchart, one subgraph per channel.
 func (g Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
@@ -219,9 +219,9 @@ func (g Graph) Mermaid() string {
 				path = append(path, id(n.Bundle))
 			}
 		}
-		for _, e := range ch.drawn() {
+		for _, e := range ch.printedEdges() {
 			arrow := "-.->|" + string(e.Kind) + "|"
-			if e.Kind == catalog.EdgeReplaces {
+			if e.Kind == model.EdgeReplaces {
 				arrow = "-->"
 			}
 			fmt.Fprintf(&b, "    %s %s %s\n", id(e.From), arrow, id(e.To))
@@ -247,8 +247,8 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidText returns s as a label. Mermaid reads directives, markup and its own
-// numbers of characters in labels too: all that could be one is such a number.
+// mermaidText returns s as a label. It replaces all characters that Mermaid
+// could parse as a directive, markup or a character code by their codes.
 func mermaidText(s string) string {
 	var b strings.Builder
 	for _, r := range inert.Line(s) {
@@ -265,13 +265,13 @@ func isWord(r rune) bool {
 	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
-// dotText returns s as a string of DOT, in labels of which Graphviz reads
-// entities of HTML.
+// dotText returns s as a DOT string. Graphviz decodes HTML entities in
+// labels.
 func dotText(s string) string {
 	return strconv.Quote(strings.ReplaceAll(inert.Line(s), "&", "&amp;"))
 }
 
-// DOT prints the graph for Graphviz, one cluster a channel.
+// DOT renders the graph for Graphviz, one cluster per channel.
 func (g Graph) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotText(g.Package))
@@ -289,9 +289,9 @@ func (g Graph) DOT() string {
 			}
 			fmt.Fprintf(&b, "    %s [label=%s%s];\n", dotText(ch.Name+"/"+n.Bundle), dotText(n.label()), style)
 		}
-		for _, e := range ch.drawn() {
+		for _, e := range ch.printedEdges() {
 			style := ""
-			if e.Kind != catalog.EdgeReplaces {
+			if e.Kind != model.EdgeReplaces {
 				style = fmt.Sprintf(", style=dashed, label=%q", e.Kind)
 			}
 			if e.OnPath {

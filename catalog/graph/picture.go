@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/picture"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/page"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// drawing returns graphs of one package, one for each catalog that has it, as one picture.
-func drawing(graphs []Graph) picture.Picture {
-	p := picture.Picture{Legend: []string{picture.Solid: "replaces", picture.Dashed: "skips", picture.Dotted: "skipRange"}}
+// newPicture returns the graphs of one package in several catalogs as one
+// picture.
+func newPicture(graphs []Graph) page.Picture {
+	p := page.Picture{Legend: []string{page.Solid: "replaces", page.Dashed: "skips", page.Dotted: "skipRange"}}
 	var desc []string
 	for _, g := range graphs {
-		p.Title = g.Package + ": what can be upgraded to what"
+		p.Title = g.Package + ": upgrade graph"
 		for _, ch := range g.Channels {
 			ch.draw(&p, g.Catalog)
 		}
@@ -26,29 +27,29 @@ func drawing(graphs []Graph) picture.Picture {
 }
 
 // draw adds the channel to a picture.
-func (c Channel) draw(p *picture.Picture, catalogName string) {
-	p.Rows = append(p.Rows, picture.Row{Look: picture.Heading, Text: c.title() + ", catalog " + catalogName})
+func (c Channel) draw(p *page.Picture, catalogName string) {
+	p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: c.title() + ", catalog " + catalogName})
 	at := map[string]int{}
 	for _, n := range c.Nodes {
 		at[n.Bundle] = len(p.Rows)
 		p.Rows = append(p.Rows, n.row())
 	}
-	for _, e := range c.drawn() {
-		stroke := map[catalog.Edge]picture.Stroke{catalog.EdgeSkips: picture.Dashed, catalog.EdgeSkipRange: picture.Dotted}[e.Kind]
-		p.Links = append(p.Links, picture.Link{From: at[e.From], To: at[e.To], Stroke: stroke, Way: e.OnPath})
+	for _, e := range c.printedEdges() {
+		stroke := map[model.Edge]page.Stroke{model.EdgeSkips: page.Dashed, model.EdgeSkipRange: page.Dotted}[e.Kind]
+		p.Links = append(p.Links, page.Link{From: at[e.From], To: at[e.To], Stroke: stroke, Way: e.OnPath})
 	}
 }
 
-// row returns the node as a row, with all that there is to say of it.
-func (n Node) row() picture.Row {
-	r := picture.Row{Text: n.Bundle, Warn: n.Deprecated}
+// row returns the node as a row with all details.
+func (n Node) row() page.Row {
+	r := page.Row{Text: n.Bundle, Warn: n.Deprecated}
 	switch {
 	case n.Pinned:
-		r.Look = picture.Strong
+		r.Look = page.Strong
 	case n.OnPath:
-		r.Look = picture.Way
+		r.Look = page.Way
 	case n.Skipped || n.Absent:
-		r.Look = picture.Faint
+		r.Look = page.Faint
 	}
 	states := n.states()
 	if n.Pinned {

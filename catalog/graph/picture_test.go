@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/graph"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -41,16 +41,16 @@ func golden(t *testing.T, file string, got []byte) {
 // channel is a channel in the line language of these tests: entries separated by
 // blanks, the oldest first, each a version, what it replaces after "<" (nothing:
 // the one before, "-": none), skips after "!" and a skipRange after "~".
-func channel(t *testing.T, name, text string) catalog.ChannelData {
+func channel(t *testing.T, name, text string) model.ChannelData {
 	t.Helper()
-	out := catalog.ChannelData{Name: name}
+	out := model.ChannelData{Name: name}
 	before := ""
 	for _, word := range strings.Fields(text) {
 		parts := regexp.MustCompile(`^([^<!~]+)(?:<([^!~]*))?(?:!([^~]*))?(?:~(.*))?$`).FindStringSubmatch(word)
 		if parts == nil {
 			t.Fatalf("%q", word)
 		}
-		e := catalog.EntryData{Name: bundleName(parts[1]), Replaces: before, SkipRange: strings.ReplaceAll(parts[4], "_", " ")}
+		e := model.EntryData{Name: bundleName(parts[1]), Replaces: before, SkipRange: strings.ReplaceAll(parts[4], "_", " ")}
 		if parts[2] != "" {
 			e.Replaces = strings.TrimPrefix(bundleName(parts[2]), bundleName("-"))
 		}
@@ -69,13 +69,13 @@ func bundleName(version string) string { return "lantern-operator.v" + version }
 
 // lantern returns a package with these channels. Versions whose patch is 9 are
 // deprecated; those of a major want the Kubernetes of that number.
-func lantern(t *testing.T, channels ...catalog.ChannelData) *catalog.Package {
+func lantern(t *testing.T, channels ...model.ChannelData) *model.Package {
 	t.Helper()
 	return built(t, data(channels...))
 }
 
-func data(channels ...catalog.ChannelData) catalog.PackageData {
-	p := catalog.PackageData{Name: "lantern-operator", DefaultChannel: channels[0].Name, Channels: channels}
+func data(channels ...model.ChannelData) model.PackageData {
+	p := model.PackageData{Name: "lantern-operator", DefaultChannel: channels[0].Name, Channels: channels}
 	seen := map[string]bool{}
 	for _, ch := range channels {
 		for _, e := range ch.Entries {
@@ -84,13 +84,13 @@ func data(channels ...catalog.ChannelData) catalog.PackageData {
 			}
 			seen[e.Name] = true
 			version := strings.TrimPrefix(e.Name, bundleName(""))
-			b := catalog.BundleData{Name: e.Name, Image: "quay.io/lantern/bundle:" + version, Properties: []catalog.Property{
+			b := model.BundleData{Name: e.Name, Image: "quay.io/lantern/bundle:" + version, Properties: []model.Property{
 				{Type: "olm.package", Value: json.RawMessage(`{"packageName": "lantern-operator", "version": "` + version + `"}`)},
 			}}
 			major, _, _ := strings.Cut(version, ".")
 			b.Metadata.MinKubeVersion = "1.2" + major + ".0"
 			if strings.HasSuffix(version, ".9") {
-				b.Properties = append(b.Properties, catalog.Property{Type: "olm.deprecated", Value: json.RawMessage("{}")})
+				b.Properties = append(b.Properties, model.Property{Type: "olm.deprecated", Value: json.RawMessage("{}")})
 			}
 			p.Bundles = append(p.Bundles, b)
 		}
@@ -98,9 +98,9 @@ func data(channels ...catalog.ChannelData) catalog.PackageData {
 	return p
 }
 
-func built(t *testing.T, p catalog.PackageData) *catalog.Package {
+func built(t *testing.T, p model.PackageData) *model.Package {
 	t.Helper()
-	c, err := catalog.New(catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "harbour"}, Packages: []catalog.PackageData{p}})
+	c, err := model.New(model.Content{ID: model.ID{Namespace: "olm", Name: "harbour"}, Packages: []model.PackageData{p}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func pinned(ch, version string, hops ...string) marks {
 	return m
 }
 
-func marked(p *catalog.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
+func marked(p *model.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
 
 // chain returns so many versions of a minor, each of which replaces the one before.
 func chain(minor string, n int) string {
@@ -146,7 +146,7 @@ func hops(minor string, from, to int) []string {
 func picked(t *testing.T) map[string]graph.Graph {
 	t.Helper()
 	stable := channel(t, "stable", "0.9.0"+chain("1.0", 6)+" 1.1.0<1.0.2!1.0.3,1.0.4,1.0.5~>=1.0.0_<1.1.0 1.1.1 1.1.9 2.0.0 2.0.1<1.1.9!2.0.0")
-	several := []catalog.ChannelData{stable, channel(t, "candidate", chain("1.0", 6)+chain("1.1", 4)+chain("2.0", 3)), channel(t, "legacy-0.x", "0.8.0<0.7.3 0.9.0")}
+	several := []model.ChannelData{stable, channel(t, "candidate", chain("1.0", 6)+chain("1.1", 4)+chain("2.0", 3)), channel(t, "legacy-0.x", "0.8.0<0.7.3 0.9.0")}
 	several[2].Entries = append(several[2].Entries[:1:1], several[2].Entries[1])
 	dense := "1.0.0"
 	for i := range 40 {
@@ -221,13 +221,13 @@ func TestShort(t *testing.T) {
 
 // random returns a package of some channels in which entries replace the one before,
 // skip some and have ranges.
-func random(r *rand.Rand) catalog.PackageData {
-	var channels []catalog.ChannelData
+func random(r *rand.Rand) model.PackageData {
+	var channels []model.ChannelData
 	for c := range 1 + r.IntN(3) {
-		ch := catalog.ChannelData{Name: fmt.Sprintf("channel-%d", c)}
+		ch := model.ChannelData{Name: fmt.Sprintf("channel-%d", c)}
 		n := 1 + r.IntN(25)
 		for i := range n {
-			e := catalog.EntryData{Name: bundleName(fmt.Sprintf("1.%d.%d", i/5, i%5))}
+			e := model.EntryData{Name: bundleName(fmt.Sprintf("1.%d.%d", i/5, i%5))}
 			if i > 0 {
 				e.Replaces = ch.Entries[i-1].Name
 				if r.IntN(6) == 0 {
@@ -261,7 +261,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func printed(t *testing.T, p catalog.PackageData) string {
+func printed(t *testing.T, p model.PackageData) string {
 	t.Helper()
 	g := []graph.Graph{graph.Of(built(t, p), nil, nil)}
 	var out strings.Builder
@@ -277,9 +277,9 @@ func printed(t *testing.T, p catalog.PackageData) string {
 
 // TestBounds draws what is too large to be drawn.
 func TestBounds(t *testing.T) {
-	large := catalog.ChannelData{Name: "large"}
+	large := model.ChannelData{Name: "large"}
 	for i := range 5000 {
-		e := catalog.EntryData{Name: bundleName(fmt.Sprintf("1.0.%d", i))}
+		e := model.EntryData{Name: bundleName(fmt.Sprintf("1.0.%d", i))}
 		if i > 0 {
 			e.Replaces = large.Entries[i-1].Name
 		}
@@ -292,7 +292,7 @@ func TestBounds(t *testing.T) {
 		many.Channels[i] = graph.Channel{Name: fmt.Sprint(i), Nodes: []graph.Node{{Bundle: "a", Head: true}}}
 	}
 	circle := graph.Graph{Package: "circle", Channels: []graph.Channel{{Name: "c", Nodes: []graph.Node{{Bundle: "a"}, {Bundle: "b", Head: true}, {Bundle: "c"}}, Edges: []graph.Edge{
-		{From: "a", To: "b", Kind: catalog.EdgeReplaces}, {From: "b", To: "c", Kind: catalog.EdgeReplaces}, {From: "c", To: "a", Kind: catalog.EdgeSkipRange}, {From: "c", To: "c", Kind: catalog.EdgeSkips},
+		{From: "a", To: "b", Kind: model.EdgeReplaces}, {From: "b", To: "c", Kind: model.EdgeReplaces}, {From: "c", To: "a", Kind: model.EdgeSkipRange}, {From: "c", To: "c", Kind: model.EdgeSkips},
 	}}}}
 	for _, c := range []struct {
 		name   string
@@ -300,9 +300,9 @@ func TestBounds(t *testing.T) {
 		all    bool
 		want   string
 	}{
-		{"5,000 versions", whole, true, "3001 more rows: too many to be drawn"},
+		{"5,000 versions", whole, true, "3001 more rows: too many to draw"},
 		{"5,000 versions, short", whole, false, "4970 versions more"},
-		{"10,000 channels", []graph.Graph{many}, true, "18000 more rows: too many to be drawn"},
+		{"10,000 channels", []graph.Graph{many}, true, "18000 more rows: too many to draw"},
 		{"a circle", []graph.Graph{circle}, true, "circle"},
 		{"nothing", []graph.Graph{{Package: "empty"}}, true, "empty"},
 	} {
@@ -326,7 +326,7 @@ func FuzzNames(f *testing.F) {
 		g := graph.Graph{Catalog: s, Package: s, Channels: []graph.Channel{{
 			Name: s, Deprecated: true,
 			Nodes: []graph.Node{{Bundle: s, Version: s, MinKubeVersion: s, SkipRange: s, Head: true, Deprecated: true}, {Bundle: s + "1", Pinned: true}, {Bundle: s + "2"}, {Bundle: s + "3"}, {Bundle: s + "4", Absent: true}},
-			Edges: []graph.Edge{{From: s + "1", To: s, Kind: catalog.EdgeReplaces}, {From: s + "3", To: s + "1", Kind: catalog.EdgeSkips}, {From: s + "4", To: s, Kind: catalog.EdgeSkipRange}},
+			Edges: []graph.Edge{{From: s + "1", To: s, Kind: model.EdgeReplaces}, {From: s + "3", To: s + "1", Kind: model.EdgeSkips}, {From: s + "4", To: s, Kind: model.EdgeSkipRange}},
 		}, {Name: s + "2"}}}
 		for _, all := range []bool{true, false} {
 			svg, err := graph.Print("svg", []graph.Graph{g}, all)

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// newest is the number of versions of a channel that are shown where none is pinned.
-const newest = 30
+// newestShown is the number of versions shown of a channel without a pin.
+const newestShown = 30
 
-// Print returns graphs of one package in a format: "text", "dot", "mermaid", "svg" or
-// "html"; "" for any other, such as JSON. Unless all is set, they are made shorter by
-// [Graph.Short].
+// Print renders graphs of one package in a format: "text", "dot", "mermaid",
+// "svg" or "html". It returns "" for other formats, such as JSON. Unless all
+// is set, it shortens the graphs with [Graph.Short].
 func Print(format string, graphs []Graph, all bool) (string, error) {
 	shown := make([]Graph, len(graphs))
 	for i, g := range graphs {
@@ -37,25 +37,25 @@ func Print(format string, graphs []Graph, all bool) (string, error) {
 	case "mermaid":
 		return joined(Graph.Mermaid), nil
 	case "svg":
-		return string(drawing(shown).SVG()), nil
+		return string(newPicture(shown).SVG()), nil
 	case "html":
-		page, err := drawing(shown).Page(joined(Graph.Text))
+		page, err := newPicture(shown).Page(joined(Graph.Text))
 		return string(page), err
 	default:
 		return "", nil
 	}
 }
 
-// Short returns the part of the graph that a person wants to see: with a pin, its
-// channels with the versions from the pin up; without, the newest versions of every
-// channel. Notes list what is left out. The graph itself is not changed.
+// Short returns the most relevant part of the graph: with a pin, the versions
+// from the pin up in its channels; otherwise, the newest versions of every
+// channel. Notes list the omitted parts. g is not modified.
 func (g Graph) Short() Graph {
 	out := Graph{Catalog: g.Catalog, Package: g.Package, Channels: []Channel{}}
 	var others []string
 	for _, ch := range g.Channels {
 		if i := slices.IndexFunc(ch.Nodes, func(n Node) bool { return n.Pinned }); i >= 0 {
 			pin := ch.Nodes[i]
-			short := ch.only(func(_ int, n Node) bool { return n.OnPath || !n.Absent && !older(n, pin) })
+			short := ch.filterNodes(func(_ int, n Node) bool { return n.OnPath || !n.Absent && !isOlder(n, pin) })
 			out.add(short, len(ch.Nodes), "below the pin")
 		} else {
 			others = append(others, ch.Name)
@@ -63,17 +63,17 @@ func (g Graph) Short() Graph {
 	}
 	if len(out.Channels) > 0 {
 		if len(others) > 0 {
-			out.notes = append(out.notes, fmt.Sprintf("%s without the pin (%s): not shown without --all", diag.Count(len(others), "channel"), some(others)))
+			out.notes = append(out.notes, fmt.Sprintf("%s without the pin (%s): not shown without --all", diag.Count(len(others), "channel"), diag.Some(others, 8)))
 		}
 		return out
 	}
 	for _, ch := range g.Channels {
-		out.add(ch.only(func(i int, _ Node) bool { return i < newest }), len(ch.Nodes), "more")
+		out.add(ch.filterNodes(func(i int, _ Node) bool { return i < newestShown }), len(ch.Nodes), "more")
 	}
 	return out
 }
 
-// add adds a part of a channel, with a note on the versions that it lacks.
+// add adds a part of a channel, with a note on the omitted versions.
 func (g *Graph) add(ch Channel, all int, which string) {
 	g.Channels = append(g.Channels, ch)
 	if n := all - len(ch.Nodes); n > 0 {
@@ -81,8 +81,9 @@ func (g *Graph) add(ch Channel, all int, which string) {
 	}
 }
 
-// only returns the channel with some of its nodes and the edges between them.
-func (c Channel) only(keep func(int, Node) bool) Channel {
+// filterNodes returns the channel with the nodes that pass keep and the edges
+// between them.
+func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 	out := c
 	out.Nodes, out.Edges = []Node{}, []Edge{}
 	kept := map[string]bool{}
@@ -100,18 +101,10 @@ func (c Channel) only(keep func(int, Node) bool) Channel {
 	return out
 }
 
-// older reports whether a has a lower version than b, where both versions are known.
-func older(a, b Node) bool {
-	v, err := olm.ParseVersion(a.Version)
-	w, err2 := olm.ParseVersion(b.Version)
+// isOlder reports whether a has a lower version than b. It returns false if a
+// version is unknown.
+func isOlder(a, b Node) bool {
+	v, err := model.ParseVersion(a.Version)
+	w, err2 := model.ParseVersion(b.Version)
 	return err == nil && err2 == nil && v.Compare(w) < 0
-}
-
-// some returns names, a few of many.
-func some(names []string) string {
-	const few = 8
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 // BenchmarkFS reads a catalog of 64 MB, below another layer of the same size
@@ -24,7 +24,7 @@ func BenchmarkFS(b *testing.B) {
 	dir := layout(b, catalogLabels(), zip(b, tarball(b, catalog...)), zip(b, tarball(b, other...)))
 	b.SetBytes(128 << 20)
 	for b.Loop() {
-		im, err := Open(b.Context(), new(registry.Client), "oci:"+dir, Options{})
+		im, err := Open(b.Context(), new(oci.Client), "oci:"+dir, OpenOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

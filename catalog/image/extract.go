@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 const (
@@ -20,8 +21,8 @@ const (
 	maxLinks = 16
 )
 
-// extract reads all layers and returns the files below dirs. Where one of
-// these is a symbolic link, the layers are read again for what it names.
+// extract reads all layers and returns the files below dirs. It reads the
+// layers again for the targets of dirs that are symbolic links.
 func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 	if err := im.from.Fetch(ctx); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (im *Image) pass(ctx context.Context, wanted []string) (*tree, error) {
 	for i, l := range im.from.Layers() {
 		x.layer = i
 		if err := x.read(ctx, l); err != nil {
-			return nil, errors.Join(im.blame(l, err), x.tree.spool.close())
+			return nil, errors.Join(im.wrapLayerError(l, err), x.tree.spool.close())
 		}
 	}
 	if err := x.tree.spool.flush(); err != nil {
@@ -70,30 +71,30 @@ func (im *Image) pass(ctx context.Context, wanted []string) (*tree, error) {
 	return x.tree, nil
 }
 
-// blame says which layer err is about.
-func (im *Image) blame(l registry.Layer, err error) error {
-	var known *registry.Error
+// wrapLayerError adds the layer to err.
+func (im *Image) wrapLayerError(l oci.Layer, err error) error {
+	var known *oci.Error
 	if errors.As(err, &known) {
 		return err
 	}
 	return im.errorf("layer %s: %w", l.Digest, err)
 }
 
-// extraction applies layers to a tree, one after the other.
+// extraction applies layers to a tree in order.
 type extraction struct {
 	limit   Limits
 	wanted  []string
 	tree    *tree
-	layer   int   // the number of the one being read
-	left    int64 // uncompressed bytes that may still be read
+	layer   int   // number of the current layer
+	left    int64 // remaining uncompressed bytes
 	entries int
 	kept    int64
-	cleared map[string]bool // whiteouts done in this layer
+	cleared map[string]bool // whiteouts applied in this layer
 }
 
-// read applies one layer. It is read to its end, for only there it is known to
-// be what its digest names.
-func (x *extraction) read(ctx context.Context, l registry.Layer) error {
+// read applies one layer. It reads to the end because the digest is verified
+// only there.
+func (x *extraction) read(ctx context.Context, l oci.Layer) error {
 	r, err := l.Open(ctx)
 	if err != nil {
 		return err
@@ -104,8 +105,8 @@ func (x *extraction) read(ctx context.Context, l registry.Layer) error {
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
 	if !errors.Is(err, errTooLarge) {
-		// What follows the last entry, and the verdict: a fault of the stored
-		// bytes explains any other.
+		// Read the rest to verify the digest: damage of the stored bytes
+		// explains any other error.
 		_, under := io.Copy(io.Discard, counted)
 		if under != nil && (err == nil || !errors.Is(under, errTooLarge)) {
 			err = under
@@ -137,16 +138,16 @@ func (x *extraction) apply(tr *tar.Reader) error {
 // entry applies one entry.
 func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	if len(h.Name) > x.limit.Path || len(h.Linkname) > x.limit.Path {
-		return fmt.Errorf("a path of more than %d bytes", x.limit.Path)
+		return fmt.Errorf("path longer than %d bytes", x.limit.Path)
 	}
-	name, err := clean(h.Name)
+	name, err := cleanPath(h.Name)
 	if err != nil {
 		return err
 	}
 	if base := path.Base(name); strings.HasPrefix(base, whiteout) {
 		return x.whiteout(path.Dir(name), base)
 	}
-	if name == "." || !x.relevant(name) {
+	if name == "." || !x.isRelevant(name) {
 		return nil
 	}
 	if err := inert.Name(name); err != nil {
@@ -176,7 +177,7 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 		x.tree.put(name, &node{layer: x.layer, link: h.Linkname, isLink: true})
 	case tar.TypeLink:
 		return x.hardLink(name, h.Linkname)
-	default: // devices, pipes: nobody reads them, but they take the place of what was there
+	default: // devices and pipes are not kept, but replace earlier entries
 		x.tree.remove(name)
 	}
 	return nil
@@ -185,10 +186,10 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 // file copies an entry's content.
 func (x *extraction) file(h *tar.Header, r io.Reader) (*node, error) {
 	if h.Size > x.limit.File {
-		return nil, fmt.Errorf("%d bytes: at most %d are taken", h.Size, x.limit.File)
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", h.Size, x.limit.File)
 	}
 	if x.kept += h.Size; x.kept > x.limit.Kept {
-		return nil, fmt.Errorf("more than %d bytes of files", x.limit.Kept)
+		return nil, fmt.Errorf("the files exceed the limit of %d bytes", x.limit.Kept)
 	}
 	off, err := x.tree.spool.append(r, h.Size)
 	if err != nil {
@@ -197,19 +198,19 @@ func (x *extraction) file(h *tar.Header, r io.Reader) (*node, error) {
 	return &node{layer: x.layer, off: off, size: h.Size}, nil
 }
 
-// hardLink gives a file a second name. What lies outside of the wanted
-// directories is not kept, so nothing there can be named.
+// hardLink adds another name of a file. The target must be in a wanted
+// directory, because other files are not kept.
 func (x *extraction) hardLink(name, target string) error {
-	to, err := clean(target)
+	to, err := cleanPath(target)
 	if err != nil {
 		return fmt.Errorf("hard link: %w", err)
 	}
 	n := x.tree.find(to)
 	if n == nil || n.isDir() {
-		if !x.inside(to) {
+		if !x.isWanted(to) {
 			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Cut(target, maxShown), x.where())
 		}
-		return fmt.Errorf("hard link to %q, which is no file", inert.Cut(target, maxShown))
+		return fmt.Errorf("hard link to %q, which is not a file", inert.Cut(target, maxShown))
 	}
 	same := *n
 	same.layer = x.layer
@@ -217,17 +218,17 @@ func (x *extraction) hardLink(name, target string) error {
 	return nil
 }
 
-// whiteout removes what lower layers had.
+// whiteout removes entries of lower layers.
 func (x *extraction) whiteout(dir, base string) error {
 	name := dir
 	if base != opaque {
 		name = path.Join(dir, strings.TrimPrefix(base, whiteout))
 	}
 	if base != opaque && (name == dir || strings.HasPrefix(base, ".wh..wh.")) {
-		return nil // aufs' own notes, which remove nothing
+		return nil // internal files of aufs
 	}
 	key := base + "\x00" + name
-	if !x.relevant(name) || x.cleared[key] {
+	if !x.isRelevant(name) || x.cleared[key] {
 		return nil
 	}
 	x.cleared[key] = true
@@ -235,32 +236,27 @@ func (x *extraction) whiteout(dir, base string) error {
 	return nil
 }
 
-// inside reports whether name lies in a wanted directory or is one.
-func (x *extraction) inside(name string) bool {
-	return slices.ContainsFunc(x.wanted, func(dir string) bool { return within(name, dir) })
+// isWanted reports whether name is a wanted directory or below one.
+func (x *extraction) isWanted(name string) bool {
+	return slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(name, dir) })
 }
 
-// relevant reports whether an entry of that name changes what is below a
-// wanted directory.
-func (x *extraction) relevant(name string) bool {
-	return name == "." || x.inside(name) ||
-		slices.ContainsFunc(x.wanted, func(dir string) bool { return within(dir, name) })
+// isRelevant reports whether an entry called name affects files below a wanted
+// directory.
+func (x *extraction) isRelevant(name string) bool {
+	return name == "." || x.isWanted(name) ||
+		slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(dir, name) })
 }
 
 func (x *extraction) where() string {
 	return "/" + strings.Join(x.wanted, " and /")
 }
 
-// within reports whether name is dir or lies below it.
-func within(name, dir string) bool {
-	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
-}
-
 var errTooLarge = errors.New("too large")
 
-// meter ends a stream that is too long, or no longer asked for.
+// meter limits a stream and stops it when the context is canceled.
 type meter struct {
-	ctx  context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	ctx  context.Context //nolint:containedctx // limited to one call
 	r    io.Reader
 	left int64
 }
@@ -271,12 +267,12 @@ func (m *meter) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if m.left <= 0 {
-		return 0, fmt.Errorf("%w: it grows beyond what an honest layer of its size holds, or the image beyond its limit", errTooLarge)
+		return 0, fmt.Errorf("%w: suspicious compression ratio, or the image exceeds its limit", errTooLarge)
 	}
 	n, err := m.r.Read(p[:min(int64(len(p)), m.left)])
 	m.left -= int64(n)
 	return n, err
 }
 
-// maxShown is how much of a path a message quotes, in bytes.
+// maxShown is the maximum number of bytes of a path in messages.
 const maxShown = 200

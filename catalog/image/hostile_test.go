@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // TestHostileRegistry reads images from a registry that do harm when they are
@@ -38,25 +38,25 @@ func TestHostileRegistry(t *testing.T) {
 		}, "points outside the image"},
 		{"symbolic link", func() []byte {
 			return zip(t, tarball(t, dir("configs"), symlink("configs/a", "../../../../etc"), file{Name: "configs/b", Data: "x"}))
-		}, "leads out of"},
+		}, "leads outside of"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if testing.Short() && tt.name == "a million entries" {
 				t.Skip("packs half a gigabyte: left out of the short tests")
 			}
 			layer := tt.layer()
-			srv := registrytest.New(t)
+			srv := ocitest.New(t)
 			ref := srv.Host + "/org/hostile:v1"
 			home := t.TempDir()
 			s, err := store.Open(filepath.Join(home, "a", "b", "c", "cache"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &registry.Client{Store: s}
+			c := &oci.Client{Store: s}
 			if _, err := c.Upload(t.Context(), "oci:"+layout(t, catalogLabels(), layer), ref); err != nil {
 				t.Fatal(err)
 			}
-			im, err := Open(t.Context(), c, ref, Options{Limits: Limits{Entries: 100_000}})
+			im, err := Open(t.Context(), c, ref, OpenOptions{Limits: Limits{Entries: 100_000}})
 			if err != nil {
 				t.Fatal(err)
 			}

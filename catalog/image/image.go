@@ -1,12 +1,11 @@
 // Package image gives access to the files of catalog and bundle images.
 //
-// Only the directory that the image's labels name is read: layers are streamed
-// in order, whiteouts are applied, and everything else is passed over. Nothing
-// of an image touches the file system by its own name, nothing is executed,
-// and what an image can make the reader do is bounded by [Limits].
+// It reads only the directory named by the image labels: it streams layers in
+// order, applies whiteouts, and skips everything else. No path of an image
+// reaches the file system, nothing is executed, and [Limits] bounds
+// resources.
 //
-// The package knows where an image keeps what it is for; it does not know what
-// a catalog or a bundle says.
+// The package does not interpret the content of catalogs and bundles.
 //
 // Start from [Open], [Image.FS] and [Limits].
 package image
@@ -20,18 +19,18 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-// Kind says what an image is for.
+// Kind is the purpose of an image.
 type Kind string
 
 // The kinds of image.
 const (
 	Catalog  Kind = "catalog"  // a file-based catalog
-	Database Kind = "database" // a catalog as SQLite database, the form before file-based catalogs
+	Database Kind = "database" // a catalog as an SQLite database, the format before file-based catalogs
 	Bundle   Kind = "bundle"   // one version of an operator, registry+v1
 )
 
@@ -42,14 +41,14 @@ const (
 	labelMetadata  = "operators.operatorframework.io.bundle.metadata.v1"
 )
 
-// Options says how an image is read. The zero value has the default limits.
-type Options struct {
+// OpenOptions configures reading images. The zero value has the default limits.
+type OpenOptions struct {
 	Limits Limits
 }
 
-// Image is an opened image. It may be used by several goroutines.
+// Image is an opened image. It is safe for concurrent use.
 type Image struct {
-	from  *registry.Image
+	from  *oci.Image
 	temp  func() (spoolFile, error)
 	limit Limits
 
@@ -57,8 +56,8 @@ type Image struct {
 	tree *tree
 }
 
-// DatabaseError says that an image holds a catalog in the old form, which
-// [Image.FS] does not read.
+// DatabaseError is the error for an image with a catalog in the old format,
+// which [Image.FS] does not support.
 type DatabaseError struct {
 	Image string
 	Path  string // of the database within the image
@@ -69,10 +68,10 @@ func (e *DatabaseError) Error() string {
 	return fmt.Sprintf("image %q: an SQLite catalog (%s), not a file-based one", e.Image, e.Path)
 }
 
-// Open opens the image that source names, in any form that
-// [registry.ParseSource] reads. Its manifest and labels are read, its layers
-// are not. The caller closes it.
-func Open(ctx context.Context, c *registry.Client, source string, opt Options) (*Image, error) {
+// Open opens the image of a source in any form that [oci.ParseSource]
+// accepts. It reads manifest and labels but no layers. The caller closes the
+// image.
+func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*Image, error) {
 	from, err := c.Open(ctx, source)
 	if err != nil {
 		return nil, err
@@ -84,8 +83,8 @@ func Open(ctx context.Context, c *registry.Client, source string, opt Options) (
 	return im, nil
 }
 
-// Digest returns the digest of what the reference names.
-func (im *Image) Digest() catalog.Digest { return catalog.Digest(im.from.Digest()) }
+// Digest returns the digest of the index or manifest.
+func (im *Image) Digest() model.Digest { return model.Digest(im.from.Digest()) }
 
 // Name returns the image's reference in its full form.
 func (im *Image) Name() string { return im.from.Name() }
@@ -93,8 +92,8 @@ func (im *Image) Name() string { return im.from.Name() }
 // Labels returns a copy of the image's labels.
 func (im *Image) Labels() map[string]string { return im.from.Labels() }
 
-// Kind returns what the labels say the image is for. An image without any of
-// the labels is taken for a bundle, and [Image.FS] finds out.
+// Kind returns the kind according to the labels. Without labels it returns
+// Bundle, and [Image.FS] fails if that is wrong.
 func (im *Image) Kind() Kind {
 	labels := im.Labels()
 	switch {
@@ -107,11 +106,11 @@ func (im *Image) Kind() Kind {
 	}
 }
 
-// FS returns the image's files: a catalog's directory as the root, or a
-// bundle's manifests and metadata directories. Its files also implement
-// io.ReaderAt and io.Seeker. They can be read until the image is closed. The
-// layers are read by the first call; one whose stored copy turns out to be
-// damaged is fetched again once.
+// FS returns the image's files: the directory of a catalog as the root, or
+// the manifests and metadata directories of a bundle. Files also implement
+// io.ReaderAt and io.Seeker. They are readable until the image is closed. The
+// first call reads the layers. It fetches a layer with a damaged stored copy
+// again, once.
 func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	labels := im.Labels()
 	switch im.Kind() {
@@ -124,10 +123,10 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	}
 }
 
-// Database returns the file system that holds an SQLite catalog, and its name
-// there. It is for images of that kind; see [Image.FS] for how long it lives.
+// Database returns the file system with an SQLite catalog, and its name
+// there. The image must be of kind Database; see [Image.FS] for the lifetime.
 func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
-	name, err := clean(im.Labels()[labelDatabase])
+	name, err := cleanPath(im.Labels()[labelDatabase])
 	if err != nil || name == "." {
 		return nil, "", im.errorf("label %s: %q is not a file's path", labelDatabase, im.Labels()[labelDatabase])
 	}
@@ -135,11 +134,11 @@ func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return t.files(map[string]string{".": t.at(path.Dir(name))}), path.Base(name), nil
+	return t.files(map[string]string{".": t.resolvedDir(path.Dir(name))}), path.Base(name), nil
 }
 
 func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
-	dir, err := clean(dir)
+	dir, err := cleanPath(dir)
 	if err != nil {
 		return nil, im.errorf("label %s: %w", labelConfigs, err)
 	}
@@ -147,18 +146,18 @@ func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.isDir(t.at(dir)) {
-		return nil, im.errorf("no directory %q, which label %s names", "/"+dir, labelConfigs)
+	if !t.isDir(t.resolvedDir(dir)) {
+		return nil, im.errorf("no directory %q, set by label %s", "/"+dir, labelConfigs)
 	}
-	return t.files(map[string]string{".": t.at(dir)}), nil
+	return t.files(map[string]string{".": t.resolvedDir(dir)}), nil
 }
 
 func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS, error) {
-	manifests, err := cleanOr(labels[labelManifests], "manifests")
+	manifests, err := cleanPathOr(labels[labelManifests], "manifests")
 	if err != nil {
 		return nil, im.errorf("label %s: %w", labelManifests, err)
 	}
-	metadata, err := cleanOr(labels[labelMetadata], "metadata")
+	metadata, err := cleanPathOr(labels[labelMetadata], "metadata")
 	if err != nil {
 		return nil, im.errorf("label %s: %w", labelMetadata, err)
 	}
@@ -166,17 +165,17 @@ func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS,
 	if err != nil {
 		return nil, err
 	}
-	if t.isDir(t.at(manifests)) {
-		return t.files(map[string]string{"manifests": t.at(manifests), "metadata": t.at(metadata)}), nil
+	if t.isDir(t.resolvedDir(manifests)) {
+		return t.files(map[string]string{"manifests": t.resolvedDir(manifests), "metadata": t.resolvedDir(metadata)}), nil
 	}
 	if labels[labelManifests] == "" {
 		return nil, im.errorf("neither a catalog nor a bundle: it has none of the labels %s, %s, %s, and no directory /manifests",
 			labelConfigs, labelDatabase, labelManifests)
 	}
-	return nil, im.errorf("no directory %q, which label %s names", "/"+manifests, labelManifests)
+	return nil, im.errorf("no directory %q, set by label %s", "/"+manifests, labelManifests)
 }
 
-// Close releases what reading has taken.
+// Close releases all resources of the image.
 func (im *Image) Close() error {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -187,7 +186,7 @@ func (im *Image) Close() error {
 	return errors.Join(err, im.from.Close())
 }
 
-// read returns the files below dirs, which are the same at each call.
+// read returns the files below dirs. All calls must pass the same dirs.
 func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -196,7 +195,7 @@ func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	}
 	t, err := im.extract(ctx, dirs)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // gone from the store by now
+	if errors.As(err, &damaged) { // already removed from the store
 		t, err = im.extract(ctx, dirs)
 	}
 	if err != nil {
@@ -207,14 +206,14 @@ func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 }
 
 func (im *Image) errorf(format string, args ...any) error {
-	return &registry.Error{Image: im.Name(), Err: fmt.Errorf(format, args...)}
+	return &oci.Error{Image: im.Name(), Err: fmt.Errorf(format, args...)}
 }
 
-// clean turns a label's or an entry's path into one below the image's root,
-// "." for the root itself.
-func clean(p string) (string, error) {
+// cleanPath converts a path of a label or entry to one below the image root. The
+// root itself is ".".
+func cleanPath(p string) (string, error) {
 	if strings.ContainsRune(p, 0) {
-		return "", fmt.Errorf("path %q holds a zero byte", p)
+		return "", fmt.Errorf("path %q contains a zero byte", p)
 	}
 	for part := range strings.SplitSeq(p, "/") {
 		if part == ".." {
@@ -224,9 +223,9 @@ func clean(p string) (string, error) {
 	return path.Join(".", path.Clean("/" + p)[1:]), nil
 }
 
-func cleanOr(p, fallback string) (string, error) {
+func cleanPathOr(p, fallback string) (string, error) {
 	if p == "" {
 		p = fallback
 	}
-	return clean(p)
+	return cleanPath(p)
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // file is one tar entry. The zero Type is a regular file.
@@ -114,9 +114,9 @@ func layout(t testing.TB, labels map[string]string, layers ...[]byte) string {
 func catalogLabels() map[string]string { return map[string]string{labelConfigs: "/configs"} }
 
 // read opens a layout and returns its files.
-func read(t testing.TB, dir string, opt Options) (map[string]string, error) {
+func read(t testing.TB, dir string, opt OpenOptions) (map[string]string, error) {
 	t.Helper()
-	im, err := Open(t.Context(), new(registry.Client), "oci:"+dir, opt)
+	im, err := Open(t.Context(), new(oci.Client), "oci:"+dir, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func TestLayers(t *testing.T) {
 					packed = append(packed, pack(t, l))
 				}
 				for _, memory := range []int64{0, 1} { // in memory, and spilled
-					got, err := read(t, layout(t, catalogLabels(), packed...), Options{Limits: Limits{Memory: memory}})
+					got, err := read(t, layout(t, catalogLabels(), packed...), OpenOptions{Limits: Limits{Memory: memory}})
 					if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 						t.Errorf("%v\n%s", err, diff)
 					}
@@ -213,29 +213,29 @@ func TestHostileLayers(t *testing.T) {
 		want   string
 	}{
 		{"traversal", [][]file{{{Name: "configs/../../etc/passwd"}}}, `entry "configs/../../etc/passwd": path "configs/../../etc/passwd" points outside the image`},
-		{"a name that is not seen", [][]file{{{Name: "configs/a\n::error::x"}}}, "holds the character U+000A"},
+		{"a name that is not seen", [][]file{{{Name: "configs/a\n::error::x"}}}, "contains the character U+000A"},
 		{"traversal elsewhere", [][]file{{{Name: "../x"}}}, "points outside the image"},
 		{"traversal by whiteout", [][]file{{{Name: "configs/../.wh.x"}}}, "points outside the image"},
-		{"symbolic link escape", [][]file{{symlink("configs/x", "../../../../etc/passwd")}}, `symbolic link "/configs/x" to "../../../../etc/passwd": it leads out of "/configs"`},
-		{"absolute symbolic link escape", [][]file{{symlink("configs/x", "/etc/passwd")}}, `it leads out of "/configs"`},
-		{"symbolic link next door", [][]file{{{Name: "configs2/x"}, symlink("configs/x", "../configs2/x")}}, `it leads out of "/configs"`},
+		{"symbolic link escape", [][]file{{symlink("configs/x", "../../../../etc/passwd")}}, `symbolic link "/configs/x" to "../../../../etc/passwd": it leads outside of "/configs"`},
+		{"absolute symbolic link escape", [][]file{{symlink("configs/x", "/etc/passwd")}}, `it leads outside of "/configs"`},
+		{"symbolic link next door", [][]file{{{Name: "configs2/x"}, symlink("configs/x", "../configs2/x")}}, `it leads outside of "/configs"`},
 		{"symbolic link loop", [][]file{{symlink("configs/x", "y"), symlink("configs/y", "x")}}, "too many links"},
-		{"symbolic link to nothing", [][]file{{symlink("configs/x", "y")}}, "leads to nothing"},
+		{"symbolic link to nothing", [][]file{{symlink("configs/x", "y")}}, "its target is missing"},
 		{"symbolic link to a directory", [][]file{{dir("configs/d"), symlink("configs/x", "d")}}, "leads to a directory"},
 		{"the directory is a link to itself", [][]file{{symlink("configs", "configs")}}, "a symbolic link to itself"},
 		{"the directory is a loop", [][]file{{symlink("configs", "a"), symlink("a", "configs")}}, "too many symbolic links"},
 		{"the directory leads out", [][]file{{symlink("configs", "../../etc")}}, "points outside the image"},
 		{"hard link escape", [][]file{{{Name: "etc/passwd"}, hardlink("configs/x", "etc/passwd")}}, `entry "configs/x": hard link to "etc/passwd", which is outside of /configs`},
 		{"hard link traversal", [][]file{{hardlink("configs/x", "../../etc/passwd")}}, "points outside the image"},
-		{"hard link to nothing", [][]file{{hardlink("configs/x", "configs/y")}}, "which is no file"},
-		{"hard link to a link that escapes", [][]file{{symlink("configs/y", "/etc/passwd"), hardlink("configs/x", "configs/y")}}, "leads out of"},
+		{"hard link to nothing", [][]file{{hardlink("configs/x", "configs/y")}}, "which is not a file"},
+		{"hard link to a link that escapes", [][]file{{symlink("configs/y", "/etc/passwd"), hardlink("configs/x", "configs/y")}}, "leads outside of"},
 		{"too many entries", [][]file{many(60, "a%d"), many(60, "b%d")}, "more than 100 entries"},
 		{"too many files", [][]file{many(60, "configs/%d")}, "more than 50 files"},
 		{"too many directories", [][]file{{{Name: "configs/a/b/c/d/e/f"}}}, "more than 5 directories deep"},
-		{"a long path", [][]file{{{Name: "configs/" + strings.Repeat("x", 100)}}}, "a path of more than 100 bytes"},
-		{"a long link", [][]file{{symlink("configs/x", strings.Repeat("y", 101))}}, "a path of more than 100 bytes"},
-		{"a large file", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1001)}}}, "1001 bytes: at most 1000"},
-		{"many large files", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1000)}, {Name: "configs/x", Data: strings.Repeat("x", 1000)}}}, "more than 1500 bytes of files"},
+		{"a long path", [][]file{{{Name: "configs/" + strings.Repeat("x", 100)}}}, "path longer than 100 bytes"},
+		{"a long link", [][]file{{symlink("configs/x", strings.Repeat("y", 101))}}, "path longer than 100 bytes"},
+		{"a large file", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1001)}}}, "1001 bytes exceed the limit of 1000"},
+		{"many large files", [][]file{{{Name: "configs/x", Data: strings.Repeat("x", 1000)}, {Name: "configs/x", Data: strings.Repeat("x", 1000)}}}, "the files exceed the limit of 1500 bytes"},
 		{"too much elsewhere", [][]file{{{Name: "x", Data: strings.Repeat("x", 1<<19)}}, {{Name: "x", Data: strings.Repeat("x", 1<<19)}}}, "too large"},
 		{"no such directory", [][]file{{{Name: "etc/x"}}}, `no directory "/configs"`},
 		{"a file instead", [][]file{{{Name: "configs"}}}, `no directory "/configs"`},
@@ -250,7 +250,7 @@ func TestHostileLayers(t *testing.T) {
 			d := layout(t, catalogLabels(), layers...)
 			lim := small
 			lim.Memory = 1
-			got, err := read(t, d, Options{Limits: lim})
+			got, err := read(t, d, OpenOptions{Limits: lim})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, %v, want %q", got, err, tt.want)
 			}
@@ -288,13 +288,13 @@ func TestZipBomb(t *testing.T) {
 	// A gzip stream may be many one after the other: 1 MiB of zeros, often.
 	zeros := zip(t, make([]byte, 1<<20))
 	for name, tt := range map[string]struct{ entry, want string }{
-		"wanted":    {"configs/bomb", "at most 1073741824 are taken"},
+		"wanted":    {"configs/bomb", "10737418240 bytes exceed the limit of 1073741824"},
 		"elsewhere": {"bomb", "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			layer := zip(t, header(tt.entry))
 			layer = append(layer, bytes.Repeat(zeros, 10<<10)...)
-			_, err := read(t, layout(t, catalogLabels(), layer), Options{})
+			_, err := read(t, layout(t, catalogLabels(), layer), OpenOptions{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "layer "+store.DigestOf(layer)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -314,7 +314,7 @@ func TestBrokenLayers(t *testing.T) {
 		"zstd, a huge window": {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0x01, 0x00, 0x00},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(t, layout(t, catalogLabels(), layer), Options{})
+			_, err := read(t, layout(t, catalogLabels(), layer), OpenOptions{})
 			if err == nil || !strings.Contains(err.Error(), "layer "+store.DigestOf(layer)+": ") {
 				t.Errorf("got %v, want the layer named", err)
 			}
@@ -325,7 +325,7 @@ func TestBrokenLayers(t *testing.T) {
 func TestFileSystem(t *testing.T) {
 	d := layout(t, catalogLabels(), tarball(t, file{Name: "configs/a/b", Data: "b"}, file{Name: "configs/a/c/d", Data: strings.Repeat("d", 3000)}, file{Name: "configs/e"}))
 	for _, memory := range []int64{1 << 30, 1, 2000} {
-		im, err := Open(t.Context(), new(registry.Client), "oci:"+d, Options{Limits: Limits{Memory: memory}})
+		im, err := Open(t.Context(), new(oci.Client), "oci:"+d, OpenOptions{Limits: Limits{Memory: memory}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,11 +402,11 @@ func TestBundle(t *testing.T) {
 		"elsewhere": {map[string]string{labelManifests: "/a/b/", labelMetadata: "/c"}, moved},
 	} {
 		d := layout(t, tt.labels, tt.layer)
-		got, err := read(t, d, Options{})
+		got, err := read(t, d, OpenOptions{})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
-		im, err := Open(t.Context(), new(registry.Client), "oci:"+d, Options{})
+		im, err := Open(t.Context(), new(oci.Client), "oci:"+d, OpenOptions{})
 		if err != nil || im.Kind() != Bundle {
 			t.Fatalf("%s: %v, %s", name, err, im.Kind())
 		}
@@ -419,11 +419,11 @@ func TestBundle(t *testing.T) {
 		}
 		closing(t, im)
 	}
-	_, err := read(t, layout(t, nil, tarball(t, file{Name: "etc/x"})), Options{})
+	_, err := read(t, layout(t, nil, tarball(t, file{Name: "etc/x"})), OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "neither a catalog nor a bundle") {
 		t.Errorf("got %v", err)
 	}
-	_, err = read(t, layout(t, map[string]string{labelManifests: "manifests/"}, tarball(t, file{Name: "etc/x"})), Options{})
+	_, err = read(t, layout(t, map[string]string{labelManifests: "manifests/"}, tarball(t, file{Name: "etc/x"})), OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), `no directory "/manifests"`) {
 		t.Errorf("got %v", err)
 	}
@@ -431,12 +431,12 @@ func TestBundle(t *testing.T) {
 
 func TestDatabase(t *testing.T) {
 	d := layout(t, map[string]string{labelDatabase: "/database/index.db"}, tarball(t, file{Name: "database/index.db", Data: "SQLite"}, file{Name: "bin/x"}))
-	_, err := read(t, d, Options{})
+	_, err := read(t, d, OpenOptions{})
 	var db *DatabaseError
 	if !errors.As(err, &db) || db.Path != "/database/index.db" || db.Image != "oci:"+d {
 		t.Errorf("got %v", err)
 	}
-	im, err := Open(t.Context(), new(registry.Client), "oci:"+d, Options{})
+	im, err := Open(t.Context(), new(oci.Client), "oci:"+d, OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +459,7 @@ func closing(t testing.TB, c io.Closer) {
 
 func TestBadLabels(t *testing.T) {
 	for label, value := range map[string]string{labelConfigs: "../../etc", labelManifests: "/../x", labelMetadata: "a\x00b"} {
-		_, err := read(t, layout(t, map[string]string{label: value}, tarball(t, file{Name: "manifests/x"})), Options{})
+		_, err := read(t, layout(t, map[string]string{label: value}, tarball(t, file{Name: "manifests/x"})), OpenOptions{})
 		if err == nil || !strings.Contains(err.Error(), label) {
 			t.Errorf("%s: got %v", label, err)
 		}
@@ -469,13 +469,13 @@ func TestBadLabels(t *testing.T) {
 // TestRegistry reads a catalog from a registry, and again where the stored
 // layer has been damaged in between.
 func TestRegistry(t *testing.T) {
-	srv := registrytest.New(t)
+	srv := ocitest.New(t)
 	files := map[string]string{"etcd/catalog.json": `{"schema":"olm.package"}`, "x.yaml": "a: b"}
 	fsys := fstest.MapFS{}
 	for name, data := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(data)}
 	}
-	packed, err := registry.Pack(fsys, registry.PackOptions{Prefix: "configs", Labels: catalogLabels()})
+	packed, err := oci.Pack(fsys, oci.PackOptions{Prefix: "configs", Labels: catalogLabels()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,13 +483,13 @@ func TestRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &registry.Client{Store: s}
+	c := &oci.Client{Store: s}
 	ref := srv.Host + "/org/catalog:v1"
 	if err := c.Push(t.Context(), ref, packed); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		im, err := Open(t.Context(), c, ref, Options{Limits: Limits{Memory: 1}})
+		im, err := Open(t.Context(), c, ref, OpenOptions{Limits: Limits{Memory: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -508,11 +508,11 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	c.Offline = true
-	im, err := Open(t.Context(), c, srv.Host+"/org/catalog@"+packed.Digest(), Options{})
+	im, err := Open(t.Context(), c, srv.Host+"/org/catalog@"+packed.Digest(), OpenOptions{})
 	if err == nil {
 		_, err = im.FS(t.Context())
 	}
-	var offline *registry.OfflineError
+	var offline *oci.OfflineError
 	if !errors.As(err, &offline) {
 		t.Errorf("offline with a damaged store: %v", err)
 	}
@@ -554,7 +554,7 @@ func FuzzLayer(f *testing.F) {
 				return
 			}
 		}
-		if n := size(x.tree.root) - 1; n != x.tree.count || n > 50*lim.Depth {
+		if n := nodeSize(x.tree.root) - 1; n != x.tree.count || n > 50*lim.Depth {
 			t.Errorf("%d nodes, counted %d", n, x.tree.count)
 		}
 		if x.tree.spool.size > 1<<16 {

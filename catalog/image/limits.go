@@ -2,18 +2,18 @@ package image
 
 import "cmp"
 
-// Limits bounds what a stranger's image can make the reader do. Zero fields
-// have the defaults.
+// Limits bounds the resources for an untrusted image. Zero fields have the
+// defaults.
 type Limits struct {
 	Scanned int64 // uncompressed bytes of all layers; default 4 GiB
-	Ratio   int64 // uncompressed bytes of a layer for each compressed one, from 256 MiB on; default 200
-	Kept    int64 // bytes of the files that are wanted; default 2 GiB
-	File    int64 // bytes of one such file; default 1 GiB
+	Ratio   int64 // ratio of uncompressed to compressed bytes of a layer, from 256 MiB on; default 200
+	Kept    int64 // bytes of all wanted files; default 2 GiB
+	File    int64 // bytes of one wanted file; default 1 GiB
 	Entries int   // entries of all layers; default 1,000,000
-	Files   int   // entries that are wanted; default 200,000
+	Files   int   // wanted entries; default 200,000
 	Path    int   // bytes of a path; default 4,096
-	Depth   int   // directories on a path; default 64
-	Memory  int64 // bytes kept in memory, more goes to a temporary file; default 8 MiB
+	Depth   int   // nesting depth of directories; default 64
+	Memory  int64 // bytes kept in memory; the rest goes to a temporary file; default 8 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -30,11 +30,12 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// ratioFloor is how large a layer may become whatever its compressed size.
+// ratioFloor is the size of a layer below which its compression ratio is
+// ignored.
 const ratioFloor = 256 << 20
 
-// layerCap returns how many uncompressed bytes of a layer are read: left of
-// the image's share, and no more than its compressed size can honestly mean.
+// layerCap returns the limit for the uncompressed bytes of a layer: the
+// remaining bytes of the image, limited by the maximum compression ratio.
 func (l Limits) layerCap(left, compressed int64) int64 {
 	if compressed < 0 {
 		return left

@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// spoolFile is what a spool needs of a file.
+// spoolFile is the type of a spool's file.
 type spoolFile = *os.File
 
 func tempFile() (spoolFile, error) { return os.CreateTemp("", "quayside-files-") }
 
-// spool keeps the content of files one after the other: in memory, and once
-// that is too much in one temporary file, so that the names in an image never
-// reach the file system.
+// spool stores the content of files in sequence, in memory or for larger
+// sizes in one temporary file. Names of files in an image never reach the
+// file system.
 type spool struct {
-	memory int64 // at most this much stays in memory
+	memory int64 // maximum number of bytes in memory
 	temp   func() (spoolFile, error)
-	buf    bytes.Buffer // all of it, or what is not yet in the file
+	buf    bytes.Buffer // all content, or the part not yet in the file
 	file   spoolFile
 	size   int64
 }
@@ -30,7 +30,7 @@ func newSpool(memory int64, temp func() (spoolFile, error)) *spool {
 	return &spool{memory: memory, temp: temp}
 }
 
-// append copies n bytes of r and returns where they begin.
+// append copies n bytes of r and returns their offset.
 func (s *spool) append(r io.Reader, n int64) (int64, error) {
 	off := s.size
 	for left := n; left > 0; {
@@ -50,7 +50,7 @@ func (s *spool) append(r io.Reader, n int64) (int64, error) {
 	return off, nil
 }
 
-// spill moves to the file what is too much for the memory.
+// spill moves content to the file if it exceeds the memory limit.
 func (s *spool) spill() error {
 	if s.file == nil {
 		if int64(s.buf.Len()) <= s.memory {
@@ -69,8 +69,8 @@ func (s *spool) spill() error {
 	return s.flush()
 }
 
-// flush writes what is left, where there is a file. Afterwards the spool can
-// be read.
+// flush writes the rest to the file, if there is one. The spool is then
+// readable.
 func (s *spool) flush() error {
 	if s.file == nil {
 		return nil
@@ -100,7 +100,6 @@ func (s *spool) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// close releases the spool.
 func (s *spool) close() error {
 	s.buf = bytes.Buffer{}
 	if s.file == nil {

@@ -10,21 +10,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// tree is the files of an image that are kept.
+// tree holds the wanted files of an image.
 type tree struct {
 	root  *node
-	count int // nodes, the root left out
+	count int // nodes without the root
 	spool *spool
-	moved map[string]string // where a directory lies that was asked for, behind symbolic links
+	moved map[string]string // targets of wanted directories that are symbolic links
 }
 
 // node is a directory, a file, or a symbolic link.
 type node struct {
-	layer     int              // the highest that brought it
+	layer     int              // highest layer with this entry
 	children  map[string]*node // of a directory; nil otherwise
 	off, size int64            // of a file, in the spool
 	isLink    bool
@@ -37,16 +37,16 @@ func newTree(s *spool) *tree {
 	return &tree{root: &node{children: map[string]*node{}}, spool: s}
 }
 
-// at returns where the directory that was asked for lies.
-func (t *tree) at(dir string) string {
+// resolvedDir returns the path of a wanted directory after following symbolic links.
+func (t *tree) resolvedDir(dir string) string {
 	if real, ok := t.moved[dir]; ok {
 		return real
 	}
 	return dir
 }
 
-// find returns the node of a clean path, nil where there is none. Symbolic
-// links are not followed.
+// find returns the node of a clean path, or nil if it does not exist. It does
+// not follow symbolic links.
 func (t *tree) find(name string) *node {
 	n := t.root
 	if name == "." {
@@ -65,8 +65,8 @@ func (t *tree) isDir(name string) bool {
 	return n != nil && n.isDir()
 }
 
-// mkdir makes a directory and those above it. What is there and is none gives
-// way.
+// mkdir creates a directory and its parents and replaces entries that are no
+// directories.
 func (t *tree) mkdir(name string, layer int) *node {
 	n := t.root
 	if name == "." {
@@ -87,33 +87,33 @@ func (t *tree) mkdir(name string, layer int) *node {
 	return n
 }
 
-// put places a file or link. What is there gives way.
+// put adds a file or link and replaces an existing entry.
 func (t *tree) put(name string, n *node) {
 	t.remove(name)
 	t.mkdir(path.Dir(name), n.layer).children[path.Base(name)] = n
 	t.count++
 }
 
-// remove takes away a node and all below it.
+// remove removes a node with its descendants.
 func (t *tree) remove(name string) {
 	dir := t.find(path.Dir(name))
 	if dir == nil || dir.children[path.Base(name)] == nil {
 		return
 	}
-	t.count -= size(dir.children[path.Base(name)])
+	t.count -= nodeSize(dir.children[path.Base(name)])
 	delete(dir.children, path.Base(name))
 }
 
-func size(n *node) int {
+func nodeSize(n *node) int {
 	total := 1
 	for _, c := range n.children {
-		total += size(c)
+		total += nodeSize(c)
 	}
 	return total
 }
 
-// clear takes away what layers below this one brought at name: all of it, or
-// what is in the directory only.
+// clear removes entries of lower layers at name, including the entry itself
+// unless inside is set.
 func (t *tree) clear(name string, layer int, inside bool) {
 	n := t.find(name)
 	if n == nil {
@@ -125,7 +125,7 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune takes away what is below n and older than layer.
+// prune removes descendants of n from layers below layer.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {
 		t.prune(c, layer)
@@ -136,8 +136,7 @@ func (t *tree) prune(n *node, layer int) {
 	}
 }
 
-// follow returns the path of the directory that name leads to through symbolic
-// links: name itself where there are none.
+// follow resolves symbolic links in the path of a directory.
 func (t *tree) follow(name string) (string, error) {
 	if name == "." {
 		return name, nil
@@ -147,10 +146,10 @@ func (t *tree) follow(name string) (string, error) {
 	for i, part := range parts {
 		next := n.children[part]
 		if next == nil {
-			return name, nil // the caller finds it missing
+			return name, nil // the caller reports the missing directory
 		}
 		if next.isLink {
-			to, err := target(at, next.link)
+			to, err := linkTarget(at, next.link)
 			if err != nil {
 				return "", err
 			}
@@ -164,9 +163,9 @@ func (t *tree) follow(name string) (string, error) {
 	return name, nil
 }
 
-// target returns where a symbolic link in dir points, as a path below the
+// linkTarget returns the target of a symbolic link in dir, relative to the
 // image's root.
-func target(dir, link string) (string, error) {
+func linkTarget(dir, link string) (string, error) {
 	if strings.HasPrefix(link, "/") {
 		return path.Join(".", path.Clean(link)[1:]), nil
 	}
@@ -177,9 +176,9 @@ func target(dir, link string) (string, error) {
 	return to, nil
 }
 
-// resolve puts the file that it names in the place of each symbolic link. One
-// that leads out of the directory it is in (one of dirs), to a directory, or
-// nowhere, is refused.
+// resolve replaces each symbolic link by its target file. It rejects links
+// out of their wanted directory (one of dirs), to a directory, or to a
+// missing file.
 func (t *tree) resolve(dirs []string) error {
 	for _, dir := range dirs {
 		if n := t.find(dir); n != nil {
@@ -200,7 +199,7 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 				return err
 			}
 		case c.isLink:
-			file, err := t.linked(here, c, dir)
+			file, err := t.linkedFile(here, c, dir)
 			if err != nil {
 				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Cut(here, maxShown), inert.Cut(c.link, maxShown), err)
 			}
@@ -210,15 +209,15 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 	return nil
 }
 
-// linked returns the file that the link at name leads to.
-func (t *tree) linked(name string, n *node, dir string) (*node, error) {
+// linkedFile returns the target file of the link at name.
+func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	for range maxLinks {
-		to, err := target(path.Dir(name), n.link)
-		if err != nil || !within(to, dir) {
-			return nil, fmt.Errorf("it leads out of %q", "/"+dir)
+		to, err := linkTarget(path.Dir(name), n.link)
+		if err != nil || !filetree.Within(to, dir) {
+			return nil, fmt.Errorf("it leads outside of %q", "/"+dir)
 		}
 		if n = t.find(to); n == nil {
-			return nil, errors.New("it leads to nothing")
+			return nil, errors.New("its target is missing")
 		}
 		if n.isDir() {
 			return nil, errors.New("it leads to a directory, which is not supported")
@@ -231,8 +230,8 @@ func (t *tree) linked(name string, n *node, dir string) (*node, error) {
 	return nil, errors.New("it leads through too many links")
 }
 
-// files returns the files below some directories, each of which has the name
-// that it has in dirs. One that the tree has not is left out.
+// files returns the files below directories, renamed according to dirs. It
+// ignores missing directories.
 func (t *tree) files(dirs map[string]string) fs.FS {
 	files := map[string]func() (filetree.Content, error){}
 	for as, dir := range dirs {

@@ -3,28 +3,24 @@ package source
 import (
 	"context"
 	"io/fs"
-	"path"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// bundles is "bundles:path": a directory of bundle directories.
-const bundles = "bundles"
+// bundlesScheme is the scheme "bundles:path": a directory of bundle directories.
+const bundlesScheme = "bundles"
 
 func claimsBundles(fsys fs.FS) (bool, error) {
 	return anyEntry(fsys, func(name string, e fs.DirEntry) bool {
-		if !e.IsDir() {
-			return false
-		}
-		_, err := fs.Stat(fsys, path.Join(name, "metadata/annotations.yaml"))
-		return err == nil
+		return e.IsDir() && bundle.IsDir(fsys, name)
 	})
 }
 
-// anyEntry reports whether a directory holds an entry, at any depth, of which is
-// is true.
+// anyEntry reports whether any entry below a directory, at any depth,
+// satisfies is.
 func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error) {
 	found := false
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -38,26 +34,26 @@ func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error
 }
 
 func findBundles(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
-	return findDir(at, bundles, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
+	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
-// OfBundle returns the reference of the catalog that a bundle is by itself: a
-// bundle's directory is one of bundles that holds one.
-func OfBundle(ref string) Ref {
-	if kind, rest := Ref(ref).Kind(); kind == Directory {
-		return Ref(bundles + ":" + rest)
+// BundleRef returns a reference to a bundle as a catalog. A directory with a
+// bundle becomes a "bundles" catalog with one bundle.
+func BundleRef(ref string) Ref {
+	if dir, _ := Ref(ref).Argument(); dir != "" {
+		return Ref(bundlesScheme + ":" + dir)
 	}
 	return Ref(ref)
 }
 
-// bundleDirs is the form of directories of bundle directories. original returns
-// the place that a fault is told at, where they were made of something else.
+// bundleDirs is the form of directories of bundle directories. original
+// returns the original position of a fault if the directories are converted.
 type bundleDirs struct {
 	fsys     fs.FS
 	original func(diag.Pos) diag.Pos
 }
 
-func (d bundleDirs) Content(context.Context) (catalog.Content, error) {
+func (d bundleDirs) Content(context.Context) (model.Content, error) {
 	c, err := bundledir.LoadFS(d.fsys)
 	if d.original != nil {
 		for i := range c.Warnings {
@@ -68,6 +64,6 @@ func (d bundleDirs) Content(context.Context) (catalog.Content, error) {
 	return c, err
 }
 
-func (d bundleDirs) Bundle(_ context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
+func (d bundleDirs) Bundle(_ context.Context, pkg, name string, _ *model.Bundle) (fs.FS, error) {
 	return bundledir.Find(d.fsys, pkg, name)
 }

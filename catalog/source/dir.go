@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-// dir is "dir:path": a directory with a file-based catalog. It claims what nobody
-// else does.
-const dir = "dir"
+// dirScheme is the scheme "dir:path": a directory with a file-based catalog. It
+// accepts directories that no other scheme claims.
+const dirScheme = "dir"
 
 func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, error) {
-	return findDir(at, dir, rest, func(c *Catalog) (Form, error) {
+	return findDir(at, dirScheme, rest, func(c *Catalog) (Form, error) {
 		if _, err := fs.Stat(c.FS, ".indexignore"); err != nil && IsLayout(c.FS) {
-			return nil, fmt.Errorf("%q is an OCI layout, which holds images: want %q", r, string(registry.Layout)+":"+rest)
+			return nil, fmt.Errorf("%q is an OCI layout with images: want %q", r, string(oci.Layout)+":"+rest)
 		}
 		return fileBased{c.FS}, nil
 	})
@@ -27,20 +27,19 @@ func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, er
 // fileBased is the form of file-based catalogs.
 type fileBased struct{ fsys fs.FS }
 
-func (f fileBased) Content(context.Context) (catalog.Content, error) {
+func (f fileBased) Content(context.Context) (model.Content, error) {
 	return fbc.LoadFS(f.fsys)
 }
 
-func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
+func (f fileBased) Bundle(_ context.Context, pkg, name string, known *model.Bundle) (fs.FS, error) {
 	if known != nil {
-		return embedded(pkg)(fbc.ObjectsOf(f.fsys, known))
+		return newEmbeddedBundle(pkg)(fbc.ObjectsOf(f.fsys, known))
 	}
-	return embedded(pkg)(fbc.Objects(f.fsys, pkg, name))
+	return newEmbeddedBundle(pkg)(fbc.Objects(f.fsys, pkg, name))
 }
 
-// embedded returns a function that makes a bundle of the manifests that a
-// catalog embeds.
-func embedded(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
+// newEmbeddedBundle returns a function that builds a bundle from embedded manifests.
+func newEmbeddedBundle(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
 	return func(objects [][]byte, err error) (fs.FS, error) {
 		switch {
 		case err != nil:

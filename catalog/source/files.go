@@ -6,29 +6,31 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/quayside/quayside/internal/model"
 )
 
-// File is a file or directory that a path leads to.
+// File is a file or directory.
 type File struct {
-	Path  string // the whole path, which tells it from all others
-	Shown string // as the user would name it
-	FS    fs.FS  // the directory, or the one that the file is in
-	Name  string // of the file in FS; empty for a directory
+	Path        string // full, unique path
+	DisplayPath string // path for messages
+	FS          fs.FS  // the directory, or the parent directory of the file
+	Name        string // of the file in FS; empty for a directory
 }
 
-// Below returns a [Place.Lookup] for which paths are relative to a directory,
-// which is as the user would name it.
-func Below(dir string) func(path string) (File, error) {
+// LookupIn returns a [Place.Lookup] that resolves paths relative to dir.
+// Messages show paths with dir as given.
+func LookupIn(dir string) func(path string) (File, error) {
 	return func(path string) (File, error) {
-		f := File{Shown: filepath.FromSlash(path)}
-		if !filepath.IsAbs(f.Shown) {
-			f.Shown = filepath.Join(dir, f.Shown)
+		f := File{DisplayPath: filepath.FromSlash(path)}
+		if !filepath.IsAbs(f.DisplayPath) {
+			f.DisplayPath = filepath.Join(dir, f.DisplayPath)
 		}
-		info, err := os.Stat(f.Shown) // whose error names it as the user does
+		info, err := os.Stat(f.DisplayPath) // the error shows the path for messages
 		if err != nil {
 			return f, err
 		}
-		if f.Path, err = filepath.Abs(f.Shown); err != nil {
+		if f.Path, err = filepath.Abs(f.DisplayPath); err != nil {
 			return f, err
 		}
 		if info.IsDir() {
@@ -40,24 +42,23 @@ func Below(dir string) func(path string) (File, error) {
 	}
 }
 
-// source returns the source that is read from a file, or from all files of a
-// directory.
+// source returns a source for a file, or for all files of a directory.
 func (f File) source(name string, open func(ctx context.Context) (*Catalog, error)) *Source {
 	return &Source{Name: name, Files: f.FS, File: f.Name, Open: open}
 }
 
-// findDir finds a catalog that is a directory, whose form is made of its files.
+// findDir finds a catalog that is a directory. form returns the form of its
+// files.
 func findDir(at Place, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {
 		return nil, err
 	}
 	if d.Name != "" {
-		return nil, fmt.Errorf("%s is not a directory", d.Shown)
+		return nil, fmt.Errorf("%s is not a directory", d.DisplayPath)
 	}
 	return d.source(scheme+":"+d.Path, func(context.Context) (*Catalog, error) {
-		sums := newHashedFS(d.FS)
-		c := &Catalog{FS: sums, sums: sums, Digest: sums.digest}
+		c := &Catalog{FS: d.FS, Digest: func() (model.Digest, error) { return treeDigest(d.FS) }}
 		var err error
 		c.Form, err = form(c)
 		return c, err

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/image"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 // IsLayout reports whether a directory is an OCI layout.
@@ -16,29 +16,24 @@ func IsLayout(fsys fs.FS) bool {
 	return err == nil
 }
 
-// Remote returns the reference of an image in a registry, without its scheme.
-// It is false where r names something else.
-func (r Ref) Remote() (name string, ok bool) {
-	return registry.CutRemote(string(r))
-}
-
-// AtDigest returns a reference to an image in a registry by digest, where r has
-// a tag. Any other comes back as it is.
-func (r Ref) AtDigest(d catalog.Digest) Ref {
-	if _, ok := r.Remote(); !ok {
+// AtDigest replaces the tag of a reference to a registry by a digest. It
+// returns other references unchanged.
+func (r Ref) AtDigest(d model.Digest) Ref {
+	if !r.IsRemote() {
 		return r
 	}
-	parsed, err := registry.ParseSource(string(r))
+	parsed, err := oci.ParseSource(string(r))
 	if err != nil || parsed.Digest != "" {
 		return r
 	}
-	return OfImage(parsed.Name + "@" + string(d))
+	return ImageRef(parsed.Name + "@" + string(d))
 }
 
-// OfImage returns a reference to an image in a registry.
-func OfImage(name string) Ref { return Ref(string(registry.Remote) + ":" + name) }
+// ImageRef returns a reference to an image in a registry.
+func ImageRef(name string) Ref { return Ref(string(oci.Remote) + ":" + name) }
 
-// findImage finds an image by its digest, which is all that an index depends on.
+// findImage finds an image by its digest. An index depends on the digest
+// alone.
 func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) {
 	im, err := at.Image(ctx, string(r))
 	if err != nil {
@@ -46,15 +41,15 @@ func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) 
 	}
 	return &Source{
 		Name:  "image " + string(im.Digest()),
-		Open:  func(ctx context.Context) (*Catalog, error) { return ofImage(ctx, im) },
+		Open:  func(ctx context.Context) (*Catalog, error) { return catalogInImage(ctx, im) },
 		close: im.Close,
 	}, nil
 }
 
-// findArchive finds an image in a file, whose digest is only known by reading
-// all of it.
+// findArchive finds an image in a file. Its digest requires reading the whole
+// file.
 func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) {
-	src, err := registry.ParseSource(string(r))
+	src, err := oci.ParseSource(string(r))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +63,7 @@ func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) 
 		if err != nil {
 			return nil, err
 		}
-		c, err := ofImage(ctx, im)
+		c, err := catalogInImage(ctx, im)
 		if err != nil {
 			return nil, errors.Join(err, im.Close())
 		}
@@ -77,9 +72,9 @@ func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) 
 	}), nil
 }
 
-// ofImage returns the catalog in an image, which stays the caller's to close.
-func ofImage(ctx context.Context, im *image.Image) (*Catalog, error) {
-	c := &Catalog{Digest: func() (catalog.Digest, error) { return im.Digest(), nil }}
+// catalogInImage returns the catalog in an image. The caller closes the image.
+func catalogInImage(ctx context.Context, im *image.Image) (*Catalog, error) {
+	c := &Catalog{Digest: func() (model.Digest, error) { return im.Digest(), nil }}
 	var err error
 	switch im.Kind() {
 	case image.Catalog:
@@ -88,7 +83,7 @@ func ofImage(ctx context.Context, im *image.Image) (*Catalog, error) {
 	case image.Database:
 		var file string
 		c.FS, file, err = im.Database(ctx)
-		c.Form = inDatabase{c.FS, file}
+		c.Form = sqliteForm{c.FS, file}
 	case image.Bundle:
 		c.FS, err = im.FS(ctx)
 		c.Form = bundleDirs{c.FS, nil}

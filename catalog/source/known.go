@@ -6,35 +6,36 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Known is a catalog that has a short name, for its image is the same for everybody.
+// Known is a public catalog with a short name.
 type Known struct {
-	Name string     // "redhat"
-	ID   catalog.ID // by which clusters have it, and so Subscriptions
-	Is   string     // "what Red Hat supports"
+	Name string   // "redhat"
+	ID   model.ID // CatalogSource name on clusters, used by Subscriptions
+	Is   string   // "what Red Hat supports"
 
-	image string // with %s where the version of OpenShift stands
+	image string // %s is the version of OpenShift
 }
 
-// WellKnown returns the catalogs that have a short name: those of OperatorHub.io
-// and those that OpenShift comes with, under the names that clusters have them by
-// (openshift/operator-marketplace, defaults; operator-lifecycle-manager, deploy/upstream).
+// WellKnown returns the catalogs with a short name: OperatorHub.io and the
+// default catalogs of OpenShift, by their names on clusters
+// (openshift/operator-marketplace, defaults; operator-lifecycle-manager,
+// deploy/upstream).
 func WellKnown() []Known {
-	hub := func(name string) catalog.ID { return catalog.ID{Namespace: "openshift-marketplace", Name: name} }
+	hub := func(name string) model.ID { return model.ID{Namespace: "openshift-marketplace", Name: name} }
 	return []Known{
-		{"operatorhubio", catalog.ID{Namespace: "olm", Name: "operatorhubio-catalog"}, "the community's, for any Kubernetes", "quay.io/operatorhubio/catalog:latest"},
-		{"community", hub("community-operators"), "the community's, for OpenShift", "registry.redhat.io/redhat/community-operator-index:v%s"},
-		{"certified", hub("certified-operators"), "partners', certified for OpenShift", "registry.redhat.io/redhat/certified-operator-index:v%s"},
-		{"redhat", hub("redhat-operators"), "Red Hat's, for OpenShift", "registry.redhat.io/redhat/redhat-operator-index:v%s"},
+		{"operatorhubio", model.ID{Namespace: "olm", Name: "operatorhubio-catalog"}, "community operators for any Kubernetes", "quay.io/operatorhubio/catalog:latest"},
+		{"community", hub("community-operators"), "community operators for OpenShift", "registry.redhat.io/redhat/community-operator-index:v%s"},
+		{"certified", hub("certified-operators"), "certified operators of partners for OpenShift", "registry.redhat.io/redhat/certified-operator-index:v%s"},
+		{"redhat", hub("redhat-operators"), "Red Hat's operators for OpenShift", "registry.redhat.io/redhat/redhat-operator-index:v%s"},
 	}
 }
 
-// FindKnown returns the catalog of a short name, behind which the version of
-// OpenShift may stand ("redhat@4.20"), and where its content is. openshift is the
-// version where the name has none; of longer ones the first two parts count. It is
-// false where there is no such name.
+// FindKnown returns the catalog with a short name and the reference to its
+// image. The name may end with a version of OpenShift ("redhat@4.20");
+// openshift is the default version. Only major and minor version count. ok is
+// false for other names.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()
@@ -47,7 +48,7 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 		if given {
 			return k, "", true, fmt.Errorf("%s: catalog %s is the same for every version: leave out @%s", text, name, version)
 		}
-		return k, OfImage(k.image), true, nil
+		return k, ImageRef(k.image), true, nil
 	}
 	if !given {
 		version = openshift
@@ -55,14 +56,14 @@ func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	minor := regexp.MustCompile(`^v?([0-9]+\.[0-9]+)(\.[0-9]+)?$`).FindStringSubmatch(version)
 	switch {
 	case version == "":
-		return k, "", true, fmt.Errorf("catalog %s is another one for each version of OpenShift: say which, as in %s@4.20", name, name)
+		return k, "", true, fmt.Errorf("catalog %s has one version per OpenShift release: choose one, such as %s@4.20", name, name)
 	case minor == nil:
-		return k, "", true, fmt.Errorf("%s: %q is no version of OpenShift: want one such as %s@4.20", text, version, name)
+		return k, "", true, fmt.Errorf("%s: %q is not a version of OpenShift: want one such as %s@4.20", text, version, name)
 	}
-	return k, OfImage(fmt.Sprintf(k.image, minor[1])), true, nil
+	return k, ImageRef(fmt.Sprintf(k.image, minor[1])), true, nil
 }
 
-// KnownNames returns the short names of catalogs.
+// KnownNames returns the short names of all catalogs.
 func KnownNames() []string {
 	var names []string
 	for _, k := range WellKnown() {
@@ -71,9 +72,9 @@ func KnownNames() []string {
 	return names
 }
 
-// Suggested returns a name for a catalog that has none: the last part of where it
-// is, without tag and digest.
-func (r Ref) Suggested() string {
+// SuggestedName returns a name for an unnamed catalog: the last element of its
+// path, without tag and digest.
+func (r Ref) SuggestedName() string {
 	_, rest, _ := strings.Cut(string(r), ":")
 	rest, _, _ = strings.Cut(strings.TrimRight(rest, "/"), "@")
 	name := rest[strings.LastIndex(rest, "/")+1:]

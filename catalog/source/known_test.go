@@ -31,7 +31,7 @@ func TestSuggested(t *testing.T) {
 	for ref, want := range map[Ref]string{
 		"image:quay.io:443/org/Other:v1": "other", "image:quay.io/org/x@sha256:0": "x", "oci:cat/prod/": "prod", "dir:.": ".",
 	} {
-		if got := ref.Suggested(); got != want {
+		if got := ref.SuggestedName(); got != want {
 			t.Errorf("%s: %q, want %q", ref, got, want)
 		}
 	}

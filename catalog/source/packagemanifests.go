@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// packageManifests is "package-manifests:path": the format before bundles.
-const packageManifests = "package-manifests"
+// packageManifestsScheme is the scheme "package-manifests:path": the format before
+// bundles.
+const packageManifestsScheme = "package-manifests"
 
 func claimsPackageManifests(fsys fs.FS) (bool, error) {
 	return anyEntry(fsys, func(name string, e fs.DirEntry) bool {
@@ -19,14 +20,14 @@ func claimsPackageManifests(fsys fs.FS) (bool, error) {
 }
 
 func findPackageManifests(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
-	return findDir(at, packageManifests, rest, func(c *Catalog) (_ Form, err error) {
+	return findDir(at, packageManifestsScheme, rest, func(c *Catalog) (_ Form, err error) {
 		c.FS, err = bundledir.Packages(c.FS)
-		return bundleDirs{c.FS, original}, diag.Below(rest, err)
+		return bundleDirs{c.FS, originalPos}, diag.Below(rest, err)
 	})
 }
 
-// original returns the place of what a bundle was made of.
-func original(p diag.Pos) diag.Pos {
+// originalPos returns the position before conversion to a bundle.
+func originalPos(p diag.Pos) diag.Pos {
 	p.File = bundledir.Original(p.File)
 	return p
 }

@@ -1,11 +1,10 @@
-// Package source knows every way to name a catalog: as an image, a layout, an
-// archive, a directory or a database. What stands before the colon of
-// "oci:catalogs/prod" is a [Scheme]: each is an entry in the table of [Schemes],
-// and nobody else decides by its name.
+// Package source finds and opens catalogs in all their locations: an image, a
+// layout, an archive, a directory or a database. The part before the colon of
+// "oci:catalogs/prod" is a [Scheme]. The table of [Schemes] defines all of
+// them; other packages do not depend on scheme names.
 //
-// A source is found first ([Find]), which reads no more than it takes to know
-// what it is, and then opened ([Source.Open]). The package does not know what
-// was read before: that is catalog/cache.
+// [Find] locates a source and reads only its identity; [Source.Open] opens
+// it. Caching is done by catalog/cache.
 //
 // Start from [Ref], [Find] and [Catalog].
 package source
@@ -14,121 +13,97 @@ import (
 	"context"
 	"io/fs"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// Scheme is one way to name a catalog.
+// Scheme is a way to refer to a catalog.
 type Scheme struct {
 	Name string // what stands before the colon: "oci-archive"
-	Kind Kind   // what an argument of this scheme is to a command that takes a directory or an image
 
-	// prefix returns what stands before the names of the catalog's files where
-	// they are named as the user does: a directory. It is nil for an image, where
-	// nothing does.
+	image  bool // refers to an image
+	pulled bool // refers to an image in a registry
+	plain  bool // refers to a plain directory, which some commands accept for other purposes
+
+	// prefix returns the directory to prepend to the names of the catalog's
+	// files in messages. It is nil for images.
 	prefix func(rest string) string
-	// claims reports whether a directory that is named without a scheme is of
-	// this one. Where several claim it, the first in the table has it. Nil claims
-	// none.
+	// claims reports whether the scheme applies to a directory given without
+	// a scheme. The first matching scheme of the table wins. Nil matches
+	// nothing.
 	claims func(fsys fs.FS) (bool, error)
-	// find finds what a reference names, behind whose scheme rest stands.
+	// find finds the source of a reference. rest follows the scheme.
 	find func(ctx context.Context, at Place, r Ref, rest string) (*Source, error)
 }
 
-// Kind says what a source is to a command that knows directories and images.
-type Kind int
-
-// The kinds of source.
-const (
-	Other     Kind = iota // neither, or more than a directory
-	Directory             // a directory, as it is
-	Image                 // an image, wherever it lies
-)
-
-// Place is where sources are looked for.
+// Place is the environment to find sources in.
 type Place struct {
-	// Lookup finds a file or directory. Paths in references are relative to what
-	// it decides; see Below.
+	// Lookup finds a file or directory and defines the base of relative
+	// paths; see Below.
 	Lookup func(path string) (File, error)
-	// Image opens an image. What must be signed is not opened unless it is.
+	// Image opens an image. It fails if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
 }
 
-// Source is a catalog that was found and not read. Name and Files say what an
-// index of it is kept by.
+// Source is a catalog that was found but not read. Name and Files are the key
+// of its index.
 type Source struct {
-	Name  string // differs from that of any other catalog; empty where no index is kept
-	Files fs.FS  // what the catalog is read from; nil where Name alone says what it holds
-	File  string // the only file of Files that it is read from; empty for all of them
+	Name  string // unique; empty: the catalog is not indexed
+	Files fs.FS  // files of the catalog; nil: Name determines the content
+	File  string // the only file read; empty: all Files
 
-	// Open opens the catalog. It can be read until it is closed, or the source is.
+	// Open opens the catalog. It is readable until it or the source is
+	// closed.
 	Open  func(ctx context.Context) (*Catalog, error)
 	close func() error
 }
 
-// Close releases what finding has taken.
+// Close releases all resources of the source.
 func (s *Source) Close() {
 	if s.close != nil {
-		_ = s.close() // only read from
+		_ = s.close() // only read
 	}
 }
 
 // Catalog is an opened catalog.
 type Catalog struct {
 	Form
-	FS fs.FS // its files, in that form
+	FS fs.FS // files of the catalog in its form
 
-	// Digest returns the digest of what was named: that of the image, or one
-	// over all files. It reads what was not read before.
-	Digest func() (catalog.Digest, error)
+	// Digest returns the digest of the image, or of all files. The latter
+	// reads them.
+	Digest func() (model.Digest, error)
 
-	sums  *hashedFS // where FS hashes what is read
 	close []func() error
 }
 
-// Form is how the files of a catalog are read.
+// Form is a catalog format.
 type Form interface {
-	// Content decodes the whole catalog. ID, Priority, Labels, Source and Digest
-	// are the caller's to fill. The error is a diag.List of every fault, with the
-	// names of files as they are in the catalog.
-	Content(ctx context.Context) (catalog.Content, error)
-	// Bundle returns the content of a bundle that the catalog itself holds, and an
-	// error that wraps fs.ErrNotExist where it holds none. known is what an index
-	// says of the bundle, which spares a search; it may be nil.
-	Bundle(ctx context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error)
+	// Content decodes the whole catalog. The caller sets ID, Priority,
+	// Labels, Source and Digest. The error is a diag.List of all faults; file
+	// names in it are relative to the catalog.
+	Content(ctx context.Context) (model.Content, error)
+	// Bundle returns the content of a bundle embedded in the catalog, or an
+	// error that wraps fs.ErrNotExist if it is not embedded. known is the
+	// bundle according to an index and saves a search; it may be nil.
+	Bundle(ctx context.Context, pkg, name string, known *model.Bundle) (fs.FS, error)
 }
 
-// IsFileBased reports whether the catalog is a file-based one, which
-// [Catalog.Stream] reads package by package.
+// IsFileBased reports whether the catalog is a file-based one.
 func (c *Catalog) IsFileBased() bool {
 	_, ok := c.Form.(fileBased)
 	return ok
 }
 
-// IsBundles reports whether FS holds directories of bundles.
+// IsBundles reports whether FS contains bundle directories.
 func (c *Catalog) IsBundles() bool {
 	_, ok := c.Form.(bundleDirs)
 	return ok
 }
 
-// DigestIsLate reports whether the digest is known only once all was read,
-// though the catalog is read package by package.
-func (c *Catalog) DigestIsLate() bool { return c.sums != nil && c.IsFileBased() }
-
-// Stream reads a file-based catalog as [fbc.StreamFS] does. hash says whether
-// Digest will be asked for: else nothing is hashed on the way.
-func (c *Catalog) Stream(sink fbc.Sink, hash bool) (catalog.Content, error) {
-	if c.sums != nil {
-		c.sums.off = !hash
-		defer func() { c.sums.off = false }()
-	}
-	return fbc.StreamFS(c.FS, sink)
-}
-
-// Close releases what opening has taken.
+// Close releases all resources of the catalog.
 func (c *Catalog) Close() {
 	for _, f := range c.close {
-		_ = f() // only read from
+		_ = f() // only read
 	}
 }

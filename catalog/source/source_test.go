@@ -23,16 +23,16 @@ import (
 	_ "modernc.org/sqlite"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // example is how a scheme is tried out: one catalog, of the package lamp with
@@ -41,34 +41,34 @@ type example struct {
 	// put writes the catalog below dir and returns what stands behind the colon.
 	// What editions have in common is all but a description; that of a broken one
 	// has a fault in the file called fault.
-	put    func(t *testing.T, dir, edition string) (rest string)
-	fault  string // below the directory of the catalog; empty where it is in what rest names
-	wrong  string // what is something else: "" for a file in the place of a directory, or the other way round
-	kind   source.Kind
-	stream bool
-	owned  bool // the directory is known without its scheme
+	put       func(t *testing.T, dir, edition string) (rest string)
+	fault     string // below the directory of the catalog; empty where it is in what rest names
+	wrong     string // what is something else: "" for a file in the place of a directory, or the other way round
+	image     bool
+	fileBased bool
+	owned     bool // the directory is known without its scheme
 }
 
 const broken = "broken"
 
 // examples returns an example of every scheme.
 func examples(t *testing.T) map[string]example {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	return map[string]example{
 		"image": {
 			put: func(t *testing.T, _, edition string) string {
 				ref := server.Host + "/" + edition + "/catalog:v1"
-				check(t, new(registry.Client).Push(t.Context(), ref, packed(t, edition)))
+				check(t, new(oci.Client).Push(t.Context(), ref, packed(t, edition)))
 				return ref
 			},
-			fault: "lamp/catalog.json", wrong: "quay.io/UPPER", kind: source.Image, stream: true,
+			fault: "lamp/catalog.json", wrong: "quay.io/UPPER", image: true, fileBased: true,
 		},
 		"oci": {
 			put: func(t *testing.T, dir, edition string) string {
 				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
 				return "layout"
 			},
-			fault: "lamp/catalog.json", kind: source.Image, stream: true, owned: true,
+			fault: "lamp/catalog.json", image: true, fileBased: true, owned: true,
 		},
 		"oci-archive": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -76,7 +76,7 @@ func examples(t *testing.T) map[string]example {
 				check(t, os.WriteFile(filepath.Join(dir, "layout.tar"), tarOf(t, os.DirFS(filepath.Join(dir, "layout"))), 0o666))
 				return "layout.tar:v1"
 			},
-			fault: "lamp/catalog.json", wrong: "layout", kind: source.Image, stream: true,
+			fault: "lamp/catalog.json", wrong: "layout", image: true, fileBased: true,
 		},
 		"docker-archive": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -87,14 +87,14 @@ func examples(t *testing.T) map[string]example {
 				check(t, os.WriteFile(filepath.Join(dir, "saved.tar"), tarOf(t, files), 0o666))
 				return "saved.tar:lamps:v1"
 			},
-			fault: "lamp/catalog.json", wrong: ".", kind: source.Image, stream: true,
+			fault: "lamp/catalog.json", wrong: ".", image: true, fileBased: true,
 		},
 		"dir": {
 			put: func(t *testing.T, dir, edition string) string {
 				write(t, filepath.Join(dir, "files"), fileBased(t, edition))
 				return "files"
 			},
-			fault: "lamp/catalog.json", kind: source.Directory, stream: true, owned: true,
+			fault: "lamp/catalog.json", fileBased: true, owned: true,
 		},
 		"bundles": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -106,7 +106,7 @@ func examples(t *testing.T) map[string]example {
 				}
 				return "src"
 			},
-			fault: "1.0.0/manifests/csv.yaml", kind: source.Other, owned: true,
+			fault: "1.0.0/manifests/csv.yaml", owned: true,
 		},
 		"package-manifests": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -117,7 +117,7 @@ func examples(t *testing.T) map[string]example {
 				}
 				return "old"
 			},
-			fault: "1.0.0/lamp.clusterserviceversion.yaml", kind: source.Other, owned: true,
+			fault: "1.0.0/lamp.clusterserviceversion.yaml", owned: true,
 		},
 		"sqlite": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -125,7 +125,6 @@ func examples(t *testing.T) map[string]example {
 				database(t, filepath.Join(dir, "old", "index.db"), edition)
 				return "old/index.db"
 			},
-			kind: source.Other,
 		},
 	}
 }
@@ -172,9 +171,9 @@ func fileBased(t *testing.T, edition string) map[string]string {
 	return map[string]string{"lamp/catalog.json": b.String()}
 }
 
-func packed(t *testing.T, edition string) *registry.Packed {
+func packed(t *testing.T, edition string) *oci.Packed {
 	t.Helper()
-	p, err := registry.Pack(mapped("", fileBased(t, edition)), registry.PackOptions{Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}})
+	p, err := oci.Pack(mapped("", fileBased(t, edition)), oci.PackOptions{Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}})
 	check(t, err)
 	return p
 }
@@ -223,7 +222,6 @@ func (ex example) try(t *testing.T, scheme string) {
 	dir := t.TempDir()
 	rest := ex.put(t, dir, "first")
 	ref := source.Ref(scheme + ":" + rest)
-	time.Sleep(50 * time.Millisecond) // files that were written just now are not indexed
 
 	t.Run("written", func(t *testing.T) { ex.written(t, ref, rest) })
 	t.Run("argument", func(t *testing.T) { ex.argument(t, dir, ref, rest) })
@@ -234,8 +232,8 @@ func (ex example) try(t *testing.T, scheme string) {
 		if len(content.Packages) != 1 || content.Packages[0].Name != "lamp" || len(content.Packages[0].Bundles) != len(versions()) {
 			t.Errorf("content: %+v", content.Packages)
 		}
-		if c.IsFileBased() != ex.stream {
-			t.Errorf("read package by package: %v, want %v", c.IsFileBased(), ex.stream)
+		if c.IsFileBased() != ex.fileBased {
+			t.Errorf("file-based: %v, want %v", c.IsFileBased(), ex.fileBased)
 		}
 	})
 	t.Run("bundle", func(t *testing.T) { holds(t, open(t, dir, ref)) })
@@ -254,7 +252,7 @@ func (ex example) try(t *testing.T, scheme string) {
 		dir := t.TempDir()
 		rest := ex.put(t, dir, broken)
 		want := ex.fault
-		if ex.kind != source.Image {
+		if !ex.image {
 			want = path.Join(rest, ex.fault)
 		}
 		if faults := faultsOf(t, dir, source.Ref(scheme+":"+rest)); len(faults) == 0 || faults[0].Pos.File != want {
@@ -288,18 +286,25 @@ func (ex example) try(t *testing.T, scheme string) {
 // written checks what is said of a reference by its looks.
 func (ex example) written(t *testing.T, ref source.Ref, rest string) {
 	check(t, ref.Check())
-	if kind, got := ref.Kind(); kind != ex.kind || got != rest {
-		t.Errorf("%s: kind %v of %q", ref, kind, got)
-	}
 	scheme, _, _ := strings.Cut(string(ref), ":")
+	dir, image := ref.Argument()
+	if (image == string(ref)) != ex.image || dir != "" && (dir != rest || ex.image) {
+		t.Errorf("%s: as an argument directory %q, image %q", ref, dir, image)
+	}
+	moved := ref.MapPath(func(p string) string { return "moved/" + p })
+	if _, is := ref.Path(); is == ref.IsRemote() || (moved == source.Ref(scheme+":moved/"+rest)) != is || !is && moved != ref {
+		t.Errorf("%s: moved %s", ref, moved)
+	}
+	if is, ok := ref.Directory(); ok && (is != rest || ex.image) {
+		t.Errorf("%s: directory %q", ref, is)
+	}
 	for _, bad := range []source.Ref{source.Ref(scheme), source.Ref(scheme + ":"), source.Ref(scheme + ": " + rest), "x" + ref, source.Ref(rest)} {
 		if bad.Check() == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
-	d := catalog.DigestOf(nil)
-	name, remote := ref.Remote()
-	if at := ref.AtDigest(d); remote != (at != ref) || remote && at != source.OfImage(strings.TrimSuffix(name, ":v1")+"@"+string(d)) {
+	d := model.DigestOf(nil)
+	if at := ref.AtDigest(d); ref.IsRemote() != (at != ref) || at != ref && at != source.ImageRef(strings.TrimSuffix(rest, ":v1")+"@"+string(d)) {
 		t.Errorf("%s at a digest is %s", ref, at)
 	}
 }
@@ -313,7 +318,7 @@ func (ex example) argument(t *testing.T, dir string, ref source.Ref, rest string
 		}
 		return
 	}
-	if got, err := source.OfDir(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.owned {
+	if got, err := source.DirRef(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.owned {
 		t.Errorf("%s is taken for %s (%v)", ref, got, err)
 	}
 }
@@ -337,14 +342,17 @@ func holds(t *testing.T, c *source.Catalog) {
 	}
 }
 
+// later is a clock by which files that were just written are old enough to be indexed.
+func later() time.Time { return time.Now().Add(time.Minute) }
+
 // indexed reads a catalog twice, the second time from the index that the first
 // has left, and compares that with what the catalog itself says.
 func indexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
-	c := &cache.Cache{Store: kept, Place: place(dir), Version: "test"}
-	id := catalog.ID{Name: "lamps"}
-	pick := func(what cache.Picker) *catalog.Catalog {
+	c := &cache.Cache{Store: kept, Place: place(dir), Version: "test", Now: later}
+	id := model.ID{Name: "lamps"}
+	pick := func(what cache.Picker) *model.Catalog {
 		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
 		defer sh.Close()
 		check(t, sh.Broken(id))
@@ -352,11 +360,11 @@ func indexed(t *testing.T, dir string, ref source.Ref) {
 		check(t, err)
 		return x.Catalogs()[0]
 	}
-	everything := cache.Closure(catalog.Needs{Anything: true})
+	everything := cache.PickClosure(model.Needs{Anything: true})
 	want, err := open(t, dir, ref).Content(t.Context())
 	check(t, err)
 	want.ID, want.Source, want.Digest = id, string(ref), digest(t, dir, ref)
-	whole, err := catalog.New(want)
+	whole, err := model.New(want)
 	check(t, err)
 	for _, when := range []string{"at first", "again"} {
 		got := pick(everything)
@@ -364,10 +372,10 @@ func indexed(t *testing.T, dir string, ref source.Ref) {
 			t.Errorf("%s (-catalog +index), digest %s, want %s:\n%s", when, got.Digest(), want.Digest, d)
 		}
 	}
-	if part := pick(cache.Only()); len(part.Packages()) != 0 || !slices.Equal(part.Names(), []string{"lamp"}) {
+	if part := pick(cache.PickNames()); len(part.Packages()) != 0 || !slices.Equal(part.Names(), []string{"lamp"}) {
 		t.Error("the catalog was read: there is no index")
 	}
-	contents, err := c.Contents(t.Context(), ref)
+	contents, err := c.OpenContents(t.Context(), ref)
 	check(t, err)
 	defer contents.Close()
 	if _, err := contents.Bundle(t.Context(), "lamp", "lamp.v1.0.0"); err != nil {
@@ -375,7 +383,7 @@ func indexed(t *testing.T, dir string, ref source.Ref) {
 	}
 }
 
-func data(c *catalog.Catalog) (out []catalog.PackageData) {
+func data(c *model.Catalog) (out []model.PackageData) {
 	for _, p := range c.Packages() {
 		out = append(out, p.Data())
 	}
@@ -386,15 +394,15 @@ func data(c *catalog.Catalog) (out []catalog.PackageData) {
 func TestRefs(t *testing.T) {
 	for ref, want := range map[source.Ref]string{
 		"":                "missing",
-		"catalog":         `"catalog" does not begin with one of image:, oci:, `,
-		"directory:x":     `does not begin with`,
+		"catalog":         `"catalog" does not start with one of image:, oci:, `,
+		"directory:x":     `does not start with one of`,
 		"oic:x":           `(did you mean "oci"?)`,
 		"OCI:x":           `(did you mean "oci"?)`,
-		"oci":             `does not begin with`,
-		"oci:":            "names nothing",
-		"dir: ":           "names nothing",
-		"dir:x ":          "names nothing",
-		"quay.io/x/y:tag": "does not begin with",
+		"oci":             `does not start with one of`,
+		"oci:":            "has nothing after its colon",
+		"dir: ":           "has nothing after its colon",
+		"dir:x ":          "has nothing after its colon",
+		"quay.io/x/y:tag": "does not start with one of",
 	} {
 		if err := ref.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", ref, err, want)
@@ -402,16 +410,17 @@ func TestRefs(t *testing.T) {
 	}
 	for _, ref := range []source.Ref{"catalog", "directory:x"} {
 		_ = refused(t, t.TempDir(), ref)
-		if kind, _ := ref.Kind(); kind != source.Other || ref.Prefix() != "" {
+		dir, image := ref.Argument()
+		if _, is := ref.Path(); is || dir+image+ref.Prefix() != "" || ref.IsRemote() || ref.MapPath(strings.ToUpper) != ref {
 			t.Errorf("%q means something", ref)
 		}
 	}
-	at := source.OfImage("quay.io/x/y@" + string(catalog.DigestOf(nil)))
-	if got := at.AtDigest(catalog.DigestOf([]byte("other"))); got != at {
+	at := source.ImageRef("quay.io/x/y@" + string(model.DigestOf(nil)))
+	if got := at.AtDigest(model.DigestOf([]byte("other"))); got != at {
 		t.Errorf("%s at another digest is %s", at, got)
 	}
 	for bundle, want := range map[string]source.Ref{"dir:x": "bundles:x", "oci:x": "oci:x", "image:quay.io/x": "image:quay.io/x"} {
-		if got := source.OfBundle(bundle); got != want {
+		if got := source.BundleRef(bundle); got != want {
 			t.Errorf("the bundle %s is the catalog %s", bundle, got)
 		}
 	}
@@ -423,11 +432,11 @@ func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name + ":x\"}\n"
-		_, err := subscription.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), subscription.LoadOptions{Paths: []subscription.Path{{Path: "subscriptions"}}})
+		_, err := declare.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), declare.LoadOptions{Paths: []declare.Path{{Path: "subscriptions"}}})
 		if err == nil {
 			accepted++
 		}
-		if err == nil && s.Kind == source.Other {
+		if dir, image := source.Ref(s.Name + ":x").Argument(); err == nil && dir+image == "" {
 			t.Errorf("a bundle may be %s:, which no bundle is", s.Name)
 		}
 	}
@@ -442,9 +451,9 @@ func place(dir string) source.Place {
 		panic(err)
 	}
 	return source.Place{
-		Lookup: source.Below(dir),
+		Lookup: source.LookupIn(dir),
 		Image: func(ctx context.Context, ref string) (*image.Image, error) {
-			return image.Open(ctx, &registry.Client{Dir: dir, Store: cache}, ref, image.Options{})
+			return image.Open(ctx, &oci.Client{Dir: dir, Store: cache}, ref, image.OpenOptions{})
 		},
 	}
 }
@@ -457,11 +466,11 @@ func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
 	return c
 }
 
-func digest(t *testing.T, dir string, ref source.Ref) catalog.Digest {
+func digest(t *testing.T, dir string, ref source.Ref) model.Digest {
 	t.Helper()
 	d, err := open(t, dir, ref).Digest()
 	check(t, err)
-	if _, err := catalog.ParseDigest(string(d)); err != nil {
+	if _, err := model.ParseDigest(string(d)); err != nil {
 		t.Error(err)
 	}
 	return d

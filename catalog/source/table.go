@@ -8,48 +8,47 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-// Schemes returns every way to name a catalog, in the order in which messages
-// list them.
+// Schemes returns all schemes, in the order used by messages.
 func Schemes() []Scheme {
 	asItIs := func(rest string) string { return rest }
 	return []Scheme{
-		{Name: string(registry.Remote), Kind: Image, find: findImage},
-		{Name: string(registry.Layout), Kind: Image, find: findImage, claims: func(fsys fs.FS) (bool, error) { return IsLayout(fsys), nil }},
-		{Name: string(registry.LayoutArchive), Kind: Image, find: findArchive},
-		{Name: string(registry.DockerArchive), Kind: Image, find: findArchive},
-		{Name: dir, Kind: Directory, find: findFileBased, prefix: asItIs},
-		{Name: database, find: findDatabase, prefix: filepath.Dir},
-		{Name: bundles, find: findBundles, prefix: asItIs, claims: claimsBundles},
-		{Name: packageManifests, find: findPackageManifests, prefix: asItIs, claims: claimsPackageManifests},
+		{Name: string(oci.Remote), image: true, pulled: true, find: findImage},
+		{Name: string(oci.Layout), image: true, find: findImage, claims: func(fsys fs.FS) (bool, error) { return IsLayout(fsys), nil }},
+		{Name: string(oci.LayoutArchive), image: true, find: findArchive},
+		{Name: string(oci.DockerArchive), image: true, find: findArchive},
+		{Name: dirScheme, plain: true, find: findFileBased, prefix: asItIs},
+		{Name: sqliteScheme, find: findDatabase, prefix: filepath.Dir},
+		{Name: bundlesScheme, find: findBundles, prefix: asItIs, claims: claimsBundles},
+		{Name: packageManifestsScheme, find: findPackageManifests, prefix: asItIs, claims: claimsPackageManifests},
 	}
 }
 
-// Ref names a catalog: "oci:catalogs/prod".
+// Ref is a reference to a catalog, such as "oci:catalogs/prod".
 type Ref string
 
-// Pattern is the regular expression that every Ref matches, for schemas.
-func (Ref) Pattern() string { return "^(" + strings.Join(names(), "|") + "):.+" }
+// Pattern returns a regular expression of all references, for schemas.
+func (Ref) Pattern() string { return "^(" + strings.Join(schemeNames(), "|") + "):.+" }
 
-// Check says what is wrong with a reference, by its looks alone.
+// Check validates the syntax of a reference.
 func (r Ref) Check() error {
 	name, rest, found := strings.Cut(string(r), ":")
 	switch {
 	case r == "":
-		return fmt.Errorf("missing: say where the catalog is, as in %q", "oci:catalogs/operatorhubio")
-	case !found || !slices.Contains(names(), name):
-		return fmt.Errorf("%q does not begin with one of %s:%s", r, strings.Join(names(), ":, "), diag.DidYouMean(name, names()))
+		return fmt.Errorf("missing: give the location of the catalog, such as %q", "oci:catalogs/operatorhubio")
+	case !found || !slices.Contains(schemeNames(), name):
+		return fmt.Errorf("%q does not start with one of %s:%s", r, strings.Join(schemeNames(), ":, "), diag.DidYouMean(name, schemeNames()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
-		return fmt.Errorf("%q names nothing after its colon", r)
+		return fmt.Errorf("%q has nothing after its colon", r)
 	}
 	return nil
 }
 
-// Scheme returns the scheme of a reference and what stands behind it. It is
-// false where there is none of that name.
+// Scheme returns the scheme of a reference and the rest after the colon. It
+// returns false if the scheme is unknown.
 func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	name, rest, found := strings.Cut(string(r), ":")
 	all := Schemes()
@@ -60,15 +59,56 @@ func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	return all[i], rest, true
 }
 
-// Kind returns what the reference names, as [Scheme.Kind] says, and what stands
-// behind its scheme.
-func (r Ref) Kind() (kind Kind, rest string) {
-	s, rest, _ := r.Scheme()
-	return s.Kind, rest
+// IsRemote reports whether the catalog is downloaded from a registry. Such a
+// catalog can be pinned by digest, signed and vendored.
+func (r Ref) IsRemote() bool {
+	s, _, _ := r.Scheme()
+	return s.pulled
 }
 
-// Prefix returns what stands before the names of the catalog's files where they
-// are named as the user does.
+// Argument returns the reference as an argument of a command that accepts a
+// directory or an image. At most one result is set.
+func (r Ref) Argument() (dir, image string) {
+	switch s, rest, _ := r.Scheme(); {
+	case s.plain:
+		return rest, ""
+	case s.image:
+		return "", string(r)
+	}
+	return "", ""
+}
+
+// Path returns the path of the catalog without tag and digest. It returns
+// false if the catalog is no file or directory.
+func (r Ref) Path() (string, bool) {
+	s, rest, ok := r.Scheme()
+	if !ok || s.pulled {
+		return "", false
+	}
+	if colon := strings.LastIndexAny(rest, ":@"); colon > strings.LastIndex(rest, "/") {
+		rest = rest[:colon]
+	}
+	return rest, true
+}
+
+// MapPath returns the reference with its path, if any, changed by move.
+func (r Ref) MapPath(move func(string) string) Ref {
+	s, rest, ok := r.Scheme()
+	if !ok || s.pulled {
+		return r
+	}
+	return Ref(s.Name + ":" + move(rest))
+}
+
+// Directory returns the directory if the catalog is a plain directory, and
+// false otherwise.
+func (r Ref) Directory() (string, bool) {
+	s, rest, _ := r.Scheme()
+	return rest, s.prefix != nil && rest != "" && s.prefix(rest) == rest
+}
+
+// Prefix returns the directory to prepend to the names of the catalog's files
+// in messages.
 func (r Ref) Prefix() string {
 	if s, rest, _ := r.Scheme(); s.prefix != nil {
 		return s.prefix(rest)
@@ -76,19 +116,20 @@ func (r Ref) Prefix() string {
 	return ""
 }
 
-// Find finds what a reference names, without reading it. The caller closes it.
+// Find finds the source of a reference without reading it. The caller closes
+// it.
 func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
 	if name, _, found := strings.Cut(string(r), ":"); !found {
-		return nil, fmt.Errorf("source %q: want one of %s before a colon", r, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("source %q: want one of %s before a colon", r, strings.Join(schemeNames(), ", "))
 	} else if !ok {
-		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", r, name, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", r, name, strings.Join(schemeNames(), ", "))
 	}
 	return s.find(ctx, at, r, rest)
 }
 
-// Open finds and opens what a reference names. To close the catalog is enough.
-// Nothing is hashed while it is read: Digest reads it again where it has to.
+// Open finds and opens the catalog of a reference. Closing the catalog also
+// closes the source.
 func Open(ctx context.Context, at Place, r Ref) (*Catalog, error) {
 	src, err := Find(ctx, at, r)
 	if err != nil {
@@ -99,18 +140,16 @@ func Open(ctx context.Context, at Place, r Ref) (*Catalog, error) {
 		src.Close()
 		return nil, err
 	}
-	if c.sums != nil {
-		c.sums.off = true
-	}
 	if src.close != nil {
 		c.close = append(c.close, src.close)
 	}
 	return c, nil
 }
 
-// OfDir returns the reference of a directory that was named without a scheme:
-// of the first that claims it, else of a file-based catalog.
-func OfDir(fsys fs.FS, path string) (Ref, error) {
+// DirRef returns a reference to a directory given without a scheme. It uses
+// the first scheme that claims the directory, or else that of file-based
+// catalogs.
+func DirRef(fsys fs.FS, path string) (Ref, error) {
 	for _, s := range Schemes() {
 		if s.claims == nil {
 			continue
@@ -123,10 +162,10 @@ func OfDir(fsys fs.FS, path string) (Ref, error) {
 			return Ref(s.Name + ":" + path), nil
 		}
 	}
-	return Ref(dir + ":" + path), nil
+	return Ref(dirScheme + ":" + path), nil
 }
 
-func names() []string {
+func schemeNames() []string {
 	var out []string
 	for _, s := range Schemes() {
 		out = append(out, s.Name)

@@ -14,38 +14,38 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 	"modernc.org/sqlite/vfs"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 const (
 	maxValue = 64 << 20 // bytes of one value
-	maxHeap  = 1 << 30  // bytes that the library takes, of all databases: what it sorts stays in memory
+	maxHeap  = 1 << 30  // bytes of the library's heap, for all databases; includes sorting
 )
 
-// limits bounds what a stranger's database can make the reader do: its schema
-// may compute what it does not hold, and repeat rows without end.
+// limits bounds the resources for an untrusted database: its schema may
+// compute values and repeat rows without end.
 type limits struct {
 	file int64         // bytes of the database
 	rows int           // of one table
-	read int64         // bytes of all values, beyond four times those of the file
-	time time.Duration // for all of it
+	read int64         // bytes of all values, in addition to four times the file size
+	time time.Duration // for the whole database
 }
 
 func defaultLimits() limits {
 	return limits{file: 2 << 30, rows: 5_000_000, read: 64 << 20, time: 2 * time.Minute}
 }
 
-// database is an open database, read from a file system.
+// database is an open database in a file system.
 type database struct {
 	conn    *sql.Conn
 	tables  map[string]map[string]bool // columns of each table
 	limit   limits
-	left    int64 // bytes of values that may still be read
+	left    int64 // remaining bytes of values
 	closers []func() error
 }
 
-// open opens the file called name. The caller closes it.
-func open(ctx context.Context, fsys fs.FS, name string, limit limits) (*database, error) {
+// openDatabase opens the database file name. The caller closes it.
+func openDatabase(ctx context.Context, fsys fs.FS, name string, limit limits) (*database, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func open(ctx context.Context, fsys fs.FS, name string, limit limits) (*database
 		return nil, errors.New("not a regular file")
 	}
 	if info.Size() > limit.file {
-		return nil, fmt.Errorf("%d bytes: at most %d are read", info.Size(), limit.file)
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", info.Size(), limit.file)
 	}
 	d := &database{tables: map[string]map[string]bool{}, limit: limit, left: limit.read + 4*info.Size()}
 	if err := d.connect(ctx, fsys, name); err != nil {
@@ -69,9 +69,9 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 		return err
 	}
 	d.closers = append(d.closers, files.Close)
-	// The schema is a stranger's: it may not call functions that do anything, and
-	// damage is looked for where it would hurt. There is no place for temporary
-	// files, so that what is sorted stays in memory, within bounds.
+	// The schema is untrusted: it may not call functions with side effects,
+	// and corruption is checked for. Temporary files are disabled, so that
+	// sorting happens in bounded memory.
 	options := url.Values{
 		"vfs": {via}, "immutable": {"1"}, "mode": {"ro"}, "_defensive": {"1"},
 		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)", "temp_store(memory)", fmt.Sprintf("hard_heap_limit(%d)", maxHeap)},
@@ -88,15 +88,15 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 	if _, err := sqlite.Limit(d.conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
 		return err
 	}
-	if err := d.intact(ctx); err != nil {
+	if err := d.checkPages(ctx); err != nil {
 		return err
 	}
-	return d.schema(ctx)
+	return d.readSchema(ctx)
 }
 
-// intact checks that every page belongs to one place. A page that is reached
-// in several ways makes a small file look like an endless table.
-func (d *database) intact(ctx context.Context) error {
+// checkPages checks that every page has a single owner. With shared pages, a
+// small file could look like an endless table.
+func (d *database) checkPages(ctx context.Context) error {
 	return d.query(ctx, "PRAGMA quick_check(1)", 1, func(row []sql.NullString) error {
 		if row[0].String == "ok" {
 			return nil
@@ -106,7 +106,6 @@ func (d *database) intact(ctx context.Context) error {
 	})
 }
 
-// close releases the database.
 func (d *database) close() error {
 	var errs []error
 	for i := len(d.closers) - 1; i >= 0; i-- {
@@ -116,8 +115,9 @@ func (d *database) close() error {
 	return errors.Join(errs...)
 }
 
-// schema learns which tables there are. Views and virtual tables are none.
-func (d *database) schema(ctx context.Context) error {
+// readSchema reads the names of tables and columns. It ignores views and virtual
+// tables.
+func (d *database) readSchema(ctx context.Context) error {
 	var names []string
 	err := d.query(ctx, "SELECT name, sql FROM sqlite_master WHERE type = 'table'", 2, func(row []sql.NullString) error {
 		if !strings.HasPrefix(strings.ToUpper(strings.TrimSpace(row[1].String)), "CREATE VIRTUAL") {
@@ -157,7 +157,8 @@ func (d *database) has(table string, columns ...string) bool {
 	return d.tables[table] != nil
 }
 
-// column returns a column of operatorbundle where it has it, else NULL.
+// column returns the name of a column of operatorbundle, or NULL if it is
+// missing.
 func (d *database) column(name string) string {
 	if d.has("operatorbundle", name) {
 		return name
@@ -165,8 +166,8 @@ func (d *database) column(name string) string {
 	return "NULL"
 }
 
-// errTooLong says that a database takes longer than an honest one.
-var errTooLong = errors.New("it takes too long to read, as no catalog does")
+// errTooLong is returned for a database that exceeds the time limit.
+var errTooLong = errors.New("reading takes too long for a catalog")
 
 // query calls row for each row of n columns.
 func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
@@ -182,7 +183,7 @@ func (d *database) run(ctx context.Context, text string, n int, row func([]sql.N
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err says what went wrong
+	defer func() { _ = rows.Close() }() // Err returns the error
 	values, into := make([]sql.NullString, n), make([]any, n)
 	for i := range values {
 		into[i] = &values[i]
@@ -198,7 +199,7 @@ func (d *database) run(ctx context.Context, text string, n int, row func([]sql.N
 			d.left -= int64(len(v.String))
 		}
 		if d.left < 0 {
-			return errors.New("its tables hold much more than the file: they compute it")
+			return errors.New("its tables return far more data than the file contains")
 		}
 		if err := row(values); err != nil {
 			return err

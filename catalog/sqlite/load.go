@@ -14,22 +14,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// LoadFS reads the database called name in fsys, whose files must be able to
-// seek. Its ID, Source and Digest are the caller's to fill. The error is a
-// diag.List of every fault, each at the file as a whole.
-func LoadFS(ctx context.Context, fsys fs.FS, name string) (catalog.Content, error) {
+// LoadFS loads the database name in fsys. Files of fsys must implement
+// io.Seeker. The caller sets ID, Source and Digest. The error is a diag.List
+// of all faults; positions have no line.
+func LoadFS(ctx context.Context, fsys fs.FS, name string) (model.Content, error) {
 	return loadFS(ctx, fsys, name, defaultLimits())
 }
 
-func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c catalog.Content, err error) {
+func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c model.Content, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
 	defer cancel()
-	d, err := open(ctx, fsys, name, limit)
+	d, err := openDatabase(ctx, fsys, name, limit)
 	if err != nil {
 		return c, diag.Errorf(diag.Pos{File: name}, "reading the database: %w", err)
 	}
@@ -41,14 +41,14 @@ func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c catal
 	return l.content()
 }
 
-// Objects returns the manifests that the database holds for a bundle: none
-// where it only names the bundle's image. A bundle that is not there is an
-// error that wraps fs.ErrNotExist.
+// Objects returns the manifests that the database holds for a bundle. It
+// returns none if there is only a reference to the bundle image, and an error
+// that wraps fs.ErrNotExist if the bundle does not exist.
 func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects [][]byte, err error) {
 	limit := defaultLimits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
 	defer cancel()
-	d, err := open(ctx, fsys, name, limit)
+	d, err := openDatabase(ctx, fsys, name, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -58,7 +58,7 @@ func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects
 		AND EXISTS (SELECT 1 FROM channel_entry e WHERE e.operatorbundle_name = b.name AND e.package_name = ?) LIMIT 1`
 	err = d.query(ctx, query, 2, func(row []sql.NullString) error {
 		found = true
-		objects, err = split(row[1].String)
+		objects, err = splitObjects(row[1].String)
 		if len(objects) == 0 && row[0].String != "" {
 			objects = [][]byte{[]byte(row[0].String)}
 		}
@@ -73,8 +73,8 @@ func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects
 	return objects, nil
 }
 
-// split takes a stream of JSON objects apart.
-func split(stream string) ([][]byte, error) {
+// splitObjects splits a stream of JSON objects.
+func splitObjects(stream string) ([][]byte, error) {
 	var out [][]byte
 	dec := json.NewDecoder(strings.NewReader(stream))
 	for {
@@ -90,10 +90,10 @@ func split(stream string) ([][]byte, error) {
 	}
 }
 
-// loader gathers what the tables say.
+// loader collects the rows of all tables.
 type loader struct {
 	*database
-	ctx      context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	ctx      context.Context //nolint:containedctx // limited to one call
 	file     string
 	packages map[string]*packageRow
 	bundles  map[string]*bundleRow
@@ -107,10 +107,10 @@ type packageRow struct {
 
 type channelRow struct {
 	name    string
-	entries []entryRow // by depth, then in the order of the table
+	entries []entryRow // by depth, then in table order
 }
 
-// entryRow is one row of channel_entry: one edge from a bundle.
+// entryRow is a row of channel_entry: an edge from a bundle.
 type entryRow struct {
 	bundle, replaces string
 }
@@ -119,13 +119,13 @@ type bundleRow struct {
 	name, version, image       string
 	replaces, skips, skipRange string
 	embedded                   bool
-	properties                 []catalog.Property
+	properties                 []model.Property
 	images                     []string
 	deprecated                 bool
-	requires                   []catalog.Property
+	requires                   []model.Property
 }
 
-// read runs every query but those for the manifests.
+// read runs all queries except those of manifests.
 func (l *loader) read() error {
 	for _, step := range []func() error{
 		l.readPackages, l.readBundles, l.readEntries, l.readTables, l.readAPIs,
@@ -137,7 +137,7 @@ func (l *loader) read() error {
 	return nil
 }
 
-func (l *loader) each(query string, columns int, row func(r []string)) error {
+func (l *loader) eachRow(query string, columns int, row func(r []string)) error {
 	return l.query(l.ctx, query, columns, func(values []sql.NullString) error {
 		r := make([]string, len(values))
 		for i, v := range values {
@@ -149,7 +149,7 @@ func (l *loader) each(query string, columns int, row func(r []string)) error {
 }
 
 func (l *loader) readPackages() error {
-	err := l.each("SELECT DISTINCT name, default_channel FROM package ORDER BY name", 2, func(r []string) {
+	err := l.eachRow("SELECT DISTINCT name, default_channel FROM package ORDER BY name", 2, func(r []string) {
 		if l.packages[r[0]] != nil {
 			l.faults.Addf(diag.Pos{File: l.file}, "package %q appears twice", r[0])
 			return
@@ -159,10 +159,10 @@ func (l *loader) readPackages() error {
 	if err != nil {
 		return err
 	}
-	return l.each("SELECT DISTINCT name, package_name FROM channel ORDER BY package_name, name", 2, func(r []string) {
+	return l.eachRow("SELECT DISTINCT name, package_name FROM channel ORDER BY package_name, name", 2, func(r []string) {
 		p := l.packages[r[1]]
 		if p == nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "channel %q is of package %q, which is not there", r[0], r[1])
+			l.faults.Addf(diag.Pos{File: l.file}, "channel %q is for package %q, which is missing", r[0], r[1])
 			return
 		}
 		p.channels[r[0]] = &channelRow{name: r[0]}
@@ -172,7 +172,7 @@ func (l *loader) readPackages() error {
 func (l *loader) readBundles() error {
 	query := fmt.Sprintf("SELECT name, %s, %s, %s, %s, %s, coalesce(length(bundle), 0) + coalesce(length(csv), 0) FROM operatorbundle ORDER BY name",
 		l.column("version"), l.column("bundlepath"), l.column("replaces"), l.column("skips"), l.column("skiprange"))
-	return l.each(query, 7, func(r []string) {
+	return l.eachRow(query, 7, func(r []string) {
 		if r[0] == "" {
 			return
 		}
@@ -187,8 +187,8 @@ func (l *loader) readBundles() error {
 	})
 }
 
-// readEntries reads which bundles are in which channels. Rows for bundles that
-// the database does not hold stand for what is skipped or was cut off.
+// readEntries reads the channel memberships. Rows of missing bundles
+// represent skipped or truncated entries.
 func (l *loader) readEntries() error {
 	id := "rowid"
 	if l.has("channel_entry", "entry_id") {
@@ -196,11 +196,11 @@ func (l *loader) readEntries() error {
 	}
 	query := fmt.Sprintf(`SELECT e.package_name, e.channel_name, e.operatorbundle_name, r.operatorbundle_name
 		FROM channel_entry e LEFT JOIN channel_entry r ON e.replaces = r.%s ORDER BY e.depth, e.%s`, id, id)
-	return l.each(query, 4, func(r []string) {
+	return l.eachRow(query, 4, func(r []string) {
 		p := l.packages[r[0]]
 		switch {
 		case p == nil || p.channels[r[1]] == nil:
-			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q is in channel %q of package %q, which is not there", r[2], r[1], r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q is in channel %q of package %q, which is missing", r[2], r[1], r[0])
 		case l.bundles[r[2]] != nil:
 			ch := p.channels[r[1]]
 			ch.entries = append(ch.entries, entryRow{r[2], r[3]})
@@ -208,37 +208,37 @@ func (l *loader) readEntries() error {
 	})
 }
 
-// assemble returns a package. It is written as the text of a file-based catalog
-// and read again: what a reader of these makes of ClusterServiceVersions and
-// properties holds for a database, too.
-func (l *loader) assemble(p *packageRow) catalog.PackageData {
-	out := catalog.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
+// assemble returns a package. It encodes the package as a file-based catalog
+// and decodes it again to share the handling of ClusterServiceVersions and
+// properties.
+func (l *loader) assemble(p *packageRow) model.PackageData {
+	out := model.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
 	members := map[string]*bundleRow{}
-	for _, ch := range sorted(p.channels, func(c *channelRow) string { return c.name }) {
+	for _, ch := range sortedValues(p.channels, func(c *channelRow) string { return c.name }) {
 		rows := map[string][]entryRow{}
 		for _, r := range ch.entries {
 			rows[r.bundle] = append(rows[r.bundle], r)
 		}
-		data := catalog.ChannelData{Name: ch.name}
+		data := model.ChannelData{Name: ch.name}
 		for _, name := range slices.Sorted(maps.Keys(rows)) {
 			b := l.bundles[name]
 			members[name] = b
 			replaces, skips := l.edges(b, rows[name])
-			data.Entries = append(data.Entries, catalog.EntryData{Name: name, Replaces: replaces, Skips: skips, SkipRange: b.skipRange})
+			data.Entries = append(data.Entries, model.EntryData{Name: name, Replaces: replaces, Skips: skips, SkipRange: b.skipRange})
 		}
 		out.Channels = append(out.Channels, data)
 	}
-	for _, b := range sorted(members, func(b *bundleRow) string { return b.name }) {
-		data := catalog.BundleData{Name: b.name, Image: b.image, Properties: b.all(p.name)}
+	for _, b := range sortedValues(members, func(b *bundleRow) string { return b.name }) {
+		data := model.BundleData{Name: b.name, Image: b.image, Properties: b.allProperties(p.name)}
 		for _, image := range b.images {
-			data.RelatedImages = append(data.RelatedImages, catalog.RelatedImage{Image: image})
+			data.RelatedImages = append(data.RelatedImages, model.RelatedImage{Image: image})
 		}
 		out.Bundles = append(out.Bundles, data)
 	}
 	return out
 }
 
-// csv returns the ClusterServiceVersion that the database holds of a bundle.
+// csv returns the ClusterServiceVersion of a bundle.
 func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
 	err = l.query(l.ctx, "SELECT csv FROM operatorbundle WHERE name = ? LIMIT 1", 1, func(row []sql.NullString) error {
 		if row[0].String != "" {
@@ -249,9 +249,9 @@ func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
 	return manifests, err
 }
 
-// edges returns what a bundle replaces and skips: by its own row, or where
-// the schema is older by those of the channel, the first of which is what it
-// replaces.
+// edges returns the bundles that a bundle replaces and skips. They come from
+// its own row, or in older schemas from the entries of the channel. The first
+// entry is the replaced bundle.
 func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []string) {
 	if l.has("operatorbundle", "replaces", "skips") {
 		for name := range strings.SplitSeq(b.skips, ",") {
@@ -273,19 +273,19 @@ func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []
 	return replaces, skips
 }
 
-func (l *loader) content() (catalog.Content, error) {
-	var c catalog.Content
-	for _, p := range sorted(l.packages, func(p *packageRow) string { return p.name }) {
+func (l *loader) content() (model.Content, error) {
+	var c model.Content
+	for _, p := range sortedValues(l.packages, func(p *packageRow) string { return p.name }) {
 		var text bytes.Buffer
-		if err := fbc.Encode(&text, catalog.Content{Packages: []catalog.PackageData{l.assemble(p)}}, l.csv); err != nil {
+		if err := fbc.Encode(&text, model.Content{Packages: []model.PackageData{l.assemble(p)}}, l.csv); err != nil {
 			return c, diag.Errorf(diag.Pos{File: l.file}, "%w", err)
 		}
 		part, err := fbc.Decode(l.file, &text)
 		if err != nil {
-			l.fault(err)
+			l.addFault(err)
 			continue
 		}
-		l.settle(&part)
+		l.setMissingFields(&part)
 		c.Packages = append(c.Packages, part.Packages...)
 		c.Warnings = append(c.Warnings, part.Warnings...)
 	}
@@ -293,9 +293,9 @@ func (l *loader) content() (catalog.Content, error) {
 	return c, l.faults.Err()
 }
 
-// fault takes up faults of the text that was made of a package; where in it
-// they are says nothing to anybody.
-func (l *loader) fault(err error) {
+// addFault adds the faults of an encoded package, without their meaningless
+// positions.
+func (l *loader) addFault(err error) {
 	var list diag.List
 	if !errors.As(err, &list) {
 		l.faults.Add(diag.Pos{File: l.file}, err)
@@ -305,8 +305,8 @@ func (l *loader) fault(err error) {
 	}
 }
 
-// settle sets what the text made of a package cannot say.
-func (l *loader) settle(c *catalog.Content) {
+// setMissingFields sets the fields that the encoded package does not have.
+func (l *loader) setMissingFields(c *model.Content) {
 	here := diag.Pos{File: l.file}
 	for i := range c.Warnings {
 		c.Warnings[i].Pos = here
@@ -327,7 +327,7 @@ func (l *loader) settle(c *catalog.Content) {
 	}
 }
 
-func sorted[T any](m map[string]*T, name func(*T) string) []*T {
+func sortedValues[T any](m map[string]*T, name func(*T) string) []*T {
 	out := make([]*T, 0, len(m))
 	for _, v := range m {
 		out = append(out, v)

@@ -5,18 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
 )
 
-// readTables reads what bundles say of themselves and require, as far as the
-// schema has it.
+// readTables reads the properties and dependencies of bundles from the tables
+// present in the schema.
 func (l *loader) readTables() error {
 	for _, t := range []struct {
 		name    string
-		columns []string // behind the bundle's name
+		columns []string // besides the bundle name
 		take    func(b *bundleRow, r []string)
 	}{
 		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.add(b, &b.properties, r[1], r[2]) }},
@@ -33,36 +32,36 @@ func (l *loader) readTables() error {
 			continue
 		}
 		list := strings.Join(columns, ", ")
-		if err := l.ofBundles("SELECT DISTINCT "+list+" FROM "+t.name+" ORDER BY "+list, len(columns), t.take); err != nil {
+		if err := l.eachBundleRow("SELECT DISTINCT "+list+" FROM "+t.name+" ORDER BY "+list, len(columns), t.take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ofBundles calls take for each row that begins with the name of a bundle that
-// is there.
-func (l *loader) ofBundles(query string, columns int, take func(b *bundleRow, r []string)) error {
-	return l.each(query, columns, func(r []string) {
+// eachBundleRow calls take for each row that begins with the name of a known
+// bundle.
+func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow, r []string)) error {
+	return l.eachRow(query, columns, func(r []string) {
 		if b := l.bundles[r[0]]; b != nil {
 			take(b, r)
 		}
 	})
 }
 
-// add notes a property whose value must be JSON.
-func (l *loader) add(b *bundleRow, list *[]catalog.Property, typ, value string) {
+// add adds a property. Its value must be JSON.
+func (l *loader) add(b *bundleRow, list *[]model.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, inert.Cut(value, maxShown))
 		return
 	}
-	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
+	*list = append(*list, model.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// require notes a dependency as the property that file-based catalogs have for
-// it.
+// require adds a dependency as the corresponding property of file-based
+// catalogs.
 func (l *loader) require(b *bundleRow, typ, value string) {
-	p, err := olm.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
+	p, err := model.Dependency(model.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: dependency %q: %w", b.name, typ, err)
 		return
@@ -70,23 +69,24 @@ func (l *loader) require(b *bundleRow, typ, value string) {
 	l.add(b, &b.requires, p.Type, string(p.Value))
 }
 
-// readAPIs reads the tables that came before properties and dependencies,
-// where these are absent.
+// readAPIs reads the predecessors of the tables properties and dependencies,
+// if the latter are missing.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
-		err := l.apis("api_provider", func(b *bundleRow, g catalog.GVK) { b.properties = append(b.properties, olm.Provided(g)) })
+		err := l.readAPITable("api_provider", func(b *bundleRow, g model.GVK) { b.properties = append(b.properties, model.Provided(g)) })
 		if err != nil {
 			return err
 		}
 	}
 	if l.tables["dependencies"] == nil {
-		return l.apis("api_requirer", func(b *bundleRow, g catalog.GVK) { b.requires = append(b.requires, olm.Required(g)) })
+		return l.readAPITable("api_requirer", func(b *bundleRow, g model.GVK) { b.requires = append(b.requires, model.Required(g)) })
 	}
 	return nil
 }
 
-// apis reads one of two tables, which name the bundle or an entry of it.
-func (l *loader) apis(table string, take func(*bundleRow, catalog.GVK)) error {
+// readAPITable reads one of two tables, which refer to the bundle or to an entry of
+// it.
+func (l *loader) readAPITable(table string, take func(*bundleRow, model.GVK)) error {
 	var query string
 	switch {
 	case l.has(table, "operatorbundle_name"):
@@ -97,25 +97,25 @@ func (l *loader) apis(table string, take func(*bundleRow, catalog.GVK)) error {
 	default:
 		return nil
 	}
-	return l.ofBundles(query, 4, func(b *bundleRow, r []string) {
-		take(b, catalog.GVK{Group: r[1], Kind: r[2], Version: r[3]})
+	return l.eachBundleRow(query, 4, func(b *bundleRow, r []string) {
+		take(b, model.GVK{Group: r[1], Kind: r[2], Version: r[3]})
 	})
 }
 
-// all returns a bundle's properties as a file-based catalog would have them.
-func (b *bundleRow) all(pkg string) []catalog.Property {
+// allProperties returns the properties of a bundle in a file-based catalog.
+func (b *bundleRow) allProperties(pkg string) []model.Property {
 	out := slices.Concat(b.properties, b.requires)
 	has := func(typ string) bool {
-		return slices.ContainsFunc(out, func(p catalog.Property) bool { return p.Type == typ })
+		return slices.ContainsFunc(out, func(p model.Property) bool { return p.Type == typ })
 	}
-	if !has(olm.TypePackage) {
-		out = append(out, olm.Named(pkg, b.version))
+	if !has(model.TypePackage) {
+		out = append(out, model.Named(pkg, b.version))
 	}
-	if b.deprecated && !has(olm.TypeDeprecated) {
-		out = append(out, catalog.Property{Type: olm.TypeDeprecated, Value: json.RawMessage("{}")})
+	if b.deprecated && !has(model.TypeDeprecated) {
+		out = append(out, model.Property{Type: model.TypeDeprecated, Value: json.RawMessage("{}")})
 	}
 	return out
 }
 
-// maxShown is how much of a value a message quotes, in bytes.
+// maxShown is the maximum number of bytes of a value in messages.
 const maxShown = 100

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/model"
 )
 
 // The schema as its last form has it, but for constraints.
@@ -98,7 +98,7 @@ func made(t testing.TB, script string) fs.FS {
 }
 
 // show returns what tells catalogs apart, a line each.
-func show(c catalog.Content) string {
+func show(c model.Content) string {
 	var b strings.Builder
 	for _, p := range c.Packages {
 		b.WriteString("package " + p.Name + " " + p.DefaultChannel + "\n")
@@ -162,10 +162,10 @@ bundle oil.v1
 	}
 	oil := c.Packages[1].Bundles[0]
 	if !oil.Embedded || c.Packages[0].Bundles[0].Embedded || oil.Metadata.DisplayName != "Oil" ||
-		!cmp.Equal(oil.Metadata.InstallModes, []catalog.InstallMode{catalog.OwnNamespace}) {
+		!cmp.Equal(oil.Metadata.InstallModes, []model.InstallMode{model.OwnNamespace}) {
 		t.Errorf("oil: %+v", oil)
 	}
-	if _, err := catalog.New(c); err != nil {
+	if _, err := model.New(c); err != nil {
 		t.Error(err)
 	}
 }
@@ -221,8 +221,8 @@ func TestFaults(t *testing.T) {
 		{"a view", "CREATE TABLE t (name TEXT); CREATE VIEW package AS SELECT * FROM t;", `no table "package"`},
 		{"broken property", newest + `INSERT INTO properties (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '{');`, `bundle "lamp.v1": property "olm.gvk": "{" is not JSON`},
 		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
-		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" is of package "gone", which is not there`},
-		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in channel "gone" of package "lamp", which is not there`},
+		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" is for package "gone", which is missing`},
+		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in channel "gone" of package "lamp", which is missing`},
 		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" appears twice`},
 		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" appears twice`},
 	} {
@@ -264,7 +264,7 @@ func TestComputed(t *testing.T) {
 		want   string
 	}{
 		{"columns", time.Minute, `DROP TABLE package; CREATE TABLE package (n int, name TEXT GENERATED ALWAYS AS (printf('%d%.*c', n, 1000000, 'x')), default_channel TEXT);
-			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) INSERT INTO package (n) SELECT i FROM n;`, "much more than the file"},
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) INSERT INTO package (n) SELECT i FROM n;`, "far more data than the file contains"},
 		{"a join", time.Second, `DROP TABLE channel_entry; CREATE TABLE channel_entry (entry_id int, channel_name string, package_name string, operatorbundle_name string, replaces int, depth int);` +
 			rows + `INSERT INTO channel_entry SELECT 1, 'stable', 'lamp', 'lamp.v1', 1, i FROM n;`, "takes too long"},
 	} {
@@ -282,8 +282,8 @@ func TestComputed(t *testing.T) {
 func TestLimits(t *testing.T) {
 	fsys := made(t, newest)
 	for want, change := range map[string]func(*limits){
-		"bytes: at most 1000 are read": func(l *limits) { l.file = 1000 },
-		"more than 3 rows":             func(l *limits) { l.rows = 3 },
+		"bytes exceed the limit of 1000": func(l *limits) { l.file = 1000 },
+		"more than 3 rows":               func(l *limits) { l.rows = 3 },
 	} {
 		limit := defaultLimits()
 		change(&limit)
@@ -291,7 +291,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	d, err := open(t.Context(), fsys, "index.db", defaultLimits())
+	d, err := openDatabase(t.Context(), fsys, "index.db", defaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestDamaged(t *testing.T) {
 			}
 			c, err := LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: damaged}}, "index.db")
 			if err == nil {
-				_, _ = catalog.New(c)
+				_, _ = model.New(c)
 			}
 		}
 		for _, size := range []int{0, 1, 99, 100, 512, 4096, len(data) / 2} {
@@ -344,7 +344,7 @@ func TestBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := open(t.Context(), fsys, "index.db", defaultLimits())
+	d, err := openDatabase(t.Context(), fsys, "index.db", defaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

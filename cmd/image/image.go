@@ -12,41 +12,41 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/gobuild"
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-const user = "65532:65532" // that of other images without a shell
+const user = "65532:65532" // as in other images without a shell
 
-func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
+func imagePlatforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
-// recipe is one image that can be built.
+// recipe describes an image to build.
 type recipe struct {
 	name    string // of the image
-	compile func(platform, to string, stderr io.Writer) gobuild.Options
+	compile func(platform, to string, stderr io.Writer) gobuild.Compilation
 	image   program
-	needs   []string // programs of the base; nil: it stands on none
+	needs   []string // required programs of the base; nil: no base
 	target  string   // of the Makefile
-	next    string   // what to do with the image's reference
+	next    string   // use of the image's reference
 }
 
-func recipes() map[string]recipe {
+func imageRecipes() map[string]recipe {
 	return map[string]recipe{
 		"reporter": {
 			name: "quayside-report",
-			compile: func(platform, to string, stderr io.Writer) gobuild.Options {
-				return gobuild.Options{Source: "./cmd/quayside-report", Platform: platform, To: to, Stderr: stderr}
+			compile: func(platform, to string, stderr io.Writer) gobuild.Compilation {
+				return gobuild.Compilation{Source: "./cmd/quayside-report", Platform: platform, To: to, Stderr: stderr}
 			},
 			image:  program{path: "quayside-report", user: user, labels: map[string]string{"org.opencontainers.image.title": "quayside-report"}},
-			target: "image", next: "name it by its digest in spec.reporter.image of quayside.yaml",
+			target: "image", next: "use its digest in spec.reporter.image of quayside.yaml",
 		},
 		"ci": {
 			name: "quayside-ci", compile: gobuild.Quayside,
 			image:  program{path: "usr/local/bin/quayside", user: user, dir: "work", env: []string{"HOME=/tmp"}},
 			needs:  []string{"usr/bin/git"},
-			target: "image-ci", next: "name it by its digest in your pipelines",
+			target: "image-ci", next: "use its digest in your pipelines",
 		},
 	}
 }
@@ -59,8 +59,8 @@ type options struct {
 	getenv         func(string) string
 }
 
-// run builds the image that the argument names, writes it, pushes it where that is
-// asked for, and prints what to name it by.
+// run builds and writes the image in the arguments, pushes it if requested, and prints its
+// reference.
 func (o options) run(ctx context.Context, args []string) error {
 	r, err := o.recipe(args)
 	if err != nil {
@@ -78,17 +78,17 @@ func (o options) run(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(tmp)
 	programs := map[string][]byte{}
-	for _, p := range platforms() {
+	for _, p := range imagePlatforms() {
 		if programs[p], err = gobuild.Compile(ctx, r.compile(p, filepath.Join(tmp, r.name), o.stderr)); err != nil {
 			return err
 		}
 	}
 	if r.needs != nil {
-		commit, err := gobuild.CommitIn(programs[platforms()[0]], o.snapshot)
+		commit, err := gobuild.CommitIn(programs[imagePlatforms()[0]], o.snapshot)
 		if err != nil {
 			return err
 		}
-		r.image.labels = labels(commit)
+		r.image.labels = imageLabels(commit)
 	}
 	client, err := o.client(tmp)
 	if err != nil {
@@ -107,25 +107,25 @@ func (o options) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// recipe returns the recipe that the arguments name.
+// recipe returns the recipe named by the arguments.
 func (o options) recipe(args []string) (recipe, error) {
 	if len(args) != 1 {
-		return recipe{}, errors.New("which image? one of reporter, ci")
+		return recipe{}, errors.New("missing argument: reporter or ci")
 	}
-	r, ok := recipes()[args[0]]
+	r, ok := imageRecipes()[args[0]]
 	switch {
 	case !ok:
-		return r, fmt.Errorf("there is no image %q: it is one of reporter, ci", args[0])
+		return r, fmt.Errorf("unknown image %q: have reporter, ci", args[0])
 	case r.needs != nil && o.base == "":
-		return r, fmt.Errorf("on what does it stand? -base names an image with /%s", strings.Join(r.needs, ", /"))
+		return r, fmt.Errorf("missing -base: an image with /%s", strings.Join(r.needs, ", /"))
 	case r.needs == nil && o.base != "":
-		return r, fmt.Errorf("the image %q stands on no other: leave out -base", args[0])
+		return r, fmt.Errorf("the image %q has no base: leave out -base", args[0])
 	}
 	return r, nil
 }
 
-// labels returns what the image for CI says of itself.
-func labels(c gobuild.Commit) map[string]string {
+// imageLabels returns the labels of the image for CI.
+func imageLabels(c gobuild.Commit) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":    "quayside",
 		"org.opencontainers.image.source":   gobuild.Homepage,
@@ -135,7 +135,7 @@ func labels(c gobuild.Commit) map[string]string {
 	}
 }
 
-// free refuses a directory that is something else than a layout.
+// free refuses a directory that exists and is no layout.
 func (o options) free() error {
 	if err := filetree.Replaceable(o.layout, "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
@@ -143,9 +143,9 @@ func (o options) free() error {
 	return nil
 }
 
-// write makes the layout anew, with nothing in it but the image, and returns the
-// image's digest. Until all of it is written, the old one stays.
-func (o options) write(ctx context.Context, client *registry.Client, tmp string, r recipe, programs map[string][]byte) (string, error) {
+// write replaces the layout by one with only the image, and returns the image's digest. The
+// old layout stays until the new one is complete.
+func (o options) write(ctx context.Context, client *oci.Client, tmp string, r recipe, programs map[string][]byte) (string, error) {
 	var on *base
 	var err error
 	if r.needs != nil {
@@ -188,20 +188,20 @@ func (o options) write(ctx context.Context, client *registry.Client, tmp string,
 	return digest.String(), os.Rename(made, o.layout)
 }
 
-func (o options) client(tmp string) (*registry.Client, error) {
+func (o options) client(tmp string) (*oci.Client, error) {
 	blobs, err := store.Open(filepath.Join(tmp, "store"))
 	if err != nil {
 		return nil, err
 	}
-	return &registry.Client{Store: blobs, Credentials: registry.DefaultCredentials(o.getenv), CertDirs: registry.DefaultCertDirs(o.getenv)}, nil
+	return &oci.Client{Store: blobs, Credentials: oci.DefaultCredentials(o.getenv), CertDirs: oci.DefaultCertDirs(o.getenv)}, nil
 }
 
 // upload pushes the layout and prints the image's reference by digest.
-func (o options) upload(ctx context.Context, client *registry.Client) error {
+func (o options) upload(ctx context.Context, client *oci.Client) error {
 	done, err := client.Upload(ctx, "oci:"+o.layout, o.push)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(o.stdout, registry.ByDigest(o.push, done.Digest))
+	fmt.Fprintln(o.stdout, oci.ByDigest(o.push, done.Digest))
 	return nil
 }

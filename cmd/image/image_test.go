@@ -17,17 +17,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // writeBase writes an image with one program as a layout.
 func writeBase(t *testing.T, path string) string {
 	t.Helper()
 	programs := map[string][]byte{}
-	for _, p := range platforms() {
+	for _, p := range imagePlatforms() {
 		programs[p] = []byte("program for " + p)
 	}
 	index, err := program{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.pack(programs, nil)
@@ -88,7 +88,7 @@ func written(t *testing.T, o options) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.image.labels = labels(gobuild.Commit{Version: "1.2.3", Revision: "c0ffee"})
+	r.image.labels = imageLabels(gobuild.Commit{Version: "1.2.3", Revision: "c0ffee"})
 	client, err := o.client(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -116,12 +116,12 @@ func TestImageForCI(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Dir(o.layout)); err != nil || len(entries) != 1 {
 		t.Errorf("something is left: %v, %v", entries, err)
 	}
-	image, err := (&registry.Client{Platform: "linux/arm64"}).Open(t.Context(), "oci:"+o.layout)
+	image, err := (&oci.Client{Platform: "linux/arm64"}).Open(t.Context(), "oci:"+o.layout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	base, err := new(registry.Client).Inspect(t.Context(), o.base)
+	base, err := new(oci.Client).Inspect(t.Context(), o.base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestImageForCI(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	o.stdout, o.push = &out, registrytest.New(t).Host+"/ci/quayside:v1"
+	o.stdout, o.push = &out, ocitest.New(t).Host+"/ci/quayside:v1"
 	client, err := o.client(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestBaseOfRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := registrytest.New(t).Host
+	host := ocitest.New(t).Host
 	done, err := client.Upload(t.Context(), "oci:"+writeBase(t, "usr/bin/git"), host+"/git:v1")
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestSpoiledBase(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ base, want string }{
 		"without git": {"oci:" + writeBase(t, "usr/bin/other"), "the base has no /usr/bin/git"},
-		"by a tag":    {"127.0.0.1:1/git:latest", "name it by its digest"},
+		"by a tag":    {"127.0.0.1:1/git:latest", "use a digest"},
 		"not there":   {"oci:" + t.TempDir() + "/no", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestRefused(t *testing.T) {
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("in somebody's directory: %v", err)
 	}
-	for args, want := range map[string]string{"": "which image?", "ci reporter": "which image?", "cj": "there is no image", "reporter": "leave out -base"} {
+	for args, want := range map[string]string{"": "missing argument: reporter or ci", "ci reporter": "missing argument: reporter or ci", "cj": "unknown image", "reporter": "leave out -base"} {
 		if err := o.run(context.Background(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}

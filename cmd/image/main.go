@@ -1,8 +1,7 @@
-// Image builds images of quayside's programs, for every platform and without Docker:
-// the reporter's, which holds the program alone, and the one for CI, which holds
-// quayside on top of an image that has git. The programs are compiled, packed, and
-// written to an OCI layout, from where the image can be pushed. The same sources, the
-// same base and the same Go give the same bytes.
+// Image builds images of quayside's programs for every platform, without Docker: the image of
+// the reporter, with only the program, and the image for CI, with quayside on top of an image
+// that has git. It compiles and packs the programs, and writes an OCI layout, which can be
+// pushed. The same sources, base and Go version give the same bytes.
 package main
 
 import (
@@ -19,10 +18,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: image [flags] {reporter | ci}")
 		flag.PrintDefaults()
 	}
-	flag.StringVar(&o.layout, "o", "", "`directory` of the OCI layout, which is made anew (default: dist/ and the image's name)")
-	flag.StringVar(&o.push, "push", "", "push it to this `image` as well, with the logins of 'docker login' and 'podman login'")
-	flag.StringVar(&o.base, "base", "", "the `image` that the one for CI stands on: an OCI layout (oci:DIR), or one of a registry by its digest")
-	flag.BoolVar(&o.snapshot, "snapshot", false, "build what was not committed, too")
+	flag.StringVar(&o.layout, "o", "", "`directory` of the new OCI layout (default: dist/ and the image's name)")
+	flag.StringVar(&o.push, "push", "", "also push it to this `image`, with the logins of 'docker login' and 'podman login'")
+	flag.StringVar(&o.base, "base", "", "the base `image` of the CI image: an OCI layout (oci:DIR), or a registry image with a digest")
+	flag.BoolVar(&o.snapshot, "snapshot", false, "also build uncommitted changes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := o.run(ctx, flag.Args())

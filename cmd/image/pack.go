@@ -23,22 +23,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-// program is the image that a program becomes.
+// program describes the image of a program.
 type program struct {
-	path   string            // "usr/local/bin/quayside": its file in the image
-	user   string            // "65532:65532": who runs it
-	dir    string            // "work": where it runs, a directory that is made for it; default: the root
+	path   string            // "usr/local/bin/quayside": file in the image
+	user   string            // "65532:65532": user that runs it
+	dir    string            // "work": working directory, created for it; default: the root
 	env    []string          // "HOME=/tmp"
 	labels map[string]string // of the images' configurations
 }
 
-// pack returns an image for each platform's program, and the index that lists
-// them. The program is the entrypoint. On a base, an image has the layers that
-// the base has for its platform, and its variables, and nothing else of it. The
-// same programs and base give the same bytes.
+// pack returns an index with an image for each platform's program. The program is the
+// entrypoint. On a base, an image has the base's layers and variables for its platform, and
+// no other settings of the base. The same programs and base give the same bytes.
 func (p program) pack(programs map[string][]byte, on *base) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
@@ -105,8 +104,8 @@ func (p program) layer(text []byte) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
-// environment returns the variables of the base, those of the program in their
-// place, and the program's directory in the path where there is one.
+// environment returns the variables of the base, overridden by those of the program. It adds
+// the program's directory to PATH, if the variable is set.
 func (p program) environment(env []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -122,31 +121,31 @@ func (p program) environment(env []string) []string {
 	return out
 }
 
-// base is an image that programs are put on.
+// base is an image to put programs on.
 type base struct {
 	index  v1.ImageIndex
-	needs  []string          // programs that it has to hold
-	labels map[string]string // that name it
+	needs  []string          // required programs
+	labels map[string]string // base.name and base.digest
 }
 
-// openBase opens an image of a layout, or of a registry by its digest, which is
-// copied into a directory. A tag is refused: it can be another image tomorrow.
-func openBase(ctx context.Context, client *registry.Client, source, copied string, needs []string) (*base, error) {
-	src, err := registry.ParseSource(source)
+// openBase opens an image in a layout, or an image in a registry by digest, which it copies to
+// a directory. It refuses a tag, because a tag can move to another image.
+func openBase(ctx context.Context, client *oci.Client, source, copied string, needs []string) (*base, error) {
+	src, err := oci.ParseSource(source)
 	if err != nil {
 		return nil, err
 	}
 	dir, labels := src.Name, map[string]string{}
 	switch {
-	case src.Kind == registry.Remote && src.Digest == "":
-		return nil, fmt.Errorf("%s: name it by its digest: a tag can be another image tomorrow", src)
-	case src.Kind == registry.Remote:
+	case src.Kind == oci.Remote && src.Digest == "":
+		return nil, fmt.Errorf("%s: use a digest: a tag can be moved", src)
+	case src.Kind == oci.Remote:
 		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(copied, "base"), src.Name
-		if _, err := client.Vendor(ctx, dir, []registry.VendoredImage{{Name: src.String(), Digest: src.Digest}}, registry.VendorOptions{Mirror: true}); err != nil {
+		if _, err := client.Vendor(ctx, dir, []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
 			return nil, err
 		}
-	case src.Kind != registry.Layout || src.Tag != "" || src.Digest != "":
-		return nil, fmt.Errorf("%s: want an image of a registry by its digest, or oci: and a layout with one image", src)
+	case src.Kind != oci.Layout || src.Tag != "" || src.Digest != "":
+		return nil, fmt.Errorf("%s: want a registry image with a digest, or oci: and a layout with one image", src)
 	}
 	root, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -154,7 +153,7 @@ func openBase(ctx context.Context, client *registry.Client, source, copied strin
 	}
 	list, err := root.IndexManifest()
 	if err != nil || len(list.Manifests) != 1 {
-		return nil, errors.Join(err, fmt.Errorf("%s: the layout does not hold one image", src))
+		return nil, errors.Join(err, fmt.Errorf("%s: the layout must contain exactly one image", src))
 	}
 	labels["org.opencontainers.image.base.digest"] = list.Manifests[0].Digest.String()
 	index, err := root.ImageIndex(list.Manifests[0].Digest)
@@ -164,8 +163,8 @@ func openBase(ctx context.Context, client *registry.Client, source, copied strin
 	return &base{index: index, needs: needs, labels: labels}, nil
 }
 
-// layers returns the layers and the variables of the image for a platform, all
-// of which is verified, and which has to hold what is needed.
+// layers returns the verified layers and the variables of the base's image for a platform. The
+// image must have all required programs.
 func (b *base) layers(platform *v1.Platform) ([]mutate.Addendum, []string, error) {
 	if b == nil {
 		return nil, nil, nil
@@ -207,17 +206,17 @@ func (b *base) layers(platform *v1.Platform) ([]mutate.Addendum, []string, error
 		case kind == types.DockerUncompressedLayer:
 			kind = types.OCIUncompressedLayer
 		case !slices.Contains([]types.MediaType{types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer}, kind):
-			return nil, nil, fmt.Errorf("the base has a layer of the type %q, which cannot be copied", kind)
+			return nil, nil, fmt.Errorf("the base has a layer of type %q, which cannot be copied", kind)
 		}
 		out = append(out, mutate.Addendum{Layer: l, MediaType: kind, History: v1.History{CreatedBy: digest.String()}})
 	}
 	return out, config.Config.Env, nil
 }
 
-// check reports which of the programs that are needed is missing.
+// check returns an error if a required program is missing.
 func (b *base) check(image v1.Image) error {
 	r := mutate.Extract(image)
-	defer func() { _ = r.Close() }() // only read from
+	defer func() { _ = r.Close() }() // read only
 	found := map[string]bool{}
 	for tr := tar.NewReader(r); ; {
 		h, err := tr.Next()

@@ -1,5 +1,5 @@
-// Quayside-report says in the cluster whether what quayside rendered is there
-// and healthy: it writes the status of Installations and nothing else.
+// Quayside-report checks in the cluster whether the rendered objects exist and
+// are healthy. It writes only the status of Installations.
 package main
 
 import (
@@ -15,26 +15,26 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
+	code := runReporter(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
 	stop()
 	os.Exit(code)
 }
 
-// run is the program. It returns 0 when it was told to end, 2 for what is
-// wrong with the command line, and 1 for everything else.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	o, err := parse(args, stderr)
+// runReporter runs the program. It returns 0 after a signal, 2 for an invalid
+// command line, and 1 for other errors.
+func runReporter(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	o, err := parseFlags(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2
 	case o.version:
-		fmt.Fprintln(stdout, "quayside-report "+version())
+		fmt.Fprintln(stdout, "quayside-report "+moduleVersion())
 		return 0
 	}
 	limitMemory(getenv)
-	log := logger(stderr, o.level)
+	log := newLogger(stderr, o.level)
 	if err := watch(ctx, o, log); err != nil {
 		log.Error(err, "quayside-report ends")
 		return 1

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// options are the flags.
+// options holds the values of the flags.
 type options struct {
 	metrics, probes string
 	leaderElect     bool
@@ -23,18 +23,18 @@ type options struct {
 	version         bool
 }
 
-// parse reads the command line. What is wrong with it is said on stderr.
-func parse(args []string, stderr io.Writer) (options, error) {
+// parseFlags parses the command line and prints errors to stderr.
+func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("quayside-report", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.metrics, "metrics-bind-address", ":8080", "`address` of /metrics; 0 for none")
 	f.StringVar(&o.probes, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")
-	f.BoolVar(&o.leaderElect, "leader-elect", false, "stand by until the Lease quayside-reporter is ours")
+	f.BoolVar(&o.leaderElect, "leader-elect", false, "run as standby until the Lease quayside-reporter is acquired")
 	f.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "`namespace` of the Lease (default: the pod's own)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that names the cluster (default: the one that the pod runs in)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's own cluster)")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	f.BoolVar(&o.version, "version", false, "print the version and end")
+	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -46,16 +46,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// config returns how to reach the API server.
-func (o options) config() (*rest.Config, error) {
+// restConfig returns the client configuration for the API server.
+func (o options) restConfig() (*rest.Config, error) {
 	if o.kubeconfig == "" {
 		return rest.InClusterConfig()
 	}
 	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 }
 
-// version returns the module version that the go command recorded, or "devel".
-func version() string {
+// moduleVersion returns the module version that the go command recorded, or "devel".
+func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "devel"
@@ -63,21 +63,21 @@ func version() string {
 	return info.Main.Version
 }
 
-// logger returns a log of JSON lines.
-func logger(w io.Writer, level slog.Level) logr.Logger {
+// newLogger returns a logger that writes lines of JSON.
+func newLogger(w io.Writer, level slog.Level) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// How much the heap may grow before it is collected, in percent, and how large
-// the program may become before it is collected whatever it costs. Of 300
-// Installations with 20,000 objects 20 MiB live.
+// Limits of the garbage collector: the growth of the heap in percent, and the
+// total memory above which it always runs. 300 Installations with 20,000 objects
+// use 20 MiB of live heap.
 const (
 	growth    = 20
 	softLimit = 100 << 20
 )
 
-// limitMemory keeps the program small: a reporter has much time and little to
-// say. GOGC and GOMEMLIMIT, where they are set, are left alone.
+// limitMemory keeps memory small at the cost of CPU time, which the reporter
+// hardly needs. It does not override GOGC and GOMEMLIMIT.
 func limitMemory(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)

@@ -6,8 +6,9 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	_ "github.com/quayside/quayside/cmd/quayside/garbage"
+	"github.com/quayside/quayside/cmd/quayside/parts"
 )
 
 func main() {
-	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	os.Exit(cli.Main(parts.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }

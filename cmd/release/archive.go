@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// archive returns the name and the bytes of one platform's archive, whose files
-// are as old as the commit.
-func archive(b build, version string, made time.Time, also map[string][]byte) (string, []byte, error) {
+// buildArchive returns the name and the bytes of one platform's archive. Its files have the
+// time of the commit.
+func buildArchive(b build, version string, made time.Time, also map[string][]byte) (string, []byte, error) {
 	name := archiveName(version, b.platform)
-	pack := tarball
+	pack := buildTarball
 	if strings.HasSuffix(name, ".zip") {
-		pack = zipped
+		pack = buildZip
 	}
-	data, err := pack(entries(b, also), made.UTC())
+	data, err := pack(archiveEntries(b, also), made.UTC())
 	return name, data, err
 }
 
-func tarball(entries []entry, made time.Time) ([]byte, error) {
+func buildTarball(entries []entry, made time.Time) ([]byte, error) {
 	var buf bytes.Buffer
 	gz, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
@@ -45,7 +45,7 @@ func tarball(entries []entry, made time.Time) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func zipped(entries []entry, made time.Time) ([]byte, error) {
+func buildZip(entries []entry, made time.Time) ([]byte, error) {
 	var buf bytes.Buffer
 	zw := zip.NewWriter(&buf)
 	for _, e := range entries {

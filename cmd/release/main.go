@@ -1,6 +1,6 @@
-// Release builds what a release of quayside consists of: an archive for each
-// platform, their checksums, a bill of materials, and the manifests of Homebrew and
-// krew. It publishes nothing. The same commit and the same Go give the same bytes.
+// Release builds the files of a quayside release: an archive for each platform, checksums, a
+// bill of materials, and the manifests of Homebrew and krew. It publishes nothing. The same
+// commit and Go version give the same bytes.
 package main
 
 import (
@@ -13,18 +13,22 @@ import (
 
 func main() {
 	o := options{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	var checked, public string
-	flag.StringVar(&o.dir, "o", "dist/release", "`directory` to make anew")
-	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "`address` below which a release's files will lie, by version")
-	flag.BoolVar(&o.snapshot, "snapshot", false, "build what was not committed, too")
-	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, whose password is in COSIGN_PASSWORD")
-	flag.StringVar(&checked, "check", "", "build nothing: hold the release in this `directory` against its checksums, and those against their signature")
+	var checked, public, pages string
+	flag.StringVar(&o.dir, "o", "dist/release", "new `directory`")
+	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "base `address` of the releases' files")
+	flag.BoolVar(&o.snapshot, "snapshot", false, "also build uncommitted changes")
+	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, with its password in COSIGN_PASSWORD")
+	flag.StringVar(&checked, "check", "", "build nothing; verify the checksums of the release in this `directory` and their signature")
 	flag.StringVar(&public, "key", "cosign.pub", "with -check, the public key's `file`")
+	flag.StringVar(&pages, "man", "", "build nothing but the manual pages, into this `directory`, as man looks for pages: man -M dist/man quayside")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	run := o.run
-	if checked != "" {
+	switch {
+	case checked != "":
 		run = func(context.Context) error { return checkWith(checked, public) }
+	case pages != "":
+		run = func(context.Context) error { return writeManual(pages) }
 	}
 	err := run(ctx)
 	stop()

@@ -10,8 +10,8 @@ import (
 
 const about = "Resolves, locks and renders Kubernetes operators into Git"
 
-// formula returns the formula of Homebrew, which installs from the archives.
-func formula(version, at string, sums map[string]string) []byte {
+// homebrewFormula returns the Homebrew formula, which installs from the archives.
+func homebrewFormula(version, at string, sums map[string]string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "class Quayside < Formula\n  desc %q\n  homepage %q\n  version %q\n  license %q\n", about, gobuild.Homepage, version, gobuild.License)
 	for _, system := range []string{"darwin", "linux"} {
@@ -38,8 +38,8 @@ end
 	return b.Bytes()
 }
 
-// krew returns the manifest of krew, by which the program is 'kubectl quayside'.
-func krew(version, at string, sums map[string]string) []byte {
+// krewManifest returns the krew manifest, which installs the program as 'kubectl quayside'.
+func krewManifest(version, at string, sums map[string]string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
@@ -55,7 +55,7 @@ spec:
     lock into manifests that Argo CD, Flux or kubectl apply.
   platforms:
 `, version, gobuild.Homepage, about)
-	for _, p := range platforms() {
+	for _, p := range releasePlatforms() {
 		system, arch, _ := strings.Cut(p, "/")
 		bin := program
 		if system == "windows" {

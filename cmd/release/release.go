@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/cmd/quayside/manual"
-	"github.com/quayside/quayside/internal/bom"
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
 )
 
@@ -27,29 +27,29 @@ const (
 	sumsName = "SHA256SUMS"
 )
 
-func platforms() []string {
+func releasePlatforms() []string {
 	return []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 }
 
-// beside are the files that go into every archive beside the program.
-func beside() []string { return []string{"LICENSE", "README.md"} }
+// accompanyingFiles returns the files in every archive besides the program.
+func accompanyingFiles() []string { return []string{"LICENSE", "README.md"} }
 
 type options struct {
 	dir, url       string
 	snapshot       bool
-	signKey        string // a file; empty: it is not signed
+	signKey        string // key file; empty: not signed
 	stdout, stderr io.Writer
 	getenv         func(string) string
 }
 
-// build is one platform's program.
+// build is the program for one platform.
 type build struct {
 	platform string
 	program  []byte
 	info     *debug.BuildInfo
 }
 
-// run builds everything, and puts it in place when all of it is there.
+// run builds all files, and writes them to the directory when all are complete.
 func (o options) run(ctx context.Context) error {
 	if err := filetree.Replaceable(o.dir, sumsName, "a release"); err != nil {
 		return fmt.Errorf("%q: %w", o.dir, err)
@@ -64,7 +64,7 @@ func (o options) run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(tmp)
 	var builds []build
-	for _, p := range platforms() {
+	for _, p := range releasePlatforms() {
 		fmt.Fprintf(o.stderr, "compiling for %s\n", p)
 		b, err := o.compile(ctx, p, tmp)
 		if err != nil {
@@ -73,16 +73,16 @@ func (o options) run(ctx context.Context) error {
 		builds = append(builds, b)
 	}
 	also := map[string][]byte{}
-	for _, name := range beside() {
+	for _, name := range accompanyingFiles() {
 		if also[name], err = os.ReadFile(name); err != nil {
 			return err
 		}
 	}
-	files, err := release(builds, also, o.url, o.snapshot)
+	files, err := buildRelease(builds, also, o.url, o.snapshot)
 	if err != nil {
 		return err
 	}
-	if err := signed(ctx, files, key); err != nil {
+	if err := signFiles(ctx, files, key); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(o.dir); err != nil {
@@ -109,9 +109,9 @@ func (o options) compile(ctx context.Context, platform, tmp string) (build, erro
 	return build{platform, data, info}, err
 }
 
-// release returns the files of a release by name; none depends on the time or on the
-// machine. All builds are of one commit.
-func release(builds []build, also map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
+// buildRelease returns the files of a release by name. They do not depend on the time or the
+// machine. All builds must be of one commit.
+func buildRelease(builds []build, also map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
 	first := builds[0].info
 	commit, err := gobuild.CommitOf(first, snapshot)
 	if err != nil {
@@ -125,16 +125,16 @@ func release(builds []build, also map[string][]byte, url string, snapshot bool) 
 	files := map[string][]byte{}
 	sums := map[string]string{} // of archives, by platform
 	for _, b := range builds {
-		name, data, err := archive(b, version, commit.Time, withPages(b.platform, also, pages))
+		name, data, err := buildArchive(b, version, commit.Time, withPages(b.platform, also, pages))
 		if err != nil {
 			return nil, err
 		}
 		files[name], sums[b.platform] = data, sum(data)
 	}
 	at := strings.TrimSuffix(url, "/") + "/v" + version + "/"
-	files["quayside.rb"] = formula(version, at, sums)
-	files["krew.yaml"] = krew(version, at, sums)
-	parts, err := bom.Modules(first)
+	files["quayside.rb"] = homebrewFormula(version, at, sums)
+	files["krew.yaml"] = krewManifest(version, at, sums)
+	parts, err := inventory.NewModuleBOM(first)
 	if err == nil {
 		files[program+"_"+version+"_sbom.cdx.json"], err = parts.Text()
 	}
@@ -170,8 +170,8 @@ type entry struct {
 	mode int64
 }
 
-// withPages returns what goes into a platform's archive beside the program, with the
-// manual pages where there is a man to read them: "man/man1/quayside.1".
+// withPages returns the additional files of a platform's archive. Except for Windows they
+// include the manual pages: "man/man1/quayside.1".
 func withPages(platform string, also, pages map[string][]byte) map[string][]byte {
 	if strings.HasPrefix(platform, "windows/") {
 		return also
@@ -184,8 +184,8 @@ func withPages(platform string, also, pages map[string][]byte) map[string][]byte
 	return out
 }
 
-// entries returns what goes into an archive, in order.
-func entries(b build, also map[string][]byte) []entry {
+// archiveEntries returns the sorted entries of an archive.
+func archiveEntries(b build, also map[string][]byte) []entry {
 	name := program
 	if strings.HasPrefix(b.platform, "windows/") {
 		name += ".exe"

@@ -21,7 +21,7 @@ const version = "v1.2.3"
 
 func builds(modified string) []build {
 	var out []build
-	for _, p := range platforms() {
+	for _, p := range releasePlatforms() {
 		out = append(out, build{p, []byte("program for " + p), &debug.BuildInfo{
 			GoVersion: "go1.26.8",
 			Main:      debug.Module{Path: "github.com/quayside/quayside", Version: version},
@@ -34,7 +34,7 @@ func builds(modified string) []build {
 
 func made(t *testing.T) map[string][]byte {
 	t.Helper()
-	files, err := release(builds("false"), map[string][]byte{"LICENSE": []byte("licence"), "README.md": []byte("read me")}, "https://example.com/dl", false)
+	files, err := buildRelease(builds("false"), map[string][]byte{"LICENSE": []byte("licence"), "README.md": []byte("read me")}, "https://example.com/dl", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRelease(t *testing.T) {
 	if len(listed) != len(files)-1 {
 		t.Errorf("%d files are listed of %d", len(listed), len(files)-1)
 	}
-	for _, p := range platforms() {
+	for _, p := range releasePlatforms() {
 		name := archiveName("1.2.3", p)
 		program, want := "quayside", map[string]string{"LICENSE": "licence", "README.md": "read me"}
 		if strings.HasPrefix(p, "windows/") {
@@ -160,10 +160,10 @@ func TestManifests(t *testing.T) {
 			t.Errorf("krew, %s: %s is not in the archive", platform, p.Bin)
 		}
 	}
-	if !slices.Equal(got, platforms()) || plugin.Spec.Version != version {
-		t.Errorf("krew: %q of %s, want %q of %s", got, plugin.Spec.Version, platforms(), version)
+	if !slices.Equal(got, releasePlatforms()) || plugin.Spec.Version != version {
+		t.Errorf("krew: %q of %s, want %q of %s", got, plugin.Spec.Version, releasePlatforms(), version)
 	}
-	for _, p := range platforms() {
+	for _, p := range releasePlatforms() {
 		name := archiveName("1.2.3", p)
 		want := "      url \"" + at + name + "\"\n      sha256 \"" + sum(files[name]) + "\"\n"
 		if strings.Contains(string(files["quayside.rb"]), want) == strings.HasPrefix(p, "windows/") {
@@ -193,15 +193,15 @@ func TestBillOfMaterials(t *testing.T) {
 
 // TestRefused wants no release of what nobody can build again.
 func TestRefused(t *testing.T) {
-	if _, err := release(builds("true"), nil, "", false); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
+	if _, err := buildRelease(builds("true"), nil, "", false); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
 		t.Errorf("with changes: %v", err)
 	}
-	if _, err := release(builds("true"), nil, "", true); err != nil {
+	if _, err := buildRelease(builds("true"), nil, "", true); err != nil {
 		t.Errorf("a snapshot: %v", err)
 	}
 	unknown := builds("false")
 	unknown[0].info.Settings = nil
-	if _, err := release(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "does not know its commit") {
+	if _, err := buildRelease(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "commit unknown") {
 		t.Errorf("without a commit: %v", err)
 	}
 }

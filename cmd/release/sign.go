@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/quayside/quayside/registry/sign"
-	"github.com/quayside/quayside/registry/trust"
+	"github.com/quayside/quayside/internal/oci/sign"
+	"github.com/quayside/quayside/internal/oci/trust"
 )
 
 // bundleName is the file with the signature of the checksums.
 const bundleName = sumsName + ".sigstore.json"
 
-// signer returns what signs a release; nil where it is not to be signed.
+// signer returns the signer of a release, or nil if it is not to be signed.
 func (o options) signer() (*sign.Signer, error) {
 	if o.signKey == "" {
 		return nil, nil
@@ -31,8 +31,8 @@ func (o options) signer() (*sign.Signer, error) {
 	return s, nil
 }
 
-// signed adds the signature of the checksums to the files of a release.
-func signed(ctx context.Context, files map[string][]byte, s *sign.Signer) error {
+// signFiles adds the signature of the checksums to the files of a release.
+func signFiles(ctx context.Context, files map[string][]byte, s *sign.Signer) error {
 	if s == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func signed(ctx context.Context, files map[string][]byte, s *sign.Signer) error 
 	return err
 }
 
-// checkWith checks a release by the public key in a file.
+// checkWith checks a release with the public key in a file.
 func checkWith(dir, public string) error {
 	text, err := os.ReadFile(public)
 	if err != nil {
@@ -50,9 +50,8 @@ func checkWith(dir, public string) error {
 	return check(dir, trust.Key{Name: public, PEM: text})
 }
 
-// check holds the files of a release in a directory against their checksums, and
-// those against their signature by the owner of a public key. Everything that is
-// wrong is told at once.
+// check verifies the files of a release against their checksums, and the checksums against
+// their signature by the owner of a public key. It reports all invalid files together.
 func check(dir string, public trust.Key) error {
 	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if err != nil {
@@ -63,7 +62,7 @@ func check(dir string, public trust.Key) error {
 		return fmt.Errorf("the checksums are not signed: %w", err)
 	}
 	if err := trust.VerifyBlob([]trust.Key{public}, sums, bundle); err != nil {
-		return fmt.Errorf("%s: %w", sumsName, err) // and what it lists says nothing
+		return fmt.Errorf("%s: %w", sumsName, err) // the listed checksums cannot be trusted
 	}
 	var errs []error
 	for line := range strings.Lines(string(sums)) {
@@ -77,7 +76,7 @@ func check(dir string, public trust.Key) error {
 		case err != nil:
 			errs = append(errs, err)
 		case sum(data) != want:
-			errs = append(errs, fmt.Errorf("%s has the sum %s, not the one that is signed, %s", name, sum(data), want))
+			errs = append(errs, fmt.Errorf("%s has checksum %s, not the signed one, %s", name, sum(data), want))
 		}
 	}
 	return errors.Join(errs...)

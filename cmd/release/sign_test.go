@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/registry/trust"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // TestSigned wants a release to be taken as it was signed, and refused where any byte
@@ -22,11 +22,11 @@ func TestSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := made(t)
-	if err := signed(t.Context(), files, s); err != nil {
+	if err := signFiles(t.Context(), files, s); err != nil {
 		t.Fatal(err)
 	}
 	again := made(t)
-	if err := signed(t.Context(), again, s); err != nil || string(again[bundleName]) != string(files[bundleName]) {
+	if err := signFiles(t.Context(), again, s); err != nil || string(again[bundleName]) != string(files[bundleName]) {
 		t.Errorf("signed twice, it differs: %v", err)
 	}
 	archive := archiveName("1.2.3", "linux/amd64")
@@ -45,10 +45,10 @@ func TestSigned(t *testing.T) {
 		want   string            // "": it is taken
 	}{
 		"as it is":        {},
-		"an archive":      {map[string]string{archive: "forged"}, archive + " has the sum " + sum([]byte("forged"))},
+		"an archive":      {map[string]string{archive: "forged"}, archive + " has checksum " + sum([]byte("forged"))},
 		"a missing file":  {map[string]string{"krew.yaml": ""}, "krew.yaml: no such file"},
-		"the checksums":   {map[string]string{archive: "forged", sumsName: forged}, "not signed with key cosign.pub, or altered since"},
-		"another's key":   {map[string]string{archive: "forged", sumsName: forged, bundleName: string(theirs)}, "not signed with key cosign.pub, or altered since"},
+		"the checksums":   {map[string]string{archive: "forged", sumsName: forged}, "not signed with key cosign.pub, or altered"},
+		"another's key":   {map[string]string{archive: "forged", sumsName: forged, bundleName: string(theirs)}, "not signed with key cosign.pub, or altered"},
 		"no signature":    {map[string]string{bundleName: ""}, "the checksums are not signed"},
 		"no such bundle":  {map[string]string{bundleName: "{}"}, "not a sigstore bundle"},
 		"two files wrong": {map[string]string{archive: "forged", "krew.yaml": ""}, "krew.yaml: no such file"},

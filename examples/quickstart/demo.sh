@@ -13,34 +13,34 @@ export XDG_CACHE_HOME="$work/.cache"
 step() { printf '\n== %s\n' "$*"; }
 run() { printf '$ quayside %s\n' "$*"; "$quayside" "$@"; }
 
-step "What is there to install?"
+step "List the packages of the catalog"
 run catalog list --offline
 
-step "What is committed is in step: declarations, lock, rendered tree"
+step "Verify that declarations, lock and rendered tree belong together"
 run verify --offline
 
-step "What would an upgrade really change?"
+step "Show the changes of an upgrade"
 run diff --upgrade --offline --exit-zero
 
-step "Move what may move, by one hop"
+step "Upgrade by one hop"
 cp quayside.lock before.lock
 run resolve --offline --upgrade
 
-step "CI would say now that the tree is behind"
+step "In CI, the tree is out of date now"
 run verify --offline || echo "(exit code $?)"
 
 step "Render it"
 run render --offline >/dev/null
 
-step "What a pull request would say, as a comment"
+step "Comment of a pull request"
 run diff --locks before.lock quayside.lock --offline -o markdown --exit-zero
 
 step "Where to look"
 cat <<END
 $work
-  subscriptions/   what was asked for: four operators, in three dialects
-  quayside.lock    what was chosen, and why
-  rendered/        what Argo CD, Flux or kubectl would apply
+  subscriptions/   the declarations: four operators, as OLM v0, OLM v1 and quayside declare them
+  quayside.lock    the chosen versions, with the reasons
+  rendered/        the manifests that Argo CD, Flux or kubectl apply
 Try there: $quayside catalog show vault
 The same files, with comments: $here
 END

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // installed returns a server with n operators of 66 objects each, and what to

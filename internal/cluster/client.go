@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 // Client reads from the API server of one context. It is for use by several
@@ -24,7 +24,7 @@ type Client struct {
 
 	rest    rest.Interface
 	objects dynamic.Interface
-	heads   metadata.Interface // of what has content that is not fetched
+	heads   metadata.Interface // for kinds of which only metadata is fetched
 
 	mu     sync.Mutex
 	groups map[string]func() (map[string]resource, error) // discovery, by "group/version"
@@ -66,14 +66,14 @@ func (c *Client) failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case apierrors.IsUnauthorized(err):
-		return c.unreachable(errors.New("it does not accept the login (401 Unauthorized)"))
+		return c.unreachable(errors.New("login refused (401 Unauthorized)"))
 	case errors.As(err, &status):
-		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, wordy)
+		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, maxMessageBytes)
 		return status
 	case errors.As(err, &sent):
 		return c.unreachable(sent.Err)
 	default:
-		return fault(0, "the answer cannot be decoded: "+inert.Clip(err.Error(), wordy))
+		return newStatusError(0, "decoding the response: "+inert.Clip(err.Error(), maxMessageBytes))
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 type object = clustertest.Object
@@ -51,8 +51,8 @@ func ours(apiVersion, kind, namespace, name string) object {
 
 func refTo(o object) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{
-		APIVersion: kobj.Text(o, "apiVersion"), Kind: kobj.Text(o, "kind"),
-		Namespace: kobj.Text(o, "metadata", "namespace"), Name: kobj.Text(o, "metadata", "name"),
+		APIVersion: k8s.Text(o, "apiVersion"), Kind: k8s.Text(o, "kind"),
+		Namespace: k8s.Text(o, "metadata", "namespace"), Name: k8s.Text(o, "metadata", "name"),
 	}
 }
 
@@ -65,7 +65,7 @@ func summed(seen []v1alpha1.Observed) []string {
 		case o.Object != nil && (o.Reason != "" || o.Message != ""):
 			what = "contradiction"
 		case o.Object != nil:
-			what = fmt.Sprint(o.Object["apiVersion"], " ", o.Object["kind"], " ", kobj.Text(o.Object, "metadata", "name"))
+			what = fmt.Sprint(o.Object["apiVersion"], " ", o.Object["kind"], " ", k8s.Text(o.Object, "metadata", "name"))
 		case o.Reason != "":
 			what = o.Reason + ": " + o.Message
 		}
@@ -256,28 +256,28 @@ func TestReadFaults(t *testing.T) {
 		}, ""},
 		{"error/malformed", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			_, _ = w.Write([]byte("<html>a proxy's page"))
-		}, "Error the answer cannot be decoded: serializer for text/html"},
+		}, "Error decoding the response: serializer for text/html"},
 		{"error/malformed list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"DeploymentList","apiVersion":"apps/v1","items":[7]}`)
-		}, "Error the answer cannot be decoded: "},
+		}, "Error decoding the response: "},
 		{"error/about another", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"other"}}`)
-		}, `Error the answer is about "other"`},
+		}, `Error the response is for "other"`},
 		{"error/endless list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			answer(w, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"continue":"again"},"items":[{"metadata":{"name":"x"}}]}`)
-		}, "Error the list has no end"},
+		}, "Error endless list"},
 		{"error/slow", 5, func(_ http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
 			<-r.Context().Done()
-		}, "Error no answer within %s"},
+		}, "Error no response within %s"},
 		{"error/internal", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			clustertest.Refuse(w, http.StatusInternalServerError, "InternalError", "etcdserver: \x1b[31mleader changed\n")
 		}, `Error etcdserver: \u001b[31mleader changed`},
 		{"error/redirected", 1, func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
 			http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)
-		}, "Error 302 Found: it points elsewhere, which is not followed"},
+		}, "Error 302 Found: redirect to another host not followed"},
 		{"error/huge", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			_, _ = w.Write(make([]byte, 11<<20))
-		}, "Error the answer is too long"},
+		}, "Error the response is too large"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -365,7 +365,7 @@ func TestPages(t *testing.T) {
 	}{{0, 620, 0, 3}, {300, 300, 320, 2}, {620, 620, 0, 3}, {1, 1, 619, 1}} {
 		c.Forget()
 		s.Requests()
-		got, err := c.List(t.Context(), cluster.ListOptions{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Most: test.most})
+		got, err := c.List(t.Context(), cluster.ListOptions{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Limit: test.most})
 		if err != nil {
 			t.Fatal(err)
 		}

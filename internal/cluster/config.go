@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 // Options say which cluster to read, and how patiently.
@@ -28,7 +28,7 @@ type Options struct {
 	Timeout   time.Duration // for each answer; 0: 30 seconds
 }
 
-// inCluster is what the context of a pod's own login is called.
+// inCluster is the name of the context of a pod's own credentials.
 const inCluster = "in-cluster"
 
 // Contexts returns the names of the contexts in the kubeconfigs, sorted.
@@ -66,7 +66,7 @@ func Open(opt Options) (*Client, error) {
 		return nil, fmt.Errorf("context %q: %w", name, err)
 	}
 	c, err := newClient(config, &http.Client{
-		Transport:     &bounded{cmp.Or(sender.Transport, http.DefaultTransport), cmp.Or(opt.Timeout, 30*time.Second), make(chan struct{}, parallel)},
+		Transport:     &limitedTransport{cmp.Or(sender.Transport, http.DefaultTransport), cmp.Or(opt.Timeout, 30*time.Second), make(chan struct{}, maxRequests)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	if err != nil {
@@ -87,13 +87,13 @@ func (opt Options) login() (*rest.Config, string, error) {
 			config, err := rest.InClusterConfig()
 			return config, inCluster, err
 		}
-		return nil, "", fmt.Errorf("no kubeconfig with a context (looked for %s): name one with --kubeconfig", strings.Join(opt.files(), ", "))
+		return nil, "", fmt.Errorf("no kubeconfig with a context (tried %s): give one with --kubeconfig", strings.Join(opt.files(), ", "))
 	}
 	name := cmp.Or(opt.Context, loaded.CurrentContext)
 	names := slices.Sorted(maps.Keys(loaded.Contexts))
 	switch {
 	case name == "":
-		return nil, "", fmt.Errorf("the kubeconfig has no current context: name one with --context (have %s)", strings.Join(names, ", "))
+		return nil, "", fmt.Errorf("the kubeconfig has no current context: give one with --context (have %s)", strings.Join(names, ", "))
 	case !slices.Contains(names, name):
 		return nil, "", fmt.Errorf("no context %q in the kubeconfig (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // TestDiscoveryFails has an API server that cannot serve one group: its objects
@@ -82,7 +82,7 @@ func TestTruncated(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	bomb = true
-	if got := read(t, c, refs); got[0].Message != "the answer is too long" {
+	if got := read(t, c, refs); got[0].Message != "the response is too large" {
 		t.Errorf("%v", got)
 	}
 }

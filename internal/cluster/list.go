@@ -8,35 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/v1alpha1"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// pageSize is how many objects one page of a list has at most.
+// pageSize is the maximum number of objects in a page of a list.
 const pageSize = 250
 
-// secretive reports whether only the metadata of a kind is fetched.
-func (k *kind) secretive() bool {
+// metadataOnly reports whether only the metadata of a kind is fetched.
+func (k *kind) metadataOnly() bool {
 	return !k.whole && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
 }
 
-// dressed returns the object without what nobody looks at, and with its kind,
-// which lists leave out.
-func (k *kind) dressed(o map[string]any) map[string]any {
+// trim returns the object without unused fields, and with its kind, which lists
+// omit.
+func (k *kind) trim(o map[string]any) map[string]any {
 	o["apiVersion"], o["kind"] = k.apiVersion, k.name
 	if !k.managed {
-		delete(kobj.Map(o, "metadata"), "managedFields")
+		delete(k8s.Map(o, "metadata"), "managedFields")
 	}
-	delete(kobj.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
+	delete(k8s.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
 	if k.name == "CustomResourceDefinition" && !k.whole {
-		for _, v := range kobj.Items(o, "spec", "versions") {
+		for _, v := range k8s.Items(o, "spec", "versions") {
 			delete(v, "schema") // by far the most of it
 		}
 	}
 	return o
 }
 
-// page says what to list.
+// page holds the options of a list request.
 type page struct {
 	of        *kind
 	namespace string // empty: everywhere
@@ -44,10 +44,10 @@ type page struct {
 	most      int    // objects; 0: all
 }
 
-// pages lists, in pages, and calls keep with each object. It returns how many
-// more there are than p permits to be read. A list that changes under its
-// reader is begun anew once; keep then gets the same objects again.
-func (c *Client) pages(ctx context.Context, r resource, p page, keep func(map[string]any)) (more int64, err error) {
+// listPages lists objects in pages and calls keep with each. It returns the
+// minimum number of objects beyond the limit of p. If a list changes meanwhile,
+// it starts again once, and keep gets the same objects again.
+func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (more int64, err error) {
 	for try := 0; ; try++ {
 		more, err = c.allPages(ctx, r, p, keep)
 		if try > 0 || !hasCode(err, http.StatusGone) {
@@ -63,12 +63,12 @@ func (c *Client) allPages(ctx context.Context, r resource, p page, keep func(map
 		if p.most > 0 {
 			opts.Limit = int64(min(pageSize, p.most-read))
 		}
-		list, err := c.page(ctx, r, p, opts)
+		list, err := c.listPage(ctx, r, p, opts)
 		if err != nil {
 			return 0, err
 		}
 		for i := range list.Items {
-			keep(p.of.dressed(list.Items[i].Object))
+			keep(p.of.trim(list.Items[i].Object))
 		}
 		read += len(list.Items)
 		switch next := list.GetContinue(); {
@@ -80,16 +80,16 @@ func (c *Client) allPages(ctx context.Context, r resource, p page, keep func(map
 			}
 			return 1, nil
 		case next == opts.Continue, len(list.Items) == 0:
-			return 0, fault(0, "the list has no end")
+			return 0, newStatusError(0, "endless list")
 		default:
 			opts.Continue = next
 		}
 	}
 }
 
-// page lists the objects of one page.
-func (c *Client) page(ctx context.Context, r resource, p page, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	if !p.of.secretive() {
+// listPage lists the objects of one page.
+func (c *Client) listPage(ctx context.Context, r resource, p page, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if !p.of.metadataOnly() {
 		list, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(p.namespace)).List(ctx, opts)
 		return list, c.failure(ctx, err)
 	}
@@ -103,9 +103,9 @@ func (c *Client) page(ctx context.Context, r resource, p page, opts metav1.ListO
 	return list, c.failure(ctx, err)
 }
 
-// get fetches one object, of which nothing is left out but what is not fetched.
+// get fetches one object.
 func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name string) (map[string]any, error) {
-	if !k.secretive() {
+	if !k.metadataOnly() {
 		o, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(namespace)).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, c.failure(ctx, err)
@@ -120,51 +120,50 @@ func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name s
 	return fields, c.failure(ctx, err)
 }
 
-// Found is what a list gave.
+// Found is the result of a list.
 type Found struct {
 	Objects []map[string]any // in the server's order
-	More    int64            // at least so many are left out
-	Reason  string           // one of v1alpha1's reasons, where it could not be listed
-	Message string           // to go with Reason
+	More    int64            // minimum number of omitted objects
+	Reason  string           // one of v1alpha1's reasons, if the list failed
+	Message string           // explains Reason
 }
 
-// ListOptions say what to list.
+// ListOptions holds the options of a list.
 type ListOptions struct {
 	APIVersion, Kind string
 	Namespace        string // empty: everywhere
 	Labels           string // selector: "app=etcd"
-	Most             int    // objects; 0: all
-	Whole            bool   // with what Secrets and ConfigMaps hold, and the schemas of definitions
-	ManagedFields    bool   // with who manages which field
+	Limit            int    // objects; 0: all
+	WithContent      bool   // include the content of Secrets and ConfigMaps and the schemas of CRDs
+	ManagedFields    bool   // include metadata.managedFields
 }
 
 // List lists objects of one kind. The error is as that of Read.
 func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
-	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.Whole, managed: opt.ManagedFields}
+	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.WithContent, managed: opt.ManagedFields}
 	var found Found
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {
-		found.More, err = c.pages(ctx, r, page{k, opt.Namespace, opt.Labels, opt.Most}, func(o map[string]any) {
+		found.More, err = c.listPages(ctx, r, page{k, opt.Namespace, opt.Labels, opt.Limit}, func(o map[string]any) {
 			found.Objects = append(found.Objects, o)
 		})
 	}
 	if err == nil {
 		return found, nil
 	}
-	seen, err := observed(err)
+	seen, err := observeError(err)
 	if seen.Reason == "" { // the kind is known, and yet there is no such list
 		seen.Reason, seen.Message = v1alpha1.ReasonNoKind, "the cluster does not list "+opt.Kind
 	}
 	return Found{Reason: seen.Reason, Message: seen.Message}, err
 }
 
-// Lists lists several kinds and returns what was found of each, in the order of
-// opts.
-func (c *Client) Lists(ctx context.Context, opts []ListOptions) ([]Found, error) {
+// ListAll lists several kinds and returns the results in the order of opts.
+func (c *Client) ListAll(ctx context.Context, opts []ListOptions) ([]Found, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out := make([]Found, len(opts))
-	c.each(len(opts), func(i int) {
+	c.runParallel(len(opts), func(i int) {
 		found, err := c.List(ctx, opts[i])
 		if err != nil {
 			stop(err)

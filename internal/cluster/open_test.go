@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 func TestOpen(t *testing.T) {
@@ -43,9 +43,9 @@ func TestOpen(t *testing.T) {
 		{"ok/file", cluster.Options{File: good}, ""},
 		{"ok/first that is there", cluster.Options{Files: []string{absent, good}}, ""},
 		{"error/absent file", cluster.Options{File: absent}, "no such file"},
-		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (looked for " + absent + "): name one with --kubeconfig"},
+		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (tried " + absent + "): give one with --kubeconfig"},
 		{"error/context", cluster.Options{File: good, Context: "tset"}, `no context "tset" in the kubeconfig (have test) (did you mean "test"?)`},
-		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: name one with --context (have test)"},
+		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: give one with --context (have test)"},
 		{"error/no cluster", cluster.Options{File: without("clusters")}, `context "test": `},
 		{"error/no yaml", cluster.Options{File: written(t, "{token: "+clustertest.Token)}, "reading the kubeconfig: "},
 	} {
@@ -78,7 +78,7 @@ func TestUnreachable(t *testing.T) {
 	for _, tc := range []struct{ name, kubeconfig, want string }{
 		{"error/refused", gone.Kubeconfig(), "connection refused"},
 		{"error/not trusted", clustertest.KubeconfigOf(s.URL, nil, clustertest.Token), "certificate"},
-		{"error/login", strings.Replace(s.Kubeconfig(), clustertest.Token, clustertest.Token+"x", 1), "does not accept the login (401 Unauthorized)"},
+		{"error/login", strings.Replace(s.Kubeconfig(), clustertest.Token, clustertest.Token+"x", 1), "login refused (401 Unauthorized)"},
 		{"error/password", clustertest.KubeconfigOf(secret, nil, ""), "certificate"},
 		{"error/no host", clustertest.KubeconfigOf("https://no-such-host.invalid:6443", nil, clustertest.Token), "no-such-host.invalid"},
 	} {

@@ -10,15 +10,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/v1alpha1"
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// few is up to how many objects of a kind are fetched one by one.
-const few = 3
+// maxSingleReads is the number of objects of a kind up to which they are fetched
+// one by one.
+const maxSingleReads = 3
 
-// kind is one kind of objects to read, and what is known of them so far.
+// kind is one kind of objects to read, with the objects read so far.
 type kind struct {
 	apiVersion, name string
 	whole            bool // with contents
@@ -27,16 +28,16 @@ type kind struct {
 	got              map[string]v1alpha1.Observed // by namespace/name
 }
 
-func place(namespace, name string) string { return namespace + "/" + name }
+func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// Read reads the objects of refs and returns what was found of each, in the
-// order of refs. The error is an *UnreachableError or that of ctx; whatever concerns
-// single objects is in what was found.
+// Read reads the objects of refs and returns their observations in the same
+// order. The error is an *UnreachableError or that of ctx; errors of single
+// objects are in their observations.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
-	kinds, of := sortedOut(refs)
+	kinds, of := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c.each(len(kinds), func(i int) {
+	c.runParallel(len(kinds), func(i int) {
 		if err := c.readKind(ctx, kinds[i]); err != nil {
 			stop(err)
 		}
@@ -46,15 +47,15 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 	}
 	out := make([]v1alpha1.Observed, len(refs))
 	for i, ref := range refs {
-		out[i] = of[i].got[place(ref.Namespace, ref.Name)]
+		out[i] = of[i].got[namespacedName(ref.Namespace, ref.Name)]
 		out[i].Ref = ref
 	}
 	return out, nil
 }
 
-// sortedOut returns the kinds of refs, and for each ref its kind. An object that
-// stands there twice is read once.
-func sortedOut(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
+// groupByKind returns the kinds of refs, and the kind of each ref. A repeated
+// object is read once.
+func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	var kinds []*kind
 	byName := map[[2]string]*kind{}
 	of := make([]*kind, len(refs))
@@ -67,7 +68,7 @@ func sortedOut(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 			kinds = append(kinds, k)
 		}
 		of[i] = k
-		at := place(ref.Namespace, ref.Name)
+		at := namespacedName(ref.Namespace, ref.Name)
 		if _, twice := k.got[at]; !twice {
 			k.got[at] = v1alpha1.Observed{Ref: ref}
 			k.refs = append(k.refs, ref)
@@ -76,10 +77,11 @@ func sortedOut(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	return kinds, of
 }
 
-// each calls do with 0 to n-1, several at once, and returns when all is done.
-func (c *Client) each(n int, do func(i int)) {
+// runParallel calls do with 0 to n-1 concurrently and returns when all calls
+// have returned.
+func (c *Client) runParallel(n int, do func(i int)) {
 	var wait sync.WaitGroup
-	slots := make(chan struct{}, 2*parallel)
+	slots := make(chan struct{}, 2*maxRequests)
 	for i := range n {
 		slots <- struct{}{}
 		wait.Go(func() {
@@ -90,23 +92,23 @@ func (c *Client) each(n int, do func(i int)) {
 	wait.Wait()
 }
 
-// readKind fills in what is found of the objects of one kind.
+// readKind reads the objects of one kind.
 func (c *Client) readKind(ctx context.Context, k *kind) error {
 	r, err := c.resource(ctx, k.apiVersion, k.name)
 	if err != nil {
-		return k.all(err)
+		return k.failAll(err)
 	}
 	missing := k.refs
-	if len(k.refs) > few {
+	if len(k.refs) > maxSingleReads {
 		listed, err := c.listKind(ctx, r, k)
 		switch {
 		case hasCode(err, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusGone):
 			// One by one they may be had.
 		case err != nil:
-			return k.all(err)
+			return k.failAll(err)
 		}
 		missing = slices.DeleteFunc(slices.Clone(k.refs), func(ref v1alpha1.ObjectReference) bool {
-			at := place(ref.Namespace, ref.Name)
+			at := namespacedName(ref.Namespace, ref.Name)
 			o, ok := listed[at]
 			if ok {
 				k.got[at] = v1alpha1.Observed{Object: o}
@@ -117,10 +119,10 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 	return c.readEach(ctx, r, k, missing)
 }
 
-// all says of every object of the kind that err stood in the way. It returns
-// err where that concerns the cluster.
-func (k *kind) all(err error) error {
-	seen, err := observed(err)
+// failAll sets err as the observation of every object of the kind. It returns
+// err if it concerns the whole cluster.
+func (k *kind) failAll(err error) error {
+	seen, err := observeError(err)
 	if err != nil {
 		return err
 	}
@@ -130,9 +132,9 @@ func (k *kind) all(err error) error {
 	return nil
 }
 
-// observed returns an error that concerns single objects as an observation of them.
-// Any other is returned.
-func observed(err error) (v1alpha1.Observed, error) {
+// observeError returns the observation for an error of single objects. It
+// returns any other error.
+func observeError(err error) (v1alpha1.Observed, error) {
 	var noKind *noKindError
 	var status *apierrors.StatusError
 	switch {
@@ -149,16 +151,16 @@ func observed(err error) (v1alpha1.Observed, error) {
 	}
 }
 
-// listKind lists what is quayside's of a kind and returns the objects that are
-// asked for, by place.
+// listKind lists the objects of a kind that quayside manages and returns the
+// requested ones by name.
 func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]map[string]any, error) {
 	namespace := k.refs[0].Namespace
 	if slices.ContainsFunc(k.refs, func(ref v1alpha1.ObjectReference) bool { return ref.Namespace != namespace }) {
 		namespace = ""
 	}
 	out := map[string]map[string]any{}
-	_, err := c.pages(ctx, r, page{of: k, namespace: namespace, labels: kobj.LabelPackage}, func(o map[string]any) {
-		at := place(kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name"))
+	_, err := c.listPages(ctx, r, page{of: k, namespace: namespace, labels: k8s.LabelPackage}, func(o map[string]any) {
+		at := namespacedName(k8s.Text(o, "metadata", "namespace"), k8s.Text(o, "metadata", "name"))
 		if _, asked := k.got[at]; asked {
 			out[at] = o
 		}
@@ -166,23 +168,22 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 	return out, err
 }
 
-// readEach fetches objects one by one. A kind that was refused a few times is
-// refused for all: an API server that takes its time is not asked a thousand
-// times more.
+// readEach fetches objects one by one. After a few errors it skips the remaining
+// objects of the kind, which saves a thousand requests to a slow API server.
 func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var failed error
 	late := 0
-	c.each(len(refs), func(i int) {
+	c.runParallel(len(refs), func(i int) {
 		mu.Lock()
 		stop := failed != nil
-		slow := late > few
+		slow := late > maxSingleReads
 		mu.Unlock()
 		if stop {
 			return
 		}
 		var o map[string]any
-		err := error(fault(0, "not asked for: the answers to requests before it failed"))
+		err := error(newStatusError(0, "not requested, because previous requests failed"))
 		if !slow {
 			o, err = c.object(ctx, r, k, refs[i])
 		}
@@ -191,7 +192,7 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 		seen := v1alpha1.Observed{Object: o}
 		if err != nil {
 			var fatal error
-			if seen, fatal = observed(err); fatal != nil {
+			if seen, fatal = observeError(err); fatal != nil {
 				failed = fatal
 				return
 			}
@@ -199,7 +200,7 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 		if seen.Reason == v1alpha1.ReasonError {
 			late++
 		}
-		k.got[place(refs[i].Namespace, refs[i].Name)] = seen
+		k.got[namespacedName(refs[i].Namespace, refs[i].Name)] = seen
 	})
 	return failed
 }
@@ -207,14 +208,14 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 // object fetches one object.
 func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.ObjectReference) (map[string]any, error) {
 	if r.namespaced != (ref.Namespace != "") {
-		return nil, fault(0, fmt.Sprintf("the cluster serves %s with another scope", ref.Kind))
+		return nil, newStatusError(0, fmt.Sprintf("the cluster serves %s with another scope", ref.Kind))
 	}
 	o, err := c.get(ctx, r, k, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
-	if name := kobj.Text(o, "metadata", "name"); name != ref.Name {
-		return nil, fault(0, fmt.Sprintf("the answer is about %q", inert.Clip(name, wordy)))
+	if name := k8s.Text(o, "metadata", "name"); name != ref.Name {
+		return nil, newStatusError(0, fmt.Sprintf("the response is for %q", inert.Clip(name, maxMessageBytes)))
 	}
-	return k.dressed(o), nil
+	return k.trim(o), nil
 }

@@ -13,27 +13,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What one request may cost.
+// Limits of a request.
 const (
-	parallel = 8        // requests in flight
-	attempts = 4        // of one request
-	longest  = 10 << 20 // bytes of one object …
-	longPage = 64 << 20 // … and of one page of a list
-	longWait = 10 * time.Second
-	wordy    = 500 // bytes of a message of the server
+	maxRequests     = 8        // requests in flight
+	maxAttempts     = 4        // of one request
+	maxObjectBytes  = 10 << 20 // bytes of one object …
+	maxPageBytes    = 64 << 20 // … and of one page of a list
+	longWait        = 10 * time.Second
+	maxMessageBytes = 500 // bytes of a message of the server
 )
 
-// bounded is a transport that bounds how many requests are in flight, how long one
-// may take and how long its answer may be. It repeats what the server was too busy
-// for, and refuses to follow redirects: they would take the login elsewhere.
-type bounded struct {
+// limitedTransport is a transport that limits concurrent requests, their
+// duration and the size of responses. It retries requests that a busy server
+// refused. It does not follow redirects, because they would send credentials
+// elsewhere.
+type limitedTransport struct {
 	next    http.RoundTripper
 	timeout time.Duration // for each answer
 	slots   chan struct{} // one for each request in flight
 }
 
-// RoundTrip implements http.RoundTripper. The answer has been read to its end.
-func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. The body of the response is in memory.
+func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	select {
 	case b.slots <- struct{}{}:
@@ -49,13 +50,13 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 				return nil, err
 			}
 		}
-		resp, err := b.once(sent)
+		resp, err := b.roundTripOnce(sent)
 		if err != nil {
 			return nil, err
 		}
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		resp.Header.Del("Retry-After") // client-go would wait as long as it says
-		if !passes(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(attempts-1) {
+		resp.Header.Del("Retry-After") // client-go would wait for the stated time
+		if !isRetryable(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(maxAttempts-1) {
 			return resp, nil
 		}
 		if err := sleep(ctx, min(max(pause, time.Duration(after)*time.Second), longWait)); err != nil {
@@ -64,46 +65,46 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// passes reports whether the same request may succeed a little later, and does not
-// happen twice.
-func passes(method string, code int) bool {
+// isRetryable reports whether the same request may succeed later, without the
+// risk of being executed twice.
+func isRetryable(method string, code int) bool {
 	return code == http.StatusTooManyRequests ||
 		method == http.MethodGet && (code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)
 }
 
-// once sends a request and reads the answer.
-func (b *bounded) once(req *http.Request) (*http.Response, error) {
+// roundTripOnce sends a request and reads the answer.
+func (b *limitedTransport) roundTripOnce(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	short, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	limit := int64(longest)
+	limit := int64(maxObjectBytes)
 	if req.URL.Query().Has("limit") {
-		limit = longPage
+		limit = maxPageBytes
 	}
 	resp, err := b.next.RoundTrip(req.WithContext(short))
 	var body []byte
 	if err == nil {
 		body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-		_ = resp.Body.Close() // of what has been read
+		_ = resp.Body.Close() // the body has been read
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case short.Err() != nil:
-		return nil, fault(http.StatusGatewayTimeout, fmt.Sprintf("no answer within %s", b.timeout))
+		return nil, newStatusError(http.StatusGatewayTimeout, fmt.Sprintf("no response within %s", b.timeout))
 	case err != nil:
 		return nil, err
 	case int64(len(body)) > limit:
-		return nil, fault(http.StatusRequestEntityTooLarge, "the answer is too long")
+		return nil, newStatusError(http.StatusRequestEntityTooLarge, "the response is too large")
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return nil, fault(resp.StatusCode, resp.Status+": it points elsewhere, which is not followed")
+		return nil, newStatusError(resp.StatusCode, resp.Status+": redirect to another host not followed")
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
-// fault is an answer that cannot be used, in the form of one that refuses.
-func fault(code int, message string) *apierrors.StatusError {
+// newStatusError returns an unusable response as the error of a refused request.
+func newStatusError(code int, message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
 }
 

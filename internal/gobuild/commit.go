@@ -11,30 +11,29 @@ import (
 	"time"
 )
 
-// Homepage is where the sources are, and License what they may be used by.
+// Homepage is the URL of the sources, and License their license.
 const (
 	Homepage = "https://github.com/quayside/quayside"
 	License  = "Apache-2.0"
 )
 
-// Quayside returns how the program is compiled that releases and the image for CI
-// have: it knows its commit.
-func Quayside(platform, to string, stderr io.Writer) Options {
-	return Options{
+// Quayside returns the options to compile the program for releases and for the image for CI,
+// with its commit recorded in it.
+func Quayside(platform, to string, stderr io.Writer) Compilation {
+	return Compilation{
 		Source: "./cmd/quayside", Platform: platform, To: to, Stderr: stderr,
 		Flags: []string{"-buildvcs=true", "-tags", "kustomize_disable_go_plugin_support"},
 	}
 }
 
-// Commit is what a program was built from.
+// Commit is the commit that a program was built from.
 type Commit struct {
 	Version  string // "1.2.3"
-	Revision string // "4f3e…": the commit's own name
+	Revision string // "4f3e…": hash of the commit
 	Time     time.Time
 }
 
-// CommitIn returns the commit that a compiled program says it was built from, as
-// [CommitOf] does.
+// CommitIn returns the commit recorded in a compiled program, with the checks of [CommitOf].
 func CommitIn(program []byte, snapshot bool) (Commit, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
@@ -43,9 +42,9 @@ func CommitIn(program []byte, snapshot bool) (Commit, error) {
 	return CommitOf(info, snapshot)
 }
 
-// CommitOf returns the commit that a program was built from. It refuses a program that
-// does not know it and, unless it is to be a snapshot, one with changes that were not
-// committed: nobody could build it again.
+// CommitOf returns the commit that a program was built from. It refuses a program without a
+// recorded commit and, except for a snapshot, a program with uncommitted changes: its build
+// could not be reproduced.
 func CommitOf(info *debug.BuildInfo, snapshot bool) (Commit, error) {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -55,7 +54,7 @@ func CommitOf(info *debug.BuildInfo, snapshot bool) (Commit, error) {
 	made, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	switch {
 	case err != nil || version == "" || version == "(devel)":
-		return Commit{}, errors.New("the program does not know its commit: build in a clone of the repository, with git installed")
+		return Commit{}, errors.New("commit unknown: build in a clone of the repository, with git installed")
 	case settings["vcs.modified"] == "true" && !snapshot:
 		return Commit{}, fmt.Errorf("%s has changes that are not committed: commit them, or build a -snapshot", version)
 	}

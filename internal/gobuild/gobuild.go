@@ -1,6 +1,6 @@
-// Package gobuild compiles programs of this module for other platforms, with the
-// same bytes on every machine: without C, without paths, for the least processor of
-// each kind. What others are to have is built from a commit, and from nothing else.
+// Package gobuild compiles this module's programs for other platforms, with the same bytes on
+// every machine: without cgo, without paths, for the minimum processor of each architecture.
+// Published programs are built only from a commit.
 //
 // Start from [Compile], [Quayside] and [CommitOf].
 package gobuild
@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Options says what to compile.
-type Options struct {
+// Compilation configures a compilation.
+type Compilation struct {
 	Source   string    // a package: "./cmd/quayside"
 	Platform string    // "linux/amd64"
-	To       string    // the file to write; it is written over
+	To       string    // output file, which is overwritten
 	Flags    []string  // more flags of go build
-	Stderr   io.Writer // what the compiler says
+	Stderr   io.Writer // output of the compiler
 }
 
-// Compile writes a program to a file and returns what is in it.
-func Compile(ctx context.Context, o Options) ([]byte, error) {
+// Compile writes a program to a file and returns the file's content.
+func Compile(ctx context.Context, o Compilation) ([]byte, error) {
 	system, arch, _ := strings.Cut(o.Platform, "/")
 	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", o.To}, o.Flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, o.Source)...) //nolint:gosec // a package of ours

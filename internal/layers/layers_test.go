@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -19,137 +20,92 @@ import (
 
 const module = "github.com/quayside/quayside"
 
-// rule says what one package may import. Any package below its level is
-// allowed, none of its own level or above.
-type rule struct {
-	level   int
-	beside  []string // named exceptions: packages of the same level that it stands on
-	never   []string // packages below it that it must not know
-	outside []string // packages of the standard library that reach outside the program, each by its whole name
+// levels returns the rooms of the tree, from the lowest level to the highest. A room
+// is a folder with all below it that is no room of its own. A package imports its own
+// room and rooms of lower levels, so that no two rooms import each other.
+func levels() [][]string {
+	return [][]string{
+		{"internal/base", "internal/gobuild", "internal/layers", "api", "cmd/quayside/garbage", "examples"},
+		{"internal/k8s", "internal/model", "internal/layout", "internal/scan"},
+		{"lockfile", "internal/cluster", "internal/oci", "internal/profile", "internal/reporter"},
+		{"internal/bundle", "internal/declare"},
+		{"catalog", "resolve", "render", "diff"},
+		{"internal/health"},
+		{"internal/settings"},
+		{"internal/app"},
+		{"cmd/quayside/cli"},
+		{"olmexit"},
+		{"cmd"},
+	}
 }
 
-// table returns the rule of every package.
-func table() map[string]rule {
-	return map[string]rule{
-		"cmd/quayside":         {level: 9, outside: []string{"os"}},
-		"cmd/quayside/garbage": {level: 0},
-		"cmd/image":            {level: 9, outside: []string{"os", "os/signal", "context"}},
-		"cmd/release":          {level: 9, outside: []string{"os", "os/signal", "context", "time"}},
-		"cmd/quayside-report":  {level: 9, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
+// besides returns the imports that the levels forbid, and that are made anyway: at most
+// five.
+func besides() map[string][]string {
+	return nil
+}
 
-		"cmd/man":             {level: 9, outside: []string{"os", "time"}},
-		"cmd/quayside/manual": {level: 8, beside: []string{"cmd/quayside/cli"}, outside: []string{"time"}},
+// nevers returns what a room must not import though it lies below.
+func nevers() map[string][]string {
+	return map[string][]string{
+		"resolve":          {"internal/bundle", "internal/oci", "internal/base/filetree", "internal/base/store"},
+		"render":           {"internal/declare", "internal/oci", "internal/base/store"},
+		"diff":             {"internal/declare", "internal/oci", "internal/base/store"},
+		"internal/health":  {"internal/bundle", "internal/oci", "internal/base/filetree", "internal/base/store"},
+		"cmd/quayside/cli": {"internal/reporter"},
+	}
+}
 
-		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "os/signal", "syscall", "context", "time"}},
-
-		"catalog/graph":   {level: 3},
-		"catalog/listing": {level: 4},
-
-		"resolve":             {level: 3, never: []string{"bundle", "registry", "catalog/fbc", "catalog/image", "internal/filetree", "internal/store"}},
-		"render/certificates": {level: 1},
-		"render/profile":      {level: 2},
-		"render":              {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
-		"diff":                {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
-
-		"diff/lines": {level: 3, outside: []string{"os", "os/exec", "context"}}, // of files, and by another's program
-
-		"report": {level: 3, never: []string{"bundle", "registry", "internal/filetree", "internal/store"}, outside: []string{"time"}},
-
-		// What a catalog may be, and what was read of it before: the index itself
-		// is bytes in, bytes out.
-		"catalog/source":      {level: 3, outside: []string{"os", "context"}},
-		"catalog/cache":       {level: 3, beside: []string{"catalog/source"}, outside: []string{"os", "context", "syscall", "time"}},
-		"catalog/cache/index": {level: 2},
-		"workspace":           {level: 3, beside: []string{"catalog/source"}},
-
-		"subscription":      {level: 2},
-		"lockfile":          {level: 2},
-		"bundle":            {level: 2},
-		"catalog/fbc":       {level: 2},
-		"catalog/bundledir": {level: 2, beside: []string{"bundle"}},
-		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context", "time"}},
-		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
-
-		"catalog":                      {level: 1},
-		"report/v1alpha1":              {level: 1},
-		"report/gate":                  {level: 2, outside: []string{"time"}},
-		"report/kube":                  {level: 2, outside: []string{"context", "net/http", "time"}},
-		"internal/cluster":             {level: 2, outside: []string{"context", "net/http", "time"}},
-		"internal/cluster/clustertest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
-		"registry":                     {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
-
-		"internal/forge":           {level: 2, outside: []string{"context", "net/http", "time"}},
-		"internal/forge/forgetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
-		"internal/gobuild":         {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
-		"internal/gitrepo":         {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
-
-		"adopt":                    {level: 4, never: []string{"subscription", "workspace", "registry", "internal/store"}},
-		"adopt/declare":            {level: 4},
-		"adopt/extend":             {level: 7, outside: []string{"os", "context"}},
-		"adopt/snapshot":           {level: 3, outside: []string{"context"}},
-		"adopt/plan":               {level: 4, beside: []string{"adopt"}},
-		"adopt/verify":             {level: 4, beside: []string{"adopt", "adopt/plan"}, outside: []string{"context"}},
-		"adopt/back":               {level: 4, beside: []string{"adopt/plan"}},
-		"adopt/run":                {level: 4, beside: []string{"adopt", "adopt/back", "adopt/plan", "adopt/verify"}, outside: []string{"context", "os", "time"}},
-		"adopt/run/runtest":        {level: 4, beside: []string{"adopt/plan", "adopt/verify", "adopt/run"}, outside: []string{"context", "log", "net/http", "net/http/httptest", "time"}},
-		"registry/artifact":        {level: 2, outside: []string{"context", "time"}},
-		"registry/mirror":          {level: 3, outside: []string{"context"}},
-		"catalog/build":            {level: 4, outside: []string{"context"}},
-		"bundle/fetch":             {level: 4, outside: []string{"context"}},
-		"report/look":              {level: 4, outside: []string{"context", "time"}},
-		"internal/project":         {level: 5, outside: []string{"os", "context"}},
-		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
-		"internal/edit":            {level: 7, outside: []string{"os", "context"}},
-		"internal/suggest":         {level: 6, outside: []string{"context"}},
-		"internal/promote":         {level: 7, beside: []string{"internal/propose"}, outside: []string{"context", "time"}},
-		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
-		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
-		"internal/bom":             {level: 4},
-		"internal/feed":            {level: 4},
-		"internal/treeview":        {level: 4},
-		"internal/terminal":        {level: 2, outside: []string{"context", "os", "time"}},
-		"internal/provenance":      {level: 4, beside: []string{"internal/bom"}},
-		"internal/ship":            {level: 7, beside: []string{"internal/propose"}, outside: []string{"context"}},
-		"internal/checkup":         {level: 7, outside: []string{"context"}},
-		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
-		"registry/trust/trusttest": {level: 2, outside: []string{"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"}},
-		"internal/servertest":      {level: 0, outside: []string{"net/http"}},
-		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
-
-		"catalog/olm":         {level: 0},
-		"catalog/lifecycle":   {level: 0},
-		"internal/inert":      {level: 0},
-		"internal/picture":    {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/page"}},
-		"internal/permalink":  {level: 0, beside: []string{"internal/inert", "internal/remote"}},
-		"internal/remote":     {level: 0},
-		"internal/page":       {level: 0, beside: []string{"internal/inert"}},
-		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
-		"internal/waiver":     {level: 0, beside: []string{"internal/diag"}},
-		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/kobj"}},
-		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
-		"internal/imageref":   {level: 0},
-		"internal/scan":       {level: 0, beside: []string{"internal/diag", "internal/imageref", "internal/inert"}},
-		"internal/store":      {level: 0, beside: []string{"internal/imageref"}, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
-		"internal/blockyaml":  {level: 0},
-		"internal/layout":     {level: 0, beside: []string{"internal/yamlnode"}},
-		"internal/jsonschema": {level: 0, beside: []string{"internal/yamlnode"}},
-		"internal/layers":     {level: 0},
-		"internal/kobj":       {level: 0},
-		"internal/overlay":    {level: 0, beside: []string{"internal/admit", "internal/blockyaml", "internal/diag", "internal/kobj", "internal/yamlnode"}},
-		"internal/celrule":    {level: 0},
-		"internal/kinds":      {level: 0, beside: []string{"internal/diag", "internal/kobj"}},
-		"internal/selector":   {level: 0, beside: []string{"internal/kobj"}},
-		"internal/rbac":       {level: 0, beside: []string{"internal/kobj", "internal/selector"}},
-
-		// The API server's own checks, wrapped so that others see plain values
-		// and few packages compile against Kubernetes.
-		"internal/admit":         {level: 0, beside: []string{"internal/imageref", "internal/kobj"}, outside: []string{"context"}},
-		"diff/internal/podlevel": {level: 0},
-
-		"internal/yamlnode/yamltest": {level: 0},
-
-		// The search knows numbers only; resolve is its only user.
-		"resolve/internal/solve": {level: 0},
+// outside returns the packages that reach outside the program, and by which parts of
+// the standard library, each by its whole name.
+func outside() map[string][]string {
+	return map[string][]string{
+		"catalog/cache":                 {"os", "context", "syscall", "time"},
+		"catalog/image":                 {"os", "context", "time"},
+		"catalog/source":                {"os", "context"},
+		"catalog/sqlite":                {"context", "time"},
+		"cmd/image":                     {"os", "os/signal", "context"},
+		"cmd/quayside":                  {"os"},
+		"cmd/quayside-report":           {"os", "os/signal", "syscall", "context", "log/slog"},
+		"cmd/quayside/cli":              {"os", "os/exec", "os/signal", "syscall", "context", "time"},
+		"cmd/quayside/clitest":          {"context", "net/http", "os", "os/exec"},
+		"cmd/quayside/manual":           {"time"},
+		"cmd/release":                   {"os", "os/signal", "context", "time"},
+		"internal/app/build":            {"context"},
+		"internal/app/compare":          {"os", "context", "time"},
+		"internal/app/deliver":          {"context", "time"},
+		"internal/app/edit":             {"os", "context"},
+		"internal/app/inventory":        {"context"},
+		"internal/app/status":           {"context", "time"},
+		"internal/app/upgrade":          {"context", "time"},
+		"internal/app/workspace":        {"os", "context"},
+		"internal/base/filetree":        {"os", "syscall", "time"},
+		"internal/base/forge":           {"context", "net/http", "time"},
+		"internal/base/forge/forgetest": {"log", "net/http", "net/http/httptest"},
+		"internal/base/gitrepo":         {"os", "os/exec", "context", "time"},
+		"internal/base/servertest":      {"net/http"},
+		"internal/base/store":           {"os", "context", "time", "crypto/rand", "syscall"},
+		"internal/base/terminal":        {"context", "os", "time"},
+		"internal/cluster":              {"context", "net/http", "time"},
+		"internal/cluster/clustertest":  {"log", "net/http", "net/http/httptest"},
+		"internal/gobuild":              {"os", "os/exec", "context", "time"},
+		"internal/health":               {"time"},
+		"internal/health/gate":          {"time"},
+		"internal/k8s/admit":            {"context"},
+		"internal/oci":                  {"os", "context", "net", "net/http", "time", "syscall"},
+		"internal/oci/artifact":         {"context", "time"},
+		"internal/oci/ocitest":          {"log", "net/http", "net/http/httptest"},
+		"internal/oci/sign":             {"context", "net", "net/http", "time"},
+		"internal/oci/trust":            {"context", "time"},
+		"internal/oci/trust/trusttest":  {"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"},
+		"internal/reporter":             {"context", "net/http", "time"},
+		"olmexit/command":               {"context", "os", "os/signal", "syscall", "time"},
+		"olmexit/extend":                {"context"},
+		"olmexit/inspect":               {"context"},
+		"olmexit/run":                   {"context", "os", "time"},
+		"olmexit/run/runtest":           {"context", "log", "net/http", "net/http/httptest", "time"},
+		"olmexit/snapshot":              {"context"},
+		"olmexit/verify":                {"context"},
 	}
 }
 
@@ -171,27 +127,37 @@ func pure() map[string][]string {
 // parts of them that more may.
 func owned() map[string][]string {
 	return map[string][]string{
-		"github.com/go-git/go-git/v5/plumbing/format/gitignore": {"internal/gitrepo", "catalog/fbc"},
+		"github.com/go-git/go-git/v5/plumbing/format/gitignore": {"internal/base/gitrepo", "catalog/fbc"},
 
-		"github.com/google/go-containerregistry": {"cmd/image", "internal/imageref", "registry", "registry/registrytest", "registry/trust/trusttest"},
-		"github.com/go-git/go-git":               {"internal/gitrepo"},
-		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest", "registry/sign"},
-		"sigs.k8s.io/controller-runtime":         {"report/kube", "cmd/quayside-report"},
-		"github.com/prometheus":                  {"report/kube"},
-		"k8s.io/client-go":                       {"internal/cluster", "report/kube", "cmd/quayside-report", "adopt/run/runtest"},
-		"github.com/spf13/cobra":                 {"cmd/quayside/cli", "cmd/quayside/manual"},
+		"github.com/google/go-containerregistry": {"cmd/image", "internal/base/imageref", "internal/oci", "internal/oci/ocitest", "internal/oci/trust/trusttest"},
+		"github.com/go-git/go-git":               {"internal/base/gitrepo"},
+		"github.com/sigstore":                    {"internal/oci/trust", "internal/oci/trust/trusttest", "internal/oci/sign"},
+		"sigs.k8s.io/controller-runtime":         {"internal/reporter", "cmd/quayside-report"},
+		"github.com/prometheus":                  {"internal/reporter"},
+		"k8s.io/client-go":                       {"internal/cluster", "internal/reporter", "cmd/quayside-report", "olmexit/run/runtest"},
+		"github.com/spf13/cobra":                 {"olmexit/command", "cmd/quayside/cli", "cmd/quayside/clitest", "cmd/quayside/manual"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 	}
 }
 
 func TestImports(t *testing.T) {
 	root := os.DirFS("../..")
-	for _, fault := range faults(root, table()) {
+	for _, fault := range faults(root, rules{levels(), besides(), nevers(), outside()}) {
 		t.Error(fault)
 	}
-	for pkg := range table() {
-		if _, err := fs.Stat(root, pkg); err != nil {
-			t.Errorf("%s: in the table, but not in the tree", pkg)
+	if n := len(besides()); n > 5 {
+		t.Errorf("%d exceptions, want at most 5", n)
+	}
+	var named []string
+	for _, level := range levels() {
+		named = append(named, level...)
+	}
+	for _, table := range []map[string][]string{besides(), nevers(), outside()} {
+		named = slices.AppendSeq(named, maps.Keys(table))
+	}
+	for _, folder := range named {
+		if _, err := fs.Stat(root, folder); err != nil {
+			t.Errorf("%s: in a table, but not in the tree", folder)
 		}
 	}
 }
@@ -209,36 +175,58 @@ func TestImportsFindsFaults(t *testing.T) {
 		"low/a_test.go":     file("os", module+"/high"),
 		"low/testdata/x.go": file("os"),
 		"twin/a.go":         file(module+"/low", "math/rand/v2"),
-		"high/a.go":         file(module+"/low", module+"/twin", "net/http", "github.com/google/go-containerregistry/pkg/name"),
+		"high/a.go":         file(module+"/low", module+"/high/part", module+"/twin", "net/http", "github.com/google/go-containerregistry/pkg/name"),
+		"high/part/a.go":    file(module+"/low", "net/http"),
+		"high/room/a.go":    file(module + "/high"),
 		"fresh/a.go":        file("fmt"),
 		"pure/a.go":         {Data: []byte("package p\nimport \"time\"\nvar _, _ = time.Parse(time.DateOnly, \"\")\n")},
 		"pure/clock.go":     {Data: []byte("package p\nimport \"time\"\nvar _, _ = time.Parse(time.DateOnly, time.Now().String())\n")},
 		"pure/renamed.go":   {Data: []byte("package p\nimport t \"time\"\nvar _, _ = t.Parse(t.DateOnly, \"\")\n")},
 	}
-	got := faults(tree, map[string]rule{
-		"low":  {level: 0},
-		"twin": {level: 0, beside: []string{"low"}},
-		"pure": {level: 0},
-		"high": {level: 1, never: []string{"twin"}, outside: []string{"net"}},
+	got := faults(tree, rules{
+		levels:  [][]string{{"low", "twin", "pure"}, {"high"}, {"high/room"}},
+		besides: map[string][]string{"twin": {"low"}},
+		nevers:  map[string][]string{"high": {"twin"}},
+		outside: map[string][]string{"high": {"net"}, "high/part": {"net/http"}},
 	})
 	want := []string{
-		"fresh: not in the table of internal/layers",
-		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which is for cmd/image and internal/imageref and registry and registry/registrytest and registry/trust/trusttest alone",
+		"fresh/a.go: fresh is in no room of internal/layers",
+		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which is for OWNERS alone",
 		"high/a.go: imports net/http, which reaches outside the program",
-		"high/a.go: imports twin, of which high must not know",
+		"high/a.go: imports twin, which high must not",
 		"low/a.go: imports high (level 1) from level 0",
 		"pure/clock.go: imports time, which reaches outside the program",
 		"pure/renamed.go: imports time, which reaches outside the program",
 		"twin/a.go: imports math/rand/v2, which reaches outside the program",
 	}
+	want[1] = strings.Replace(want[1], "OWNERS", strings.Join(owned()["github.com/google/go-containerregistry"], " and "), 1)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("faults (-want +got):\n%s", d)
 	}
 }
 
+// rules are the tables that the tree is held against.
+type rules struct {
+	levels                   [][]string
+	besides, nevers, outside map[string][]string
+}
+
+// room returns the room of a package and its level, and "" where it is in none.
+func (r rules) room(pkg string) (string, int) {
+	best, at := "", 0
+	for level, rooms := range r.levels {
+		for _, room := range rooms {
+			if within(pkg, []string{room}) && len(room) > len(best) {
+				best, at = room, level
+			}
+		}
+	}
+	return best, at
+}
+
 // faults returns every breach of rules in the Go files below fsys, sorted.
 // Tests, testdata and nested modules are not looked at.
-func faults(fsys fs.FS, rules map[string]rule) []string {
+func faults(fsys fs.FS, r rules) []string {
 	var out []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -249,7 +237,7 @@ func faults(fsys fs.FS, rules map[string]rule) []string {
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		found, err := fileFaults(fsys, name, rules)
+		found, err := r.file(fsys, name)
 		out = append(out, found...)
 		return err
 	})
@@ -273,7 +261,8 @@ func skip(fsys fs.FS, name string, d fs.DirEntry) error {
 	return nil
 }
 
-func fileFaults(fsys fs.FS, name string, rules map[string]rule) ([]string, error) {
+// file returns the breaches in one file.
+func (r rules) file(fsys fs.FS, name string) ([]string, error) {
 	src, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, err
@@ -283,9 +272,8 @@ func fileFaults(fsys fs.FS, name string, rules map[string]rule) ([]string, error
 		return nil, err
 	}
 	pkg := path.Dir(name)
-	r, ok := rules[pkg]
-	if !ok {
-		return []string{pkg + ": not in the table of internal/layers"}, nil
+	if room, _ := r.room(pkg); room == "" {
+		return []string{name + ": " + pkg + " is in no room of internal/layers"}, nil
 	}
 	var out []string
 	for _, spec := range f.Imports {
@@ -296,8 +284,8 @@ func fileFaults(fsys fs.FS, name string, rules map[string]rule) ([]string, error
 		if allowed, ok := pure()[imported]; ok && spec.Name == nil && onlyUses(f, imported, allowed) {
 			continue
 		}
-		if why := breach(pkg, r, imported, rules); why != "" {
-			out = append(out, fmt.Sprintf("%s: imports %s", name, why))
+		if why := r.breach(pkg, imported); why != "" {
+			out = append(out, name+": imports "+why)
 		}
 	}
 	return out, nil
@@ -317,11 +305,11 @@ func onlyUses(f *ast.File, pkg string, names []string) bool {
 }
 
 // breach returns what is wrong with an import, or "".
-func breach(pkg string, r rule, imported string, rules map[string]rule) string {
+func (r rules) breach(pkg, imported string) string {
 	if own, ok := strings.CutPrefix(imported, module+"/"); ok {
-		return inner(pkg, r, own, rules)
+		return r.inner(pkg, own)
 	}
-	if within(imported, outward()) && imported != "net/url" && !slices.Contains(r.outside, imported) {
+	if within(imported, outward()) && imported != "net/url" && !slices.Contains(r.outside[pkg], imported) {
 		return imported + ", which reaches outside the program"
 	}
 	owner := ""
@@ -336,17 +324,18 @@ func breach(pkg string, r rule, imported string, rules map[string]rule) string {
 	return ""
 }
 
-func inner(pkg string, r rule, own string, rules map[string]rule) string {
-	other, ok := rules[own]
+func (r rules) inner(pkg, own string) string {
+	from, level := r.room(pkg)
+	to, below := r.room(own)
 	switch {
-	case !ok:
-		return own + ", which is not in the table"
-	case slices.Contains(r.never, own):
-		return own + ", of which " + pkg + " must not know"
-	case other.level < r.level || slices.Contains(r.beside, own):
+	case to == "":
+		return own + ", which is in no room"
+	case within(own, r.nevers[from]):
+		return own + ", which " + from + " must not"
+	case to == from, below < level, slices.Contains(r.besides[from], to):
 		return ""
 	default:
-		return fmt.Sprintf("%s (level %d) from level %d", own, other.level, r.level)
+		return fmt.Sprintf("%s (level %d) from level %d", own, below, level)
 	}
 }
 

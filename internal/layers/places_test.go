@@ -17,7 +17,7 @@ import (
 )
 
 // most is how many places one may have to touch to add something, by the
-// heading of docs/developing.md.
+// heading of docs/contributing/developing.md.
 func most() map[string]int {
 	return map[string]int{
 		"The life of one command: resolve": 10,
@@ -29,23 +29,23 @@ func most() map[string]int {
 	}
 }
 
-// TestPlacesExist looks up what docs/developing.md names, and counts its steps.
+// TestPlacesExist looks up what docs/contributing/developing.md names, and counts its steps.
 func TestPlacesExist(t *testing.T) {
-	page, err := os.ReadFile("../../docs/developing.md")
+	page, err := os.ReadFile("../../docs/contributing/developing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps, faults := places(os.DirFS("../.."), string(page))
 	for _, f := range faults {
-		t.Errorf("docs/developing.md: %s", f)
+		t.Errorf("docs/contributing/developing.md: %s", f)
 	}
 	for heading, limit := range most() {
 		if n := steps[heading]; n == 0 || n > limit {
-			t.Errorf("docs/developing.md: %q has %d steps, want at most %d and one", heading, n, limit)
+			t.Errorf("docs/contributing/developing.md: %q has %d steps, want at most %d and one", heading, n, limit)
 		}
 	}
 	if len(steps) != len(most()) {
-		t.Errorf("docs/developing.md has steps below %d headings, want %d", len(steps), len(most()))
+		t.Errorf("docs/contributing/developing.md has steps below %d headings, want %d", len(steps), len(most()))
 	}
 }
 
@@ -152,9 +152,9 @@ func declared(root fs.FS, file string) []string {
 }
 
 // TestTopLevelIsExplained wants each directory at the top in
-// docs/architecture.md, with the reason for it.
+// docs/contributing/architecture.md, with the reason for it.
 func TestTopLevelIsExplained(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../docs/contributing/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestTopLevelIsExplained(t *testing.T) {
 	}
 	for _, e := range entries {
 		if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") && name != "bin" && name != "dist" && !strings.Contains(section, "`"+name+"`") {
-			t.Errorf("docs/architecture.md does not say why there is %s", name)
+			t.Errorf("docs/contributing/architecture.md does not say why there is %s", name)
 		}
 	}
 }

@@ -28,14 +28,11 @@ import (
 // needs stays with it.
 func kept() map[string]string {
 	return map[string]string{
-		"registry.rawManifest.MediaType": "asked for by remote.Write, through an interface without a name",
+		"internal/oci.rawManifest.MediaType": "asked for by remote.Write, through an interface without a name",
 
 		// Tests look at what programs only pass on.
-		"adopt/snapshot.Snapshot.Passed": "what of a dump was passed over",
-		"adopt/verify.Compare":           "what a cluster did not keep between two looks, as a whole",
-		"internal/diag.Code.What":        "docs/warnings.md is made of it",
-		"internal/store.Store.Dir":       "where what is stored lies on disk",
-		"report.ObservedFile.At":         "when the cluster was looked at, read back",
+		"internal/base/diag.Code.What":  "docs/warnings.md is made of it",
+		"internal/base/store.Store.Dir": "where what is stored lies on disk",
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 // warners returns the functions that make warnings, with the argument that is the code.

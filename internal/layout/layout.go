@@ -1,5 +1,5 @@
-// Package layout says where what a cluster gets lies in a rendered tree, to whoever
-// has nothing but its files.
+// Package layout locates the objects of each cluster in a rendered tree, from
+// its files alone.
 //
 // Start from [Read].
 package layout
@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
 // Files and directories of a tree.
@@ -21,47 +21,47 @@ const (
 	ClustersFile  = "clusters.yaml"
 	Kustomization = "kustomization.yaml"
 
-	CRDs          = "crds"          // a directory a package, without a kustomization
-	Namespaces    = "namespaces"    // a directory each
-	Operators     = "operators"     // a directory a piece
-	Leaving       = "leaving"       // a directory an operator that is being uninstalled
+	CRDs          = "crds"          // one directory per package, without a kustomization
+	Namespaces    = "namespaces"    // one directory per namespace
+	Operators     = "operators"     // one directory per piece
+	Leaving       = "leaving"       // one directory per operator that is being uninstalled
 	Reporter      = "reporter"      // the program
-	Installations = "installations" // what the reporter is to look at, without a kustomization
-	Clusters      = "clusters"      // a directory a cluster in which something differs
-	All           = "all"           // the list of all that a cluster gets in one
-	Pieces        = "pieces"        // what applies a piece each, without a kustomization
+	Installations = "installations" // the Installations, without a kustomization
+	Clusters      = "clusters"      // one directory per cluster with differences
+	All           = "all"           // the list of everything for a cluster
+	Pieces        = "pieces"        // manifests that apply one piece each, without a kustomization
 
-	Overlays  = "overlays"  // beside the tree: the team's own changes
-	Resources = "resources" // there and in the tree: the team's own objects
+	Overlays  = "overlays"  // next to the tree: the team's changes
+	Resources = "resources" // in both: the team's own objects
 )
 
-// CRDsAnnotation is on the kustomization of a piece: the directories below crds of
-// the definitions that go with it, separated by spaces.
+// CRDsAnnotation is the annotation on the kustomization of a piece that lists
+// the directories of its CRDs below crds, separated by spaces.
 const CRDsAnnotation = "quayside.dev/crds"
 
-// maxClusters bounds what a stranger's list of clusters can make the reader do.
+// maxClusters limits the number of clusters in a list, which may be untrusted.
 const maxClusters = 100_000
 
-// Cluster is one that a tree is for.
+// Cluster is a cluster that a tree is rendered for.
 type Cluster struct {
 	Name     string `json:"cluster"`
-	Prefix   string `json:"prefix"`   // what stands before the directories of its pieces
-	Overlays bool   `json:"overlays"` // the team changes something there
+	Prefix   string `json:"prefix"`   // prefix of the directories of its pieces
+	Overlays bool   `json:"overlays"` // the team has overlays for it
 }
 
 // Tree is the layout of a tree.
 type Tree struct {
-	Clusters []Cluster // by name; none where the files are no tree
+	Clusters []Cluster // by name; empty if the files are not a tree
 
-	builds map[string][]string // directories with a kustomization, by the one above them
+	builds map[string][]string // directories with a kustomization, by parent directory
 	plain  []string            // directories below crds, sorted
 	read   func(name string) ([]byte, bool)
 
 	installations map[string][]string // names of files, by directory
 }
 
-// Read returns the layout of the files of a tree, whose names are relative to it. The
-// error is that of a list of clusters that cannot be read.
+// Read returns the layout of a tree from the names of its files, relative to the
+// tree. It returns an error if the list of clusters is invalid.
 func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree, error) {
 	t := &Tree{builds: map[string][]string{}, installations: map[string][]string{}, read: read}
 	for name := range names {
@@ -87,7 +87,7 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 	if !there {
 		return t, nil
 	}
-	if err := members(data, &t.Clusters); err != nil {
+	if err := decodeClusters(data, &t.Clusters); err != nil {
 		return nil, err
 	}
 	if len(t.Clusters) > maxClusters {
@@ -95,7 +95,7 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 	}
 	for _, c := range t.Clusters {
 		if c.Name == "" || c.Name != path.Base(c.Name) || c.Prefix != "" && c.Prefix != Clusters+"/"+c.Name+"/" {
-			return nil, fmt.Errorf("%s: cluster %q with prefix %q is none that quayside wrote", ClustersFile, c.Name, c.Prefix)
+			return nil, fmt.Errorf("%s: cluster %q with prefix %q was not written by quayside", ClustersFile, c.Name, c.Prefix)
 		}
 	}
 	slices.SortFunc(t.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
@@ -111,18 +111,18 @@ func (t *Tree) Cluster(name string) (Cluster, bool) {
 	return t.Clusters[i], true
 }
 
-// Pieces returns the directories that are built for a cluster, as seen from the tree;
-// together they are all that it gets but definitions and what the reporter is to
-// look at.
+// Pieces returns the directories to build for a cluster, relative to the tree.
+// Together they contain everything for the cluster, except CRDs and
+// Installations.
 func (t *Tree) Pieces(c Cluster) []string {
 	var out []string
-	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[above(c)], whole) {
+	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[parentDir(c)], whole) {
 		out = append(out, whole)
 	} else {
 		for _, level := range []string{Namespaces, Operators} {
 			out = append(out, t.builds[path.Join(c.Prefix, level)]...)
 		}
-		if own := path.Join(c.Prefix, Resources); slices.Contains(t.builds[above(c)], own) {
+		if own := path.Join(c.Prefix, Resources); slices.Contains(t.builds[parentDir(c)], own) {
 			out = append(out, own)
 		}
 	}
@@ -134,10 +134,11 @@ func (t *Tree) Pieces(c Cluster) []string {
 	return out
 }
 
-func above(c Cluster) string { return path.Join(".", c.Prefix) }
+func parentDir(c Cluster) string { return path.Join(".", c.Prefix) }
 
-// Installations returns what the reporter is to look at in a cluster: files of the
-// tree, sorted. Those in the cluster's own directory may say more of the same.
+// Installations returns the files with Installations for a cluster, sorted.
+// Files in the cluster's own directory may contain further fields of the same
+// objects.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
 	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
@@ -146,21 +147,22 @@ func (t *Tree) Installations(c Cluster) []string {
 	return out
 }
 
-// Definitions returns the directories of the definitions that a cluster gets, sorted,
-// whose files are applied as they are; or one with a kustomization of them.
-func (t *Tree) Definitions(c Cluster) (plain []string, built string) {
+// ClusterCRDDirs returns the directories with the CRDs of a cluster, sorted. Their
+// files are applied without a build. If they have a kustomization, it returns
+// the directory to build instead.
+func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""
 	}
-	if own := path.Join(c.Prefix, CRDs); slices.Contains(t.builds[above(c)], own) {
+	if own := path.Join(c.Prefix, CRDs); slices.Contains(t.builds[parentDir(c)], own) {
 		return nil, own
 	}
-	if slices.Contains(t.builds[above(c)], path.Join(c.Prefix, All)) {
+	if slices.Contains(t.builds[parentDir(c)], path.Join(c.Prefix, All)) {
 		return t.plain, ""
 	}
 	dirs := []string{}
 	for _, dir := range append(t.builds[path.Join(c.Prefix, Operators)], path.Join(c.Prefix, Reporter)) {
-		for _, name := range t.marks(strings.TrimPrefix(dir, c.Prefix)) {
+		for _, name := range t.crdDirs(strings.TrimPrefix(dir, c.Prefix)) {
 			if dir := path.Join(CRDs, name); slices.Contains(t.plain, dir) {
 				dirs = append(dirs, dir)
 			}
@@ -170,8 +172,8 @@ func (t *Tree) Definitions(c Cluster) (plain []string, built string) {
 	return slices.Compact(dirs), ""
 }
 
-// marks returns the names of the definitions' directories that go with a piece.
-func (t *Tree) marks(dir string) []string {
+// crdDirs returns the names of the CRD directories that belong to a piece.
+func (t *Tree) crdDirs(dir string) []string {
 	data, there := t.read(path.Join(dir, Kustomization))
 	if !there {
 		return nil
@@ -181,17 +183,17 @@ func (t *Tree) marks(dir string) []string {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if err := decode(path.Join(dir, Kustomization), data, &k); err != nil {
-		return nil // building it tells the fault
+	if err := decodeFile(path.Join(dir, Kustomization), data, &k); err != nil {
+		return nil // the build reports the fault
 	}
 	return strings.Fields(k.Metadata.Annotations[CRDsAnnotation])
 }
 
-// Everything reports whether directories of definitions are all that the tree has.
-func (t *Tree) Everything(definitions []string) bool { return len(definitions) == len(t.plain) }
+// CoversAllCRDs reports whether definitions are all CRD directories of the tree.
+func (t *Tree) CoversAllCRDs(definitions []string) bool { return len(definitions) == len(t.plain) }
 
-// AppliedAsIs reports whether an engine applies every manifest in the directory of a
-// file, whoever wrote it: the directory has no kustomization.
+// AppliedAsIs reports whether an engine applies every manifest in the directory
+// of a file, because the directory has no kustomization.
 func AppliedAsIs(name string) bool {
 	dir := path.Dir(name)
 	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
@@ -201,9 +203,10 @@ func AppliedAsIs(name string) bool {
 	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
 }
 
-// Operator returns the operator, as "namespace/package", that a file below operators
-// belongs to. Its directory is called "namespace.package"; where several operators are
-// one piece, it lies in the directory of that. Kustomizations belong to none.
+// Operator returns the operator, as "namespace/package", of a file below
+// operators. Its directory is called "namespace.package", and lies in the
+// directory of the piece if several operators share one. Kustomizations belong
+// to no operator.
 func Operator(name string) (key string, ok bool) {
 	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false
@@ -212,10 +215,10 @@ func Operator(name string) (key string, ok bool) {
 	return ns + "/" + pkg, ok
 }
 
-// Only returns a list of clusters with those of some names alone.
-func Only(data []byte, names []string) ([]byte, error) {
+// FilterClusters returns a list of clusters reduced to the given names.
+func FilterClusters(data []byte, names []string) ([]byte, error) {
 	var all []map[string]any
-	if err := members(data, &all); err != nil {
+	if err := decodeClusters(data, &all); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(m map[string]any) bool {
@@ -225,12 +228,12 @@ func Only(data []byte, names []string) ([]byte, error) {
 	return yamlnode.Marshal(all)
 }
 
-// members reads the list of the clusters into a slice.
-func members(data []byte, into any) error {
+// decodeClusters decodes the list of clusters into a slice.
+func decodeClusters(data []byte, into any) error {
 	var said struct {
 		List json.RawMessage `json:"list"`
 	}
-	if err := decode(ClustersFile, slices.Concat([]byte("list:\n"), data), &said); err != nil {
+	if err := decodeFile(ClustersFile, slices.Concat([]byte("list:\n"), data), &said); err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(said.List, []byte("[")) {
@@ -242,8 +245,8 @@ func members(data []byte, into any) error {
 	return nil
 }
 
-// decode reads a file with one mapping, which may be a stranger's.
-func decode(file string, data []byte, into any) error {
+// decodeFile decodes a file with one mapping, which may be untrusted.
+func decodeFile(file string, data []byte, into any) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {
 		return err

@@ -4,29 +4,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// grypeSource reads a member of source. Its target is an object for an image and a
-// text for whatever else was scanned. The form is that of Grype's package
-// grype/presenter/models (Document, Match), with what Syft says of an image.
-func (r *reader) grypeSource(key string, out *report) error {
+// readGrypeSource reads a member of source. Its target is an object for an
+// image, and a string otherwise. The format is defined by Grype's package
+// grype/presenter/models (Document, Match); Syft provides the data of the image.
+func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	if key != "target" || r.dec.PeekKind() != '{' {
 		return r.dec.SkipValue()
 	}
-	return r.object(func(key string) error {
+	return r.readObject(func(key string) error {
 		switch key {
 		case "userInput":
-			return r.name(out)
+			return r.readName(out)
 		case "repoDigests":
-			return r.digests(out)
+			return r.readDigests(out)
 		case "manifestDigest":
-			from := r.next()
-			if err := r.text(&out.manifest); err != nil {
+			from := r.nextOffset()
+			if err := r.readText(&out.manifest); err != nil {
 				return err
 			}
 			if out.manifest != "" && !imageref.IsDigest(out.manifest) {
-				return r.at(from, "%q is no digest such as sha256:…", out.manifest)
+				return r.errorAt(from, "%q is not a digest such as sha256:…", out.manifest)
 			}
 			return nil
 		default:
@@ -35,28 +35,28 @@ func (r *reader) grypeSource(key string, out *report) error {
 	})
 }
 
-func (r *reader) grypeMatch(out *report) error {
+func (r *reader) readGrypeMatch(out *imageScan) error {
 	var v Vulnerability
-	from := r.next()
+	from := r.nextOffset()
 	var related []string
-	err := r.object(func(key string) error {
+	err := r.readObject(func(key string) error {
 		switch key {
 		case "vulnerability":
-			return r.object(func(key string) error {
+			return r.readObject(func(key string) error {
 				if key == "id" {
-					from = r.next()
+					from = r.nextOffset()
 				}
-				return r.grypeVulnerability(key, &v)
+				return r.readGrypeVulnerability(key, &v)
 			})
 		case "relatedVulnerabilities":
-			return r.list(func() error { return r.related(&related) })
+			return r.readList(func() error { return r.readRelated(&related) })
 		case "artifact":
-			return r.object(func(key string) error {
+			return r.readObject(func(key string) error {
 				switch key {
 				case "name":
-					return r.text(&v.Package)
+					return r.readText(&v.Package)
 				case "version":
-					return r.text(&v.Installed)
+					return r.readText(&v.Installed)
 				default:
 					return r.dec.SkipValue()
 				}
@@ -68,29 +68,29 @@ func (r *reader) grypeMatch(out *report) error {
 	if err != nil {
 		return err
 	}
-	v.called(related)
-	return r.add(out, from, v)
+	v.setNames(related)
+	return r.addVulnerability(out, from, v)
 }
 
-func (r *reader) grypeVulnerability(key string, v *Vulnerability) error {
+func (r *reader) readGrypeVulnerability(key string, v *Vulnerability) error {
 	switch key {
 	case "id":
-		return r.text(&v.ID)
+		return r.readText(&v.ID)
 	case "severity":
-		return r.severity(&v.Severity)
+		return r.readSeverity(&v.Severity)
 	case "dataSource":
-		return r.link(&v.Link)
+		return r.readLink(&v.Link)
 	case "description":
-		return r.title(&v.Title)
+		return r.readTitle(&v.Title)
 	case "fix":
-		return r.object(func(key string) error {
+		return r.readObject(func(key string) error {
 			if key != "versions" {
 				return r.dec.SkipValue()
 			}
 			var all []string
-			err := r.list(func() error {
+			err := r.readList(func() error {
 				var one string
-				err := r.text(&one)
+				err := r.readText(&one)
 				if len(all) < maxNames {
 					all = append(all, one)
 				}
@@ -104,19 +104,19 @@ func (r *reader) grypeVulnerability(key string, v *Vulnerability) error {
 	}
 }
 
-// related reads an element of relatedVulnerabilities.
-func (r *reader) related(into *[]string) error {
-	return r.object(func(key string) error {
+// readRelated reads an element of relatedVulnerabilities.
+func (r *reader) readRelated(into *[]string) error {
+	return r.readObject(func(key string) error {
 		if key != "id" {
 			return r.dec.SkipValue()
 		}
-		from := r.next()
+		from := r.nextOffset()
 		var id string
-		if err := r.text(&id); err != nil {
+		if err := r.readText(&id); err != nil {
 			return err
 		}
-		if !name().MatchString(id) {
-			return r.at(from, "%q is no name of a vulnerability, such as CVE-2026-1234", id)
+		if !vulnerabilityID().MatchString(id) {
+			return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", id)
 		}
 		if len(*into) < maxNames {
 			*into = append(*into, id)
@@ -125,9 +125,9 @@ func (r *reader) related(into *[]string) error {
 	})
 }
 
-// called names a vulnerability as others do: by its CVE, where exactly one is
-// related. An advisory that mends several keeps its own name.
-func (v *Vulnerability) called(related []string) {
+// setNames sets the CVE as ID if exactly one is related, and the other names as
+// Also. An advisory for several CVEs keeps its own ID.
+func (v *Vulnerability) setNames(related []string) {
 	var cves []string
 	for _, id := range related {
 		if strings.HasPrefix(id, "CVE-") && !slices.Contains(cves, id) {

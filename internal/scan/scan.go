@@ -1,11 +1,10 @@
-// Package scan reads what vulnerability scanners found in images: the JSON that
-// Trivy and Grype write, a file for each image, any number of files.
+// Package scan reads the results of vulnerability scanners: the JSON that Trivy
+// and Grype write, one file for each image, any number of files.
 //
-// A scan belongs to an image by its digest, whatever the image is called. That
-// nothing was found in an image is not the same as that nobody looked, and the
-// package keeps the two apart. It scans nothing, asks nobody, and refuses a file
-// that is neither of the two forms, with the place of what it cannot read; fields
-// that it does not know are left alone.
+// Scans are matched to images by digest, whatever the name of the image. An
+// image without vulnerabilities differs from an image without a scan. The
+// package scans nothing and makes no requests. It rejects files in other formats
+// with the position of the fault, and ignores unknown fields.
 //
 // Start from [LoadFS] and [Results.Of].
 package scan
@@ -16,14 +15,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// Severity is how grave a vulnerability is, in one scale for all scanners.
+// Severity is the severity of a vulnerability on one scale for all scanners.
 type Severity int
 
-// The severities, least first. Unknown is that of a vulnerability that nobody has
-// rated yet, which says nothing of how grave it is.
+// The severities, lowest first. Unknown means that the vulnerability has not
+// been rated.
 const (
 	Unknown Severity = iota
 	Negligible
@@ -45,8 +44,8 @@ func (s Severity) String() string {
 // Severities returns all severities, worst first, and Unknown at the end.
 func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Negligible, Unknown} }
 
-// ParseSeverity reads what String writes, in any case, and what scanners say
-// instead: nothing where nobody has rated a vulnerability, and "none".
+// ParseSeverity parses the output of String in any case, and the scanners'
+// variants: "" for Unknown and "none" for Negligible.
 func ParseSeverity(text string) (Severity, error) {
 	switch word := strings.ToLower(text); word {
 	case "":
@@ -63,44 +62,44 @@ func ParseSeverity(text string) (Severity, error) {
 	return Unknown, fmt.Errorf("severity %q: want one of critical, high, medium, low, negligible, unknown", text)
 }
 
-// Vulnerability is what is known to be wrong with one package of an image.
+// Vulnerability is a known vulnerability of one package in an image.
 type Vulnerability struct {
-	ID        string   // "CVE-2026-1234" where it has such a name, else the scanner's: "GHSA-…"
+	ID        string   // "CVE-2026-1234" if it has a CVE, else the scanner's ID: "GHSA-…"
 	Also      []string // its other names, sorted
-	Severity  Severity // the worst that any scan of the image says
+	Severity  Severity // the worst in all scans of the image
 	Package   string   // "openssl", "golang.org/x/net"
 	Installed string   // version of the package; may be empty
-	Fixed     string   // versions in which it is mended, as the scanner writes them; empty where there is none
-	Title     string   // a line; may be empty
-	Link      string   // a page about it, over http or https; may be empty
+	Fixed     string   // fixed versions, as written by the scanner; may be empty
+	Title     string   // one line; may be empty
+	Link      string   // http or https URL of a page; may be empty
 }
 
-// Results is what several files say. It is not modified once it was read.
+// Results holds the results of several files. It is immutable.
 type Results struct {
-	scans     []report
-	by        map[string][]int    // the places in scans, by digest
-	platforms map[string][]string // the manifests that an index was scanned by
+	scans     []imageScan
+	byDigest  map[string][]int    // indexes in scans, by digest
+	platforms map[string][]string // digests of scanned manifests, by digest of their index
 }
 
-// report is what one file says of one image.
-type report struct {
+// imageScan is the result of one file for one image.
+type imageScan struct {
 	file     string
-	name     string   // as the scanner calls the image
-	digests  []string // of what was named; may be that of an index
-	manifest string   // that was looked into; empty where the scanner does not say
+	name     string   // the scanner's name of the image
+	digests  []string // digests of the named image, which may be an index
+	manifest string   // digest of the scanned manifest; may be empty
 	found    []Vulnerability
 }
 
-// newResults returns reports in the order of their files.
-func newResults(scans []report) *Results {
-	r := &Results{scans: scans, by: map[string][]int{}, platforms: map[string][]string{}}
+// newResults indexes scans, which are in the order of their files.
+func newResults(scans []imageScan) *Results {
+	r := &Results{scans: scans, byDigest: map[string][]int{}, platforms: map[string][]string{}}
 	for i, s := range scans {
 		all := s.digests
 		if s.manifest != "" && !slices.Contains(all, s.manifest) {
 			all = append(slices.Clone(all), s.manifest)
 		}
 		for _, d := range all {
-			r.by[d] = append(r.by[d], i)
+			r.byDigest[d] = append(r.byDigest[d], i)
 		}
 		for _, d := range s.digests {
 			if s.manifest != "" && d != s.manifest && !slices.Contains(r.platforms[d], s.manifest) {
@@ -111,28 +110,29 @@ func newResults(scans []report) *Results {
 	return r
 }
 
-// Of returns what was found in the image with a digest ("sha256:…"), by ID, package
-// and version, each once, whichever scanners found it. known is false where no scan
-// is of this image; then nothing is known of it.
+// Vulnerabilities returns the vulnerabilities of the image with a digest ("sha256:…"), sorted
+// by ID, package and version, without duplicates across scanners. known is false
+// if no scan of the image exists.
 //
-// Of an index it is what was found in its images for single platforms as far as
-// these were scanned by the digest of the index, or by their own where a scan tells
-// that it belongs to the index.
-func (r *Results) Of(digest string) (found []Vulnerability, known bool) {
-	scans := slices.Clone(r.by[digest])
+// For an index it returns the vulnerabilities of its platform images, as far as
+// they were scanned by the digest of the index, or by their own if a scan links
+// it to the index.
+func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
+	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {
-		scans = append(scans, r.by[platform]...)
+		scans = append(scans, r.byDigest[platform]...)
 	}
 	slices.Sort(scans)
 	for _, i := range scans {
 		found = append(found, r.scans[i].found...)
 	}
-	return merged(found), len(scans) > 0
+	return mergeVulnerabilities(found), len(scans) > 0
 }
 
-// merged returns a list sorted by ID, package and version, without repeats: of those,
-// the worst severity and the first of each text that is there.
-func merged(list []Vulnerability) []Vulnerability {
+// mergeVulnerabilities sorts a list by ID, package and version, and merges
+// duplicates: the result has the worst severity and the first non-empty text of
+// each field.
+func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	list = slices.Clone(list)
 	compare := func(a, b Vulnerability) int {
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Package, b.Package), strings.Compare(a.Installed, b.Installed))
@@ -155,9 +155,9 @@ func merged(list []Vulnerability) []Vulnerability {
 	return out
 }
 
-// Near returns the digests of other images of a repository ("quay.io/org/app") that
-// were scanned, sorted. One of them may be what was meant.
-func (r *Results) Near(repository, digest string) []string {
+// OtherDigests returns the digests of other scanned images of a repository
+// ("quay.io/org/app"), sorted, as suggestions for a missing scan.
+func (r *Results) OtherDigests(repository, digest string) []string {
 	var out []string
 	for _, s := range r.scans {
 		if s.name != "" && imageref.Split(s.name).Name() == repository {
@@ -168,10 +168,10 @@ func (r *Results) Near(repository, digest string) []string {
 	return slices.Compact(out)
 }
 
-// Loose returns the files that name no digest, and so tell of no image for certain,
-// each with what the scanner calls the image: "app.json (app:latest)". They are in
-// the order of their names.
-func (r *Results) Loose() []string {
+// FilesWithoutDigest returns the files without a digest, which cannot be matched to an image,
+// each with the scanner's name of the image: "app.json (app:latest)". They are
+// sorted by name.
+func (r *Results) FilesWithoutDigest() []string {
 	var out []string
 	for _, s := range r.scans {
 		if len(s.digests) == 0 && s.manifest == "" {

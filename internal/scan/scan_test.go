@@ -114,7 +114,7 @@ func TestOf(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, known := load(t, c.files...).Of(digest("a"))
+			got, known := load(t, c.files...).Vulnerabilities(digest("a"))
 			if d := cmp.Diff(c.want, short(got)); d != "" || known == c.none {
 				t.Errorf("known %t (-want +got):\n%s", known, d)
 			}
@@ -124,13 +124,13 @@ func TestOf(t *testing.T) {
 
 // TestDetails has what is kept of a vulnerability beside what tells it apart.
 func TestDetails(t *testing.T) {
-	got, _ := load(t, "a.json", grype(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Of(digest("a"))
+	got, _ := load(t, "a.json", grype(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Vulnerabilities(digest("a"))
 	want := []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1, 1.2", Title: "First line.", Link: "https://example.com/CVE-1"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("grype (-want +got):\n%s", d)
 	}
 	hostile := strings.Replace(inTrivy("CVE-1", "zlib", "HIGH"), "https://example.com/CVE-1", "javascript:alert(1)", 1)
-	got, _ = load(t, "a.json", trivy("app", digest("a"), hostile)).Of(digest("a"))
+	got, _ = load(t, "a.json", trivy("app", digest("a"), hostile)).Vulnerabilities(digest("a"))
 	want = []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1", Title: "a title"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("trivy (-want +got):\n%s", d)
@@ -139,10 +139,10 @@ func TestDetails(t *testing.T) {
 
 func TestNearAndLoose(t *testing.T) {
 	r := load(t, "a/x.json", trivy("quay.io/demo/app:v1", digest("c")), "b.JSON", trivy("quay.io/demo/app:v2", digest("a")), "c.json", `{"SchemaVersion": 2, "ArtifactName": "app:ci"}`, "notes.txt", "not read")
-	if d := cmp.Diff([]string{digest("c")}, r.Near("quay.io/demo/app", digest("a"))); d != "" {
+	if d := cmp.Diff([]string{digest("c")}, r.OtherDigests("quay.io/demo/app", digest("a"))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"c.json (app:ci)"}, r.Loose()); d != "" {
+	if d := cmp.Diff([]string{"c.json (app:ci)"}, r.FilesWithoutDigest()); d != "" {
 		t.Error(d)
 	}
 }
@@ -150,25 +150,25 @@ func TestNearAndLoose(t *testing.T) {
 func TestFaults(t *testing.T) {
 	deep := `{"ignored":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":             {"", "a.json:1:1: ends too early"},
-		"cut short":         {"{\"SchemaVersion\": 2,\n \"Results\": [{", "a.json:2:15: ends too early"},
+		"empty":             {"", "a.json:1:1: truncated JSON"},
+		"cut short":         {"{\"SchemaVersion\": 2,\n \"Results\": [{", "a.json:2:15: truncated JSON"},
 		"no JSON":           {"{\"SchemaVersion\": 2,\n nope}", "a.json:2:3: malformed JSON: "},
-		"neither":           {`{"runs": []}`, "a.json: neither what trivy"},
-		"both":              {`{"SchemaVersion": 2, "matches": []}`, "a.json: neither what trivy"},
-		"another version":   {"{\n\"SchemaVersion\": 3}", "a.json:2:18: SchemaVersion 3 of Trivy's form is not known, 2 is"},
-		"an old version":    {"[]", "a.json:1:1: a list: this may be from a version of Trivy"},
+		"neither":           {`{"runs": []}`, "a.json: neither a report of 'trivy"},
+		"both":              {`{"SchemaVersion": 2, "matches": []}`, "a.json: neither a report of 'trivy"},
+		"another version":   {"{\n\"SchemaVersion\": 3}", "a.json:2:18: unsupported SchemaVersion 3 of Trivy (have 2)"},
+		"an old version":    {"[]", "a.json:1:1: a list: reports of Trivy before 0.20 are not supported"},
 		"two values":        {"{\"matches\": []}\n{}", "a.json:2:1: more than one value in the file"},
 		"no object":         {`{"matches": [3]}`, "a.json:1:14: want an object"},
 		"no list":           {`{"matches": {}}`, "a.json:1:13: want a list"},
 		"a list too deep":   {deep, "a.json:1:10011: malformed JSON: "},
 		"no text":           {trivy("app", digest("a"), `{"VulnerabilityID": 7}`), "a.json:2:119: want text"},
 		"no digest":         {"{\"SchemaVersion\": 2, \"Metadata\": {\"RepoDigests\": [\n\"app:v1\"]}}", `a.json:2:1: "app:v1" has no digest such as app@sha256:…`},
-		"no ID":             {trivy("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is no name of a vulnerability`},
-		"a hostile ID":      {trivy("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is no name of a vulnerability`},
-		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: of no package"},
+		"no ID":             {trivy("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is not a vulnerability ID`},
+		"a hostile ID":      {trivy("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is not a vulnerability ID`},
+		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: without a package"},
 		"a severity":        {`{"matches": [{"vulnerability": {"severity": "awful"}}]}`, `a.json:1:45: severity "awful": want one of critical, high`},
-		"a manifest":        {`{"source": {"target": {"manifestDigest": "sha256:x"}}, "matches": []}`, `a.json:1:42: "sha256:x" is no digest`},
-		"a name in related": {`{"matches": [{"relatedVulnerabilities": [{"id": "a b"}]}]}`, `a.json:1:49: "a b" is no name of a vulnerability`},
+		"a manifest":        {`{"source": {"target": {"manifestDigest": "sha256:x"}}, "matches": []}`, `a.json:1:42: "sha256:x" is not a digest`},
+		"a name in related": {`{"matches": [{"relatedVulnerabilities": [{"id": "a b"}]}]}`, `a.json:1:49: "a b" is not a vulnerability ID`},
 		"a key twice":       {`{"matches": [], "matches": []}`, "a.json:1:17: malformed JSON: duplicate object member name"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
-	if _, err := LoadFS(files("a.txt", "")); err == nil || !strings.Contains(err.Error(), "no results of a scan here") {
+	if _, err := LoadFS(files("a.txt", "")); err == nil || !strings.Contains(err.Error(), "no scan reports found") {
 		t.Error(err)
 	}
 	if _, err := LoadFS(files("b.json", "", "a.json", "x")); err == nil || strings.Count(err.Error(), "\n") != 1 {
@@ -189,14 +189,14 @@ func TestFaults(t *testing.T) {
 func TestBounds(t *testing.T) {
 	room := 1
 	text := trivy("app", digest("a"), inTrivy("CVE-1", "a", "LOW"), inTrivy("CVE-2", "a", "LOW"))
-	if _, err := decode("a.json", []byte(text), &room); err == nil || !strings.Contains(err.Error(), "vulnerabilities allowed") {
+	if _, err := decodeScan("a.json", []byte(text), &room); err == nil || !strings.Contains(err.Error(), "more than 1000000 vulnerabilities") {
 		t.Error(err)
 	}
 	var many []string
 	for i := range maxNames + 1 {
 		many = append(many, fmt.Sprintf("%q", fmt.Sprintf("app@sha256:%064x", i)))
 	}
-	if _, err := LoadFS(files("a.json", `{"SchemaVersion": 2, "Metadata": {"RepoDigests": [`+strings.Join(many, ",")+"]}}")); err == nil || !strings.Contains(err.Error(), "digests allowed") {
+	if _, err := LoadFS(files("a.json", `{"SchemaVersion": 2, "Metadata": {"RepoDigests": [`+strings.Join(many, ",")+"]}}")); err == nil || !strings.Contains(err.Error(), "more than 100 digests of one image") {
 		t.Error(err)
 	}
 }
@@ -217,7 +217,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"SchemaVersion":2,"Results":null} []`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		room := 1000
-		one, err := decode("f", data, &room)
+		one, err := decodeScan("f", data, &room)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("no position: %v", err)
@@ -226,8 +226,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		// The results do not depend on how often a file is there.
 		for _, d := range append(slices.Clone(one.digests), one.manifest) {
-			once, known := newResults([]report{one}).Of(d)
-			twice, _ := newResults([]report{one, one}).Of(d)
+			once, known := newResults([]imageScan{one}).Vulnerabilities(d)
+			twice, _ := newResults([]imageScan{one, one}).Vulnerabilities(d)
 			if known != (d != "") || !cmp.Equal(once, twice) {
 				t.Errorf("%s: known %t\nonce  %v\ntwice %v", d, known, once, twice)
 			}

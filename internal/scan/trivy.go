@@ -1,37 +1,37 @@
 package scan
 
-// trivyResult reads an element of Results: the packages of an operating system, of
-// a language or of one file, with what was found in them. The form is that of
-// Trivy's package pkg/types (Report, Result, DetectedVulnerability).
-func (r *reader) trivyResult(out *report) error {
-	return r.object(func(key string) error {
+// readTrivyResult reads an element of Results: the vulnerable packages of an
+// operating system, a language or a file. The format is defined by Trivy's
+// package pkg/types (Report, Result, DetectedVulnerability).
+func (r *reader) readTrivyResult(out *imageScan) error {
+	return r.readObject(func(key string) error {
 		if key != "Vulnerabilities" {
 			return r.dec.SkipValue()
 		}
-		return r.list(func() error { return r.trivyVulnerability(out) })
+		return r.readList(func() error { return r.readTrivyVulnerability(out) })
 	})
 }
 
-func (r *reader) trivyVulnerability(out *report) error {
+func (r *reader) readTrivyVulnerability(out *imageScan) error {
 	var v Vulnerability
-	from := r.next()
-	err := r.object(func(key string) error {
+	from := r.nextOffset()
+	err := r.readObject(func(key string) error {
 		switch key {
 		case "VulnerabilityID":
-			from = r.next()
-			return r.text(&v.ID)
+			from = r.nextOffset()
+			return r.readText(&v.ID)
 		case "PkgName":
-			return r.text(&v.Package)
+			return r.readText(&v.Package)
 		case "InstalledVersion":
-			return r.text(&v.Installed)
+			return r.readText(&v.Installed)
 		case "FixedVersion":
-			return r.text(&v.Fixed)
+			return r.readText(&v.Fixed)
 		case "Severity":
-			return r.severity(&v.Severity)
+			return r.readSeverity(&v.Severity)
 		case "Title":
-			return r.title(&v.Title)
+			return r.readTitle(&v.Title)
 		case "PrimaryURL":
-			return r.link(&v.Link)
+			return r.readLink(&v.Link)
 		default:
 			return r.dec.SkipValue()
 		}
@@ -39,5 +39,5 @@ func (r *reader) trivyVulnerability(out *report) error {
 	if err != nil {
 		return err
 	}
-	return r.add(out, from, v)
+	return r.addVulnerability(out, from, v)
 }

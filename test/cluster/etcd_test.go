@@ -91,7 +91,7 @@ spec:
 	rendered := append(namespace, w.rendered(t)...)
 	t.Cleanup(func() { w.remove(t, rendered) })
 
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has nothing of it")
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has none of its objects")
 	w.apply(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 	w.apply(t, objects(t, example))
@@ -161,7 +161,7 @@ func (w etcd) breaks(t *testing.T, rendered []*unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	w.apply(t, []*unstructured.Unstructured{other})
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock says ")
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock has ")
 	w.apply(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 
@@ -204,7 +204,7 @@ func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
 		w.apply(t, []*unstructured.Unstructured{condition})
 		w.must(t, w.status("--save", "observed.yaml")...)
 		stdout, stderr, code := w.run(t, "resolve", "--offline", "--upgrade", "--observed", "observed.yaml")
-		held := strings.Contains(stderr, "held: it says Upgradeable=False: members are being replaced")
+		held := strings.Contains(stderr, "held: it reports Upgradeable=False: members are being replaced")
 		if moved := strings.Contains(stdout, "my-etcd/etcd 0.9.2 → 0.9.4"); code != 0 || moved != (said == "True") || held == moved {
 			t.Errorf("with Upgradeable=%s: exit code %d\n%s%s", said, code, stdout, stderr)
 		}

@@ -50,7 +50,7 @@ func TestFinishing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.write(t, "quayside.yaml", string(settings)+"  certificates: secret\n  certificateSecret: {name: \"%s-cert\", caFile: ca.crt}\n")
-	w.must(t, "adopt", "finish", "--offline")
+	w.must(t, "adopt", "run", "--finish", "--offline")
 	w.must(t, "render", "--offline")
 	t.Log(w.must(t, "adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--file", "finish.yaml"))
 	text, err := os.ReadFile(filepath.Join(w.dir, "finish.yaml"))

@@ -144,7 +144,7 @@ func (w *restored) plan(t *testing.T) planned {
 // permitted makes a user who may do what `adopt plan --rbac` prints, and no more.
 func (w *restored) permitted(ctx context.Context, t *testing.T) {
 	t.Helper()
-	list := objects(t, w.must(t, "adopt", "rbac", "adopt-plan.yaml", "--offline"))
+	list := objects(t, w.must(t, "adopt", "plan", "--rbac", "--file", "adopt-plan.yaml", "--offline"))
 	for _, role := range slices.Clone(list) {
 		binding := &unstructured.Unstructured{Object: map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": role.GetName()},

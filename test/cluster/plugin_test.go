@@ -158,10 +158,10 @@ func startPlugin(t *testing.T) plugin {
 // directory in it, and what was said.
 func (p plugin) generate(t *testing.T, repository, directory string, env ...string) (rendered, said string, err error) {
 	t.Helper()
-	var out, talk bytes.Buffer
+	var out, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), p.program, append([]string{"generate", repository, directory}, env...)...)
 	cmd.Env = append(cmd.Environ(), p.env...)
-	cmd.Stdout, cmd.Stderr = &out, &talk
+	cmd.Stdout, cmd.Stderr = &out, &log
 	err = cmd.Run()
-	return out.String(), talk.String(), err
+	return out.String(), log.String(), err
 }

@@ -104,16 +104,16 @@ func (q quayside) remove(t *testing.T, names ...string) {
 // code.
 func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, talk bytes.Buffer
+	var out, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), q.program, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = q.dir, &out, &talk
+	cmd.Dir, cmd.Stdout, cmd.Stderr = q.dir, &out, &log
 	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(q.dir, ".cache"))
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.String(), talk.String(), cmd.ProcessState.ExitCode()
+	return out.String(), log.String(), cmd.ProcessState.ExitCode()
 }
 
 // must runs a command that has to do its work, and returns its standard output.

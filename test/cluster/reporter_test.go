@@ -146,7 +146,7 @@ func testBecomesReady(ctx context.Context, t *testing.T, l *reported) {
 		t.Errorf("Ready is %s with nothing there", got)
 	}
 	if monitor := s.about("ServiceMonitor", "beacon"); !strings.Contains(monitor.Message, "kind") && !strings.Contains(monitor.Message, "serve") {
-		t.Errorf("of an object whose kind is not there it says %+v", monitor)
+		t.Errorf("of an object whose kind is missing it says %+v", monitor)
 	}
 	rest := only(l.rendered, func(o *unstructured.Unstructured) bool { return !ofReporter(o) && o.GetKind() != "ServiceMonitor" })
 	l.apply(ctx, t, rest...)

@@ -19,7 +19,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/forge/forgetest"
+	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
 // action is the metadata of a composite action of GitHub's, with every field that

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/edit"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/internal/app/edit"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 type editOptions struct {
@@ -26,8 +26,8 @@ func newAdd(a *app) *cobra.Command {
 	o := &editOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
-		Short: "Declare operators, and pin them",
-		Long: doc(`
+		Short: "Declare operators and pin them in the lock",
+		Long: Doc(`
 			Declare operators in the workspace's files, choose versions for them and for what
 			they depend on, and write quayside.lock. Without a solution nothing is written.
 
@@ -51,7 +51,7 @@ func newAdd(a *app) *cobra.Command {
 
 			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 no
 			solution.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside add etcd -n databases
 
 			# a channel, and the namespaces to watch
@@ -64,7 +64,7 @@ func newAdd(a *app) *cobra.Command {
 			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matching(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
+			return matchingWords(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.wish.Packages = args
@@ -72,16 +72,16 @@ func newAdd(a *app) *cobra.Command {
 				o.wish.Watch = nil
 			}
 			if a.prompt.Can() {
-				o.wish.Choose = a.prompt.Choose // asks at the terminal
+				o.wish.Choose = a.prompt.Choose // asks on the terminal
 			}
-			return o.run(cmd.Context(), func(ctx context.Context, p *project.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.wish.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
 	f.StringVar(&o.wish.To, "to", "", "write to this `PATH` of spec.declarations")
 	f.StringVar(&o.wish.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
-	f.StringSliceVar(&o.wish.Watch, "watch", nil, "have the operator watch `NAMESPACE`s, or all ('*')")
+	f.StringSliceVar(&o.wish.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogs)
 	a.offer(cmd, "namespace", a.namespaces)
@@ -92,8 +92,8 @@ func newRemove(a *app) *cobra.Command {
 	o := &editOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "remove [NAMESPACE/]PACKAGE...",
-		Short: "Take operators out of the declarations and the lock",
-		Long: doc(`
+		Short: "Remove operators from the declarations and the lock",
+		Long: Doc(`
 			Take operators out of the declarations, and out of quayside.lock together with
 			what nothing requires any more. The OperatorGroup of a namespace in which nothing
 			is declared any more goes too; a Namespace stays. Nothing else in a file changes;
@@ -105,20 +105,20 @@ func newRemove(a *app) *cobra.Command {
 
 			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 what
 			is left has no solution.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside remove vault/vault
 			quayside remove at-operator my-etcd/etcd --render`),
 		Args:              someArgs("operator"),
 		ValidArgsFunction: a.operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), func(ctx context.Context, p *project.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
 		},
 	}
 	o.flags(cmd)
 	return cmd
 }
 
-// flags gives cmd what both have in common.
+// flags adds the common flags to cmd.
 func (o *editOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	cmd.Flags().BoolVar(&o.render, "render", false, "write the rendered tree too")
@@ -126,34 +126,34 @@ func (o *editOptions) flags(cmd *cobra.Command) {
 	addOutput(cmd, o.app, nil, editReport{})
 }
 
-// editReport is what `quayside add` and `quayside remove` print.
+// editReport is the output of `quayside add` and `quayside remove`.
 type editReport struct {
-	Written   bool                `json:"written"`
-	Files     []edit.File         `json:"files" doc:"of declarations"`
-	Shared    []string            `json:"sharedWith" doc:"directories of other workspaces in the repository that read one of the files"`
-	Lock      string              `json:"lock"`
-	Pins      int                 `json:"pins"`
-	Changes   []project.Change    `json:"changes" doc:"to the lock"`
-	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
-	Warnings  []diag.Warning      `json:"warnings"`
-	Conflicts []*resolve.Conflict `json:"conflicts"`
+	Written   bool                  `json:"written"`
+	Files     []edit.File           `json:"files" doc:"of declarations"`
+	Shared    []string              `json:"sharedWith" doc:"directories of other workspaces in the repository that read one of the files"`
+	Lock      string                `json:"lock"`
+	Pins      int                   `json:"pins"`
+	Changes   []workspace.Change    `json:"changes" doc:"to the lock"`
+	Rendered  *workspace.TreeReport `json:"rendered,omitempty"` // with --render
+	Warnings  []diag.Warning        `json:"warnings"`
+	Conflicts []*explain.Conflict   `json:"conflicts"`
 }
 
-func (o *editOptions) run(ctx context.Context, edits func(context.Context, *project.Project) (*edit.Edit, error)) error {
+func (o *editOptions) run(ctx context.Context, edits func(context.Context, *workspace.Project) (*edit.Edit, error)) error {
 	p, err := o.open()
 	if err != nil {
 		return err
 	}
 	e, err := edits(ctx, p)
-	o.talk.Done()
+	o.log.Done()
 	if err != nil {
 		return err
 	}
 	res := e.Resolution
-	o.talk.Warn(res.Warnings)
+	o.log.Warn(res.Warnings)
 	r := editReport{
-		Files: append([]edit.File{}, e.Files...), Shared: append([]string{}, e.SharedWith...), Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
-		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
+		Files: append([]edit.File{}, e.Files...), Shared: append([]string{}, e.SharedWith...), Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
+		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
 	}
 	if res.Lock != nil && !o.check {
 		if err := e.Write(); err != nil {
@@ -177,7 +177,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *proj
 
 func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 	if e.Resolution.Lock == nil {
-		o.talk.Note("nothing is written: what would be declared has no solution")
+		o.log.Note("nothing written: the new declarations have no solution")
 		return
 	}
 	for _, f := range r.Files {
@@ -187,12 +187,12 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
 	}
 	for _, note := range e.Notes {
-		o.talk.Note("%s", inert.Line(note))
+		o.log.Note("%s", inert.Line(note))
 	}
 	if r.Rendered != nil {
-		defer r.Rendered.Print(o.out, o.talk)
+		defer r.Rendered.Print(o.out, o.log)
 	}
 	if r.Written {
-		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+		o.log.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
 	}
 }

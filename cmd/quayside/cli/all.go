@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// addAll gives cmd, which is complete but for this, the flag --all. Flags that
-// are about one workspace do not go with it.
+// addAll adds the flag --all to cmd, which must be complete otherwise. The flags in without
+// apply to one workspace and cannot be combined with it.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
@@ -24,17 +24,17 @@ func addAll(cmd *cobra.Command, a *app, without ...string) {
 		}
 		for _, name := range without {
 			if cmd.Flags().Changed(name) {
-				return usagef(cmd, "--all and --%s do not go together", name)
+				return Usagef(cmd, "--all and --%s do not go together", name)
 			}
 		}
 		if !slices.Contains([]string{"text", "json", "yaml", "markdown"}, a.output) {
-			return usagef(cmd, "--all and --output %s do not go together", a.output)
+			return Usagef(cmd, "--all and --output %s do not go together", a.output)
 		}
 		return a.everywhere(func() error { return run(cmd, args) })
 	}
 }
 
-// everywhereView is what a command prints with --all.
+// everywhereView is the output of a command with --all.
 type everywhereView struct {
 	Environments []environmentView `json:"environments" doc:"by directory"`
 }
@@ -45,10 +45,9 @@ type environmentView struct {
 	Document  any    `json:"document" doc:"what it would have printed there"`
 }
 
-// everywhere runs a command in one workspace after the other. It ends with the
-// worst of the exit codes.
+// everywhere runs a command in each workspace in turn. It returns the worst exit code.
 func (a *app) everywhere(run func() error) error {
-	top, names, err := project.Workspaces(a.dir)
+	top, names, err := workspace.Workspaces(a.dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (a *app) everywhere(run func() error) error {
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
-			return err // it is the same everywhere
+			return err // it is the same in every workspace
 		}
 		code := a.report(err)
 		worst = max(worst, code)
@@ -73,10 +72,10 @@ func (a *app) everywhere(run func() error) error {
 	return told(worst)
 }
 
-// title says which workspace it is whose output follows, on both streams, but
-// once where both are the terminal.
+// title prints the name of the next workspace on both streams, but only once if both are the
+// terminal.
 func (a *app) title(i int, name string) {
-	a.talk.Done()
+	a.log.Done()
 	name = inert.Line(name)
 	heading := name + ":"
 	switch a.output {
@@ -88,17 +87,17 @@ func (a *app) title(i int, name string) {
 			heading = "\n" + heading
 		}
 		fmt.Fprintln(a.out, heading)
-		if a.out.TTY && a.talk.TTY {
+		if a.out.TTY && a.log.TTY {
 			return
 		}
 	}
-	if a.talk.Heading = ""; a.talk.Quiet {
-		a.talk.Heading = name + ":"
+	if a.log.Heading = ""; a.log.Quiet {
+		a.log.Heading = name + ":"
 	}
-	a.talk.Note("%s:", name)
+	a.log.Note("%s:", name)
 }
 
-// told is an exit code whose reason is printed already.
+// told is an exit code with an already printed reason.
 type told int
 
 func (t told) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

@@ -55,17 +55,17 @@ func TestArguments(t *testing.T) {
 		code           int
 		said, places   string
 	}{
-		{"a version that is not there", "ops/app@9.9.9", versions, 3, `package app has no version "9\.9\.9"`, ""},
+		{"a version that is missing", "ops/app@9.9.9", versions, 3, `package app has no version "9\.9\.9"`, ""},
 		{"likewise", "ops/app@9.9.9", []string{"why-not %s"}, 2, `package app has no version "9\.9\.9"`, ""},
-		{"a version that no edge leads to", "ops/app@0.9.0", versions, 3, `no edge leads from app\.v1\.0\.0 to version 0\.9\.0`, ""},
+		{"a version that no edge leads to", "ops/app@0.9.0", versions, 3, `no upgrade edge from app\.v1\.0\.0 to version 0\.9\.0`, ""},
 		{"a version that cannot run", "ops/app@2.0.0", versions, 3, `requires package nowhere`, asked},
-		{"a namespace without it", "none/app", versions, 2, `nothing asks for none/app`, ""},
-		{"likewise", "none/app", []string{"resolve --reinstall=%s"}, 2, `nothing asks for none/app`, ""},
+		{"a namespace without it", "none/app", versions, 2, `none/app is not declared or required`, ""},
+		{"likewise", "none/app", []string{"resolve --reinstall=%s"}, 2, `none/app is not declared or required`, ""},
 		{"no such pin", "none/app", []string{"resolve --unpin=%s"}, 2, `none/app is not pinned`, ""},
-		{"several", "app", append(whichever, "resolve --unpin=%s"), 2, `is in several namespaces: name one of ops/app, other/app`, ""},
+		{"several", "app", append(whichever, "resolve --unpin=%s"), 2, `is in several namespaces: choose one of ops/app, other/app`, ""},
 		{"no such package", "nowhere", []string{"why-not %s", "add %s"}, 2, `no package "nowhere"`, ""},
 		{"no such version", "tool@9.9.9", []string{"add %s", "add --check %s"}, 2, `package "tool" has no version 9\.9\.9`, ""},
-		{"declared", "app", []string{"add -n ops %s"}, 2, `is declared already`, `declared already, at subscriptions/app\.yaml:1:1`},
+		{"declared", "app", []string{"add -n ops %s"}, 2, `is already declared at`, `is already declared at subscriptions/app\.yaml:1:1`},
 		{"cannot run", "tool@1.0.0", []string{"add -n ops %s", "add %s", "add --check %s"}, 3, `requires package nowhere`, ""},
 	} {
 		for _, command := range c.commands {

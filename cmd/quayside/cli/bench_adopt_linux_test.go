@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
 // BenchmarkAdopt takes the processor time and the peak memory of importing and of
@@ -17,7 +19,7 @@ import (
 // other names, each time with definitions of its own.
 func BenchmarkAdopt(b *testing.B) {
 	bin, top, cache := program(b), b.TempDir(), b.TempDir()
-	unpack(b, filepath.Join(corpus(b), "olm-clusters.tar.zst"), top)
+	clitest.Unpack(b, filepath.Join(clitest.Corpus(b), "olm-clusters.tar.zst"), top)
 	for _, times := range []int{1, 19} {
 		dir := b.TempDir()
 		operators := multiply(b, top, dir, times)

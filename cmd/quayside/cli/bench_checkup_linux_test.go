@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
 // BenchmarkCheckUpgrade takes the CPU seconds of asking whether 60 operators
@@ -16,7 +18,7 @@ func BenchmarkCheckUpgrade(b *testing.B) {
 	bin := program(b)
 	dir, cache := b.TempDir(), b.TempDir()
 	bundles := filepath.Join(b.TempDir(), "bundles")
-	unpack(b, filepath.Join(corpus(b), "latest.tar.zst"), bundles)
+	clitest.Unpack(b, filepath.Join(clitest.Corpus(b), "latest.tar.zst"), bundles)
 	check(b, os.RemoveAll(filepath.Join(bundles, "eventing-kogito")))         // its dependencies are not YAML
 	check(b, os.RemoveAll(filepath.Join(bundles, "apicurio-api-controller"))) // brings a definition of apicurio-registry-3's
 	const operators = 60

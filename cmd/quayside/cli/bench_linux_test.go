@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // The benchmarks run the program itself, bin/quayside, and take processor time
@@ -143,12 +143,12 @@ func shopOf(b *testing.B, catalog string, packages ...string) string {
 // loopback, made of the files of a directory in one compressed layer.
 func shopOfImage(b *testing.B, catalog string) string {
 	b.Helper()
-	packed, err := registry.Pack(os.DirFS(catalog), registry.PackOptions{
+	packed, err := oci.Pack(os.DirFS(catalog), oci.PackOptions{
 		Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 	})
 	check(b, err)
-	name := registrytest.New(b).Host + "/bench/catalog:v1"
-	check(b, (&registry.Client{}).Push(b.Context(), name, packed))
+	name := ocitest.New(b).Host + "/bench/catalog:v1"
+	check(b, (&oci.Client{}).Push(b.Context(), name, packed))
 	space := shopOf(b, catalog)
 	put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:"+catalog, "image:"+name, 1))
 	return space

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog/build"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/app/build"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 type buildOptions struct {
@@ -25,7 +25,7 @@ func newBuild(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build <source>... <oci:path[:tag]>",
 		Short: "Build the image of a bundle or of a catalog in an OCI layout",
-		Long: doc(`
+		Long: Doc(`
 			Build an image in an OCI layout. The layout is created if it does not exist, and
 			may hold other images. Sources are validated before anything is written. The same
 			sources give the same image, byte for byte, on every machine; neither Docker nor
@@ -41,7 +41,7 @@ func newBuild(a *app) *cobra.Command {
 			refers to a bundle image by its digest. A bundle directory is embedded, unless
 			--bundle-repository says where its image is, or will be: then the catalog refers
 			to it by the digest that 'quayside push' gives that directory.`),
-		Example: examples(`
+		Example: Examples(`
 			# a bundle
 			quayside build catalog-src/memcached-operator/0.0.1 oci:dist/memcached-operator:v0.0.1
 
@@ -52,7 +52,7 @@ func newBuild(a *app) *cobra.Command {
 			quayside build catalog-src oci:dist/catalog:v2 --bundle-repository registry.example.com/ops/{package}`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return wantArgs("a source", "oci:path")(cmd, args)
+				return WantArgs("a source", "oci:path")(cmd, args)
 			}
 			return nil
 		},
@@ -65,7 +65,7 @@ func newBuild(a *app) *cobra.Command {
 }
 
 func addBundleRepository(cmd *cobra.Command, repository *string) {
-	cmd.Flags().StringVar(repository, "bundle-repository", "", "of a catalog: name bundles' images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
+	cmd.Flags().StringVar(repository, "bundle-repository", "", "for a catalog: reference bundle images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
 }
 
 func (o *buildOptions) run(ctx context.Context, args []string) error {
@@ -88,19 +88,19 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 	return o.printBuilt(built.view(args[last]))
 }
 
-// builtImage is the image of a bundle or of a catalog.
+// builtImage is the image of a bundle or a catalog.
 type builtImage struct {
-	packed  *registry.Packed
+	packed  *oci.Packed
 	bundle  *build.BundleImage  // nil for a catalog
 	catalog *build.CatalogImage // nil for a bundle
 }
 
-// build makes the image of a bundle, where the only source is its directory and no
-// repository of bundles is named, or of a catalog.
-func (a *app) build(ctx context.Context, here *project.Project, sources []string, repository string) (*builtImage, error) {
+// build builds the image of a bundle if its directory is the only source and repository is
+// empty, and otherwise the image of a catalog.
+func (a *app) build(ctx context.Context, here *workspace.Project, sources []string, repository string) (*builtImage, error) {
 	if arg, ok := onlyBundle(here, sources); ok && repository == "" {
 		b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
-		a.talk.Warn(here.Waive(warnings))
+		a.log.Warn(here.Waive(warnings))
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +113,11 @@ func (a *app) build(ctx context.Context, here *project.Project, sources []string
 	return &builtImage{packed: c.Packed, catalog: c}, nil
 }
 
-// onlyBundle returns the source that is the directory of a bundle; false where
-// there are several, or it is not one.
-func onlyBundle(here *project.Project, sources []string) (project.Argument, bool) {
+// onlyBundle returns the only source if it is the directory of a bundle. It returns false
+// otherwise.
+func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, bool) {
 	if len(sources) != 1 {
-		return project.Argument{}, false
+		return workspace.Argument{}, false
 	}
 	arg, err := here.Argument(sources[0])
 	if err != nil || arg.Dir == "" {
@@ -131,8 +131,8 @@ func onlyBundle(here *project.Project, sources []string) (project.Argument, bool
 	return arg, false
 }
 
-// buildCatalog makes a catalog's image of sources.
-func (a *app) buildCatalog(ctx context.Context, here *project.Project, sources []string, repository string) (*build.CatalogImage, error) {
+// buildCatalog builds a catalog's image from sources.
+func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources []string, repository string) (*build.CatalogImage, error) {
 	client, err := here.Client()
 	if err != nil {
 		return nil, err
@@ -145,22 +145,22 @@ func (a *app) buildCatalog(ctx context.Context, here *project.Project, sources [
 		}
 		parts = append(parts, build.Source{Text: text, Ref: ref})
 	}
-	built, err := build.Catalog(ctx, parts, build.Options{Client: client, Place: here.Place(), Repository: repository})
-	a.talk.Warn(here.Waive(built.Warnings))
+	built, err := build.Catalog(ctx, parts, build.CatalogOptions{Client: client, Place: here.Place(), Repository: repository})
+	a.log.Warn(here.Waive(built.Warnings))
 	return built, err
 }
 
-// builtView is what the commands print that build or push an image.
+// builtView is the output of commands that build or push an image.
 type builtView struct {
 	Package  string   `json:"package,omitempty"` // of a bundle
 	Bundle   string   `json:"bundle,omitempty"`  // of a bundle
 	Packages int      `json:"packages,omitempty"`
 	Image    string   `json:"image"`
 	Digest   string   `json:"digest"`
-	Bundles  []string `json:"bundles,omitempty"` // images that a catalog names
+	Bundles  []string `json:"bundles,omitempty"` // images that a catalog refers to
 }
 
-// view returns what is printed of the image that lies at ref.
+// view returns the output for the image at ref.
 func (b *builtImage) view(ref string) builtView {
 	v := builtView{Image: ref, Digest: b.packed.Digest()}
 	if b.bundle != nil {
@@ -174,7 +174,7 @@ func (b *builtImage) view(ref string) builtView {
 	return v
 }
 
-// printBuilt prints the image's reference by digest, for scripts to take up.
+// printBuilt prints the image's reference by digest, for use in scripts.
 func (a *app) printBuilt(v builtView) error {
-	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest))) })
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(oci.ByDigest(v.Image, v.Digest))) })
 }

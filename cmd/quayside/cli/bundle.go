@@ -6,12 +6,12 @@ func newBundle(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Validate bundles, for authors of operators",
-		Long: doc(`
+		Long: Doc(`
 			A bundle is one version of an operator: a directory with manifests/ (the
 			ClusterServiceVersion, the CRDs and whatever else belongs to it) and
 			metadata/annotations.yaml (the package and its channels).`),
-		Example: examples(`quayside bundle validate catalog-src/etcd/0.9.4`),
-		RunE:    group,
+		Example: Examples(`quayside bundle validate catalog-src/etcd/0.9.4`),
+		RunE:    Group,
 	}
 	cmd.AddCommand(newBundleValidate(a))
 	return cmd

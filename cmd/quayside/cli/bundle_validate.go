@@ -6,39 +6,38 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog/build"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/build"
+	"github.com/quayside/quayside/internal/app/workspace"
 )
 
 func newBundleValidate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate {<directory> | <image>}",
-		Short: "Report everything that is wrong with a bundle",
-		Long: doc(`
+		Short: "Report all faults of a bundle",
+		Long: Doc(`
 			Report everything that keeps a bundle from being installed, with file and field:
 			what either generation of the Operator Lifecycle Manager refuses, and what the
 			API server would refuse of what the bundle renders to, in every install mode
 			that it supports. Warnings say what the bundle expects from its surroundings.
 
 			Exit codes: 0 no faults; 1 faults; 2 the bundle could not be read.`),
-		Example: examples(`
+		Example: Examples(`
 			# a directory with manifests/ and metadata/
 			quayside bundle validate catalog-src/etcd/0.9.4
 
 			# an image, in a registry or a layout
 			quayside build catalog-src/vault/0.1.9 oci:dist/vault
 			quayside bundle validate oci:dist/vault -o json`),
-		Args: wantArgs("a directory or an image"),
-		RunE: a.validating(project.ValidateBundle),
+		Args: WantArgs("a directory or an image"),
+		RunE: a.validating(build.ValidateBundle),
 	}
-	addOutput(cmd, a, nil, build.Verdict{})
+	addOutput(cmd, a, nil, build.Validation{})
 	addOffline(cmd, a)
 	return cmd
 }
 
-// validating is what a command does that says what is wrong with a bundle or a
-// catalog.
-func (a *app) validating(validate func(ctx context.Context, p, here *project.Project, text string) (*build.Verdict, error)) func(*cobra.Command, []string) error {
+// validating returns the run function of a command that validates a bundle or a catalog.
+func (a *app) validating(validate func(ctx context.Context, p, here *workspace.Project, text string) (*build.Validation, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		p, here, err := a.here()
 		if err != nil {
@@ -52,9 +51,9 @@ func (a *app) validating(validate func(ctx context.Context, p, here *project.Pro
 			return err
 		}
 		if !v.Valid {
-			return &project.DiffersError{Msg: v.String()}
+			return &workspace.DiffersError{Msg: v.String()}
 		}
-		a.talk.Note("%s", v)
+		a.log.Note("%s", v)
 		return nil
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/listing"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 )
 
 type catalogDiffOptions struct {
@@ -23,9 +23,9 @@ func newCatalogDiff(a *app) *cobra.Command {
 	o := &catalogDiffOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "diff <before> <after>",
-		Short: "Show what changed between two catalogs",
-		Long: doc(`
-			Show what changed between two catalogs, or two states of one: packages, default
+		Short: "Show the changes between two catalogs",
+		Long: Doc(`
+			Show the changes between two catalogs, or two states of one: packages, default
 			channels, channels and their heads, the edges of the upgrade graphs, bundles
 			with their images, properties and related images, deprecations, and how long
 			versions are supported.
@@ -34,14 +34,14 @@ func newCatalogDiff(a *app) *cobra.Command {
 			directory, as an image, or by its name in the workspace.
 
 			Exit codes: 0 no differences; 1 differences; 2 an error.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside catalog diff olm/quickstart catalog-src --exit-zero
 			quayside catalog diff oci:catalog bundles:catalog-src -o json`),
-		Args: wantArgs("two catalogs", "the second catalog"),
+		Args: WantArgs("two catalogs", "the second catalog"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
-	addOutput(cmd, a, nil, listing.Changed{})
-	cmd.Flags().StringVar(&o.pkg, "package", "", "look at the package `NAME` only")
+	addOutput(cmd, a, nil, inventory.CatalogChanges{})
+	cmd.Flags().StringVar(&o.pkg, "package", "", "compare only the package `NAME`")
 	cmd.Flags().BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 even if there are differences")
 	addOffline(cmd, o.app)
 	return cmd
@@ -52,17 +52,17 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 	if err != nil {
 		return err
 	}
-	var cats [2]*catalog.Catalog
+	var cats [2]*model.Catalog
 	for i, text := range []string{before, after} {
 		got, err := p.CheckCatalog(ctx, here, text)
 		if err != nil {
 			return fmt.Errorf("catalog %q: %w", text, err)
 		}
-		o.talk.Warn(got.Warnings)
+		o.log.Warn(got.Warnings)
 		cats[i] = got.Catalog
 	}
-	changed := listing.Changed{Before: before, After: after, Changes: []catalog.Change{}}
-	for _, c := range catalog.Diff(cats[0], cats[1]) {
+	changed := inventory.CatalogChanges{Before: before, After: after, Changes: []model.CatalogChange{}}
+	for _, c := range model.Diff(cats[0], cats[1]) {
 		if o.pkg == "" || c.Package == o.pkg {
 			changed.Changes = append(changed.Changes, c)
 		}
@@ -71,13 +71,13 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		return err
 	}
 	if len(changed.Changes) == 0 {
-		o.talk.Note("no differences")
+		o.log.Note("no differences")
 		return nil
 	}
 	found := diag.Count(len(changed.Changes), "difference")
 	if !o.exitZero {
-		return &project.DiffersError{Msg: found}
+		return &workspace.DiffersError{Msg: found}
 	}
-	o.talk.Note("%s", found)
+	o.log.Note("%s", found)
 	return nil
 }

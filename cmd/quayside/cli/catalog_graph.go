@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/graph"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -18,28 +18,28 @@ func newCatalogGraph(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph <package>",
 		Short: "Show the upgrade graph of a package",
-		Long: doc(`
+		Long: Doc(`
 			Show what can be upgraded to what, channel by channel: as text, as a picture
 			(svg), as a page with the picture and the text (html), for Graphviz (dot) or for
 			Mermaid. If the package is in the lock, its channel is shown from the pin to the
 			head, with the remaining hops marked; else the newest versions of every channel.
 			--all shows every version. JSON and YAML always have the whole graph.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid
 			quayside catalog graph etcd -n vault -o svg`),
-		Args:              wantArgs("a package"),
-		ValidArgsFunction: first(o.offered),
+		Args:              WantArgs("a package"),
+		ValidArgsFunction: completeFirst(o.offered),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace, all) },
 	}
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the version installed in this `NAMESPACE` (default: the only one)")
 	cmd.Flags().BoolVar(&all, "all", false, "show every version of every channel")
 	a.offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
 
-// graphView is what `catalog graph` prints: the graph in every catalog.
+// graphView is the output of `catalog graph`: the graph in every catalog.
 type graphView struct {
 	Graphs []graph.Graph `json:"graphs"`
 }
@@ -76,8 +76,8 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all b
 	return o.print(graphView{whole}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package: the one in namespace, else the only one,
-// else nil.
+// pinOf returns the pin of a package: the one in namespace, or the only one. It returns
+// nil if there is no lock, or if there is no pin and namespace is empty.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {
@@ -97,9 +97,9 @@ func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*loc
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, usagef(cmd, "%q is installed in several namespaces (%s, %s): choose one with --namespace", name, found[0].Namespace, found[1].Namespace)
+		return nil, Usagef(cmd, "%q is installed in several namespaces (%s, %s): choose one with --namespace", name, found[0].Namespace, found[1].Namespace)
 	case namespace != "":
-		return nil, fmt.Errorf("%s/%s is not in %s", namespace, name, project.LockFile)
+		return nil, fmt.Errorf("%s/%s is not in %s", namespace, name, workspace.LockFile)
 	default:
 		return nil, nil
 	}

@@ -1,9 +1,8 @@
 package cli
 
 import (
+	"github.com/quayside/quayside/internal/app/inventory"
 	"github.com/spf13/cobra"
-
-	"github.com/quayside/quayside/catalog/listing"
 )
 
 func newCatalogList(a *app) *cobra.Command {
@@ -12,7 +11,7 @@ func newCatalogList(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List the packages",
 		Long:  "List the packages of every catalog, with the default channel and the version at its head.",
-		Example: examples(`
+		Example: Examples(`
 			quayside catalog list
 			quayside catalog list --catalog olm/quickstart -o json`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -20,10 +19,10 @@ func newCatalogList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := listing.Of(found)
+			l := inventory.ListPackages(found)
 			return o.printTable(l, l.Table())
 		},
 	}
-	o.addFlags(cmd, listing.List{})
+	o.addFlags(cmd, inventory.PackageList{})
 	return cmd
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog/listing"
-	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 func newCatalogSearch(a *app) *cobra.Command {
@@ -14,34 +14,34 @@ func newCatalogSearch(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search <word>...",
 		Short: "Search the packages",
-		Long: doc(`
+		Long: Doc(`
 			Search the catalogs for packages that mention every word: in the name, the
 			display name, the description, the provider, the keywords or the APIs that the
 			head of a channel owns. Case does not matter. What is called so comes first, then
 			what begins with the words, then what has them in its name, in its display name,
 			and elsewhere.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside catalog search database
 			quayside catalog search etcdcluster -o json`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef(cmd, "missing argument: a word to search for")
+				return Usagef(cmd, "missing argument: a search term")
 			}
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, words []string) error {
-			found, err := o.search(cmd, listing.Mentions(words))
+			found, err := o.search(cmd, inventory.MatchWords(words))
 			if err != nil {
 				return err
 			}
-			l := listing.Found(found, words)
+			l := inventory.RankPackages(found, words)
 			if len(l.Packages) == 0 {
-				o.talk.Note("no package mentions %s", inert.Line(strings.Join(words, " and ")))
+				o.log.Note("no package mentions %s", inert.Line(strings.Join(words, " and ")))
 			}
 			return o.printTable(l, l.Table())
 		},
 	}
-	o.addFlags(cmd, listing.List{})
+	o.addFlags(cmd, inventory.PackageList{})
 	return cmd
 }

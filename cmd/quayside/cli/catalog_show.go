@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/listing"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/model"
 )
 
 func newCatalogShow(a *app) *cobra.Command {
@@ -14,21 +14,21 @@ func newCatalogShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show <package>",
 		Short: "Show a package",
-		Long: doc(`
+		Long: Doc(`
 			Show what a package is, what its newest bundle provides and requires, where it
 			can be installed, and every version in every channel; where the catalog says it,
 			until when each is supported, and on which platforms.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),
-		Args:              wantArgs("a package"),
-		ValidArgsFunction: first(o.offered),
-		RunE: o.finding(func(pkgs []*catalog.Package) error {
-			shown := listing.Show(pkgs, o.today.text())
+		Args:              WantArgs("a package"),
+		ValidArgsFunction: completeFirst(o.offered),
+		RunE: o.finding(func(pkgs []*model.Package) error {
+			shown := inventory.DescribePackages(pkgs, o.today.text())
 			return o.print(shown, func(io.Writer) { shown.Write(o.out) })
 		}),
 	}
-	o.addFlags(cmd, listing.Shown{})
+	o.addFlags(cmd, inventory.PackageDescriptions{})
 	addToday(cmd, &o.today, "support")
 	return cmd
 }

@@ -85,6 +85,15 @@ func TestCIExamples(t *testing.T) {
 	}
 }
 
+// TestCIPage holds the examples in docs/ci.md to the files in examples/ci.
+func TestCIPage(t *testing.T) {
+	for name, text := range map[string]string{"github-pull-request.yaml": "security-events: write", "gitlab-ci.yml": "- component:", "pre-commit-config.yaml": "hooks:"} {
+		if got := shownIn(t, "ci.md", text); !strings.HasSuffix(read(t, ciFiles, name), "\n"+got) {
+			t.Errorf("docs/ci.md differs from examples/ci/%s:\n%s", name, got)
+		}
+	}
+}
+
 // TestRenovateRecipe holds the recipe against the locks of three environments and
 // their feeds, as far as that goes without Renovate: the expression finds every
 // pin, each has its file in the feed of its environment, and the commands, run

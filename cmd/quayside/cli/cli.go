@@ -1,10 +1,9 @@
-// Package cli is the command line: it reads flags, opens the workspace, calls
-// one function, prints what it returns and turns errors into exit codes. It
-// decides nothing about operators by itself: what can be done with a workspace
-// is internal/project and what stands on it.
+// Package cli implements the command line: it parses flags, opens the workspace, calls one
+// function, prints its result and converts errors to exit codes. It has no logic for
+// operators, which is in internal/app/workspace and the packages on top of it.
 //
-// Start from [Main] and the table of commands; every command is one file, with
-// an options struct and a run method.
+// Start from [Main] and the table of commands. Every command is one file, with an options
+// struct and a run method.
 package cli
 
 import (
@@ -14,51 +13,54 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// The exit codes of every command.
+// Exit codes of all commands.
 const (
-	exitOK         = 0 // done, in step, no differences
-	exitDiffers    = 1 // something is out of step, or differs
+	exitOK         = 0 // done, up to date, no differences
+	exitDiffers    = 1 // out of date, or different
 	exitError      = 2 // usage, input, registry, disk
-	exitNoSolution = 3 // the declarations cannot hold together
-	exitPolicy     = 4 // a policy said no
+	exitNoSolution = 3 // the declarations have no solution
+	exitPolicy     = 4 // refused by a policy
 )
 
-// app is what one run of the program was handed from outside.
+// app holds the inputs of one run of the program.
 type app struct {
+	parts   []Part
 	stdin   io.Reader
 	prompt  *terminal.Prompt
 	out     *terminal.Terminal // data
-	talk    *terminal.Talk     // everything else
+	log     *terminal.Logger   // everything else
 	env     environment
-	dir     string // -C; empty means: look for quayside.yaml upwards
-	version string // of this binary, as it was built
+	dir     string // -C; empty: search for quayside.yaml upwards
+	version string // build version of this binary
 	offline bool   // --offline, of the commands that have it
-	layout  string // what images are read from in place of the vendored layout; empty for that
+	layout  string // layout to read images from instead of the vendored one; empty for the vendored one
 	output  string // -o, likewise
 	all     bool   // --all, likewise
 
-	top       string // with --all, the directory below which all are
-	workspace string // likewise, where the one is whose turn it is
-	document  any    // what was printed; with --all, in that one
+	top       string // with --all, the directory with all workspaces
+	workspace string // with --all, the directory of the current workspace
+	document  any    // the printed document; with --all, of the current workspace
 
-	documents map[*cobra.Command][]any // what each command prints with -o json
-	completes bool                     // a shell asks for words
+	documents map[*cobra.Command][]any // documents printed by each command with -o json
+	completes bool                     // a shell requests completions
 }
 
-// Main runs one command and returns its exit code. Data goes to stdout, talk
-// and errors to stderr; environ holds "KEY=value" pairs, the last of a key
-// wins. Main reads no global state but the file system and the network.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+// Main runs one command, of this package or of parts, and returns its exit code. Data is
+// written to stdout, progress and errors to stderr. The parameter environ has "KEY=value"
+// pairs; the last value of a key wins. Main reads no global state except the file system and
+// the network.
+func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	env := newEnvironment(environ)
-	talk := terminal.NewTalk(terminal.New(stderr, env))
+	log := terminal.NewLogger(terminal.New(stderr, env))
 	a := &app{
+		parts:   parts,
 		stdin:   stdin,
-		prompt:  terminal.NewPrompt(stdin, talk),
+		prompt:  terminal.NewPrompt(stdin, log),
 		out:     terminal.New(stdout, env),
-		talk:    talk,
+		log:     log,
 		env:     env,
 		version: buildVersion(),
 
@@ -67,18 +69,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.Execute()
-	a.talk.Done()
-	a.talk.Detail("%s", a.talk.Ended())
+	a.log.Done()
+	a.log.Detail("%s", a.log.Ended())
 	if lost := a.out.Failed; lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)
 	}
 	if a.document == nil {
-		a.output = outputOf(args) // it may not have come to this
+		a.output = outputOf(args) // the flags may not be parsed
 	}
 	return a.report(err)
 }
 
-// environment holds the variables that the program was started with.
+// environment holds the environment variables of the program.
 type environment map[string]string
 
 func newEnvironment(environ []string) environment {
@@ -91,5 +93,5 @@ func newEnvironment(environ []string) environment {
 	return env
 }
 
-// getenv returns a variable, "" where there is none.
+// getenv returns an environment variable, or "" if it is not set.
 func (a *app) getenv(key string) string { return a.env[key] }

@@ -5,38 +5,37 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/app/edit"
 	"github.com/spf13/cobra"
-
-	"github.com/quayside/quayside/internal/suggest"
 )
 
-// words returns what may stand where a word begins with prefix.
+// words returns the possible completions of a word that begins with prefix.
 type words func(ctx context.Context, prefix string) []string
 
-// first offers words for the first argument, and nothing for others.
-func first(w words) cobra.CompletionFunc {
+// completeFirst completes the first argument with words, and no other argument.
+func completeFirst(w words) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return matching(cmd, w, prefix)
+		return matchingWords(cmd, w, prefix)
 	}
 }
 
-// offer offers words for a flag.
+// offer completes the values of a flag with words.
 func (a *app) offer(cmd *cobra.Command, flag string, w words) {
 	a.completeBy(cmd, flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return matching(cmd, w, prefix)
+		return matchingWords(cmd, w, prefix)
 	})
 }
 
-// complete offers a few words for a flag that are always the same.
+// complete completes the values of a flag with fixed words.
 func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy has f asked for what may stand behind a flag. Cobra keeps f, and all that
-// it knows, for as long as the process lives: so it gets it where a shell asks, alone.
+// completeBy registers f for the completion of a flag. Cobra keeps f and everything that f
+// references until the process ends, so f is registered only if a shell requests completions.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if !a.completes {
 		return
@@ -46,7 +45,7 @@ func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc
 	}
 }
 
-func matching(cmd *cobra.Command, w words, prefix string) ([]string, cobra.ShellCompDirective) {
+func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.ShellCompDirective) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
@@ -65,53 +64,53 @@ func matching(cmd *cobra.Command, w words, prefix string) ([]string, cobra.Shell
 	return slices.Compact(out), directive
 }
 
-// asked returns what a workspace has to offer, found out without a socket; in is the
-// one catalog to look in, as --catalog says it.
-func (a *app) asked(ctx context.Context, in, prefix string, words func(suggest.Place, context.Context, string) []string) []string {
+// asked returns completions from the workspace without network access. The parameter in is the
+// only catalog to search, in the format of --catalog.
+func (a *app) asked(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
 	if err != nil {
 		return nil
 	}
-	return words(suggest.Place{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
+	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
 func (a *app) pinned(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, suggest.Place.Pinned)
+	return a.asked(ctx, "", prefix, edit.Completer.Pinned)
 }
 
 func (a *app) versions(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, suggest.Place.Versions)
+	return a.asked(ctx, "", prefix, edit.Completer.Versions)
 }
 
 func (a *app) wishes(ctx context.Context, in, prefix string) []string {
-	return a.asked(ctx, in, prefix, suggest.Place.Wishes)
+	return a.asked(ctx, in, prefix, edit.Completer.Wishes)
 }
 
 func (a *app) catalogs(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, suggest.Place.Catalogs)
+	return a.asked(ctx, "", prefix, edit.Completer.Catalogs)
 }
 
 func (a *app) overlays(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, suggest.Place.Clusters)
+	return a.asked(ctx, "", prefix, edit.Completer.Clusters)
 }
 
 func (a *app) namespaces(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, suggest.Place.Namespaces)
+	return a.asked(ctx, "", prefix, edit.Completer.Namespaces)
 }
 
-// anyCatalog offers what may be named where there need be no workspace: the names of
-// the catalogs, and those that everybody knows.
+// anyCatalog completes catalogs for commands that need no workspace: catalogs of the workspace
+// and well-known ones.
 func (a *app) anyCatalog(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, func(at suggest.Place, ctx context.Context, prefix string) []string {
+	return a.asked(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
 		return append(at.Catalogs(ctx, prefix), knownCatalogs(at.Workspace.Settings.OpenShiftVersion)...)
 	})
 }
 
-// operators offers the operators of the lock, as many as are wanted.
+// operators completes any number of operators in the lock.
 func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return matching(cmd, func(ctx context.Context, prefix string) []string {
-		keys := a.asked(ctx, "", prefix, suggest.Place.Operators)
+	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
+		keys := a.asked(ctx, "", prefix, edit.Completer.Operators)
 		return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(args, key) })
 	}, prefix)
 }

@@ -7,7 +7,7 @@ func newCompletion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "completion {bash | zsh | fish | powershell}",
 		Short: "Print a completion script for a shell",
-		Long: doc(`
+		Long: Doc(`
 			Print a script that completes quayside's commands, flags, packages and
 			namespaces in a shell. That for bash wants the package bash-completion.
 
@@ -17,9 +17,9 @@ func newCompletion(a *app) *cobra.Command {
 			  zsh         quayside completion zsh > "${fpath[1]}/_quayside"
 			  fish        quayside completion fish > ~/.config/fish/completions/quayside.fish
 			  powershell  quayside completion powershell >> $PROFILE`),
-		Example:   examples(`quayside completion bash`),
+		Example:   Examples(`quayside completion bash`),
 		ValidArgs: shells,
-		Args:      wantArgs("a shell (bash, zsh, fish or powershell)"),
+		Args:      WantArgs("a shell (bash, zsh, fish or powershell)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -32,7 +32,7 @@ func newCompletion(a *app) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.out)
 			default:
-				return usagef(cmd, "unknown shell %q (have bash, zsh, fish, powershell)", args[0])
+				return Usagef(cmd, "unknown shell %q (have bash, zsh, fish, powershell)", args[0])
 			}
 		},
 	}

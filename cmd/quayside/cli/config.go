@@ -6,16 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/workspace"
+	"github.com/quayside/quayside/internal/settings"
 )
 
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print the effective settings and the file and line that set each",
-		Long: doc(`
+		Long: Doc(`
 			Print the settings of the workspace as they apply: those of quayside.yaml, of the
-			files that it extends, and the defaults. Each value is followed by the file and
+			files that it extends, and the defaults. Each value is replaced by the file and
 			line that set it, relative to the workspace.
 
 			The output is a quayside.yaml that extends no other file; paths in it are relative
@@ -23,7 +23,7 @@ func newConfig(a *app) *cobra.Command {
 			too; a field without a file is a default.
 
 			See also: docs/promotion.md, which has the rules of spec.extends.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside config
 
 			# compare two environments
@@ -38,7 +38,7 @@ func newConfig(a *app) *cobra.Command {
 	return cmd
 }
 
-// configReport is what `quayside config` prints.
+// configReport is the output of `quayside config`.
 type configReport struct {
 	Files    []string        `json:"files" doc:"that make up the settings: quayside.yaml, where there is one, then what it extends, the nearest first"`
 	Settings json.RawMessage `json:"settings" doc:"effective, as a quayside.yaml that extends no other file"`
@@ -60,7 +60,7 @@ func (a *app) config() error {
 	w := p.Settings
 	r := configReport{Files: []string{}, Settings: w.EffectiveJSON(), Fields: []configField{}}
 	if w.File != "" {
-		r.Files = append([]string{workspace.FileName}, w.Extended...)
+		r.Files = append([]string{settings.FileName}, w.Extended...)
 	} else if err := p.Absent(); err != nil {
 		return err
 	}

@@ -16,32 +16,19 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
-	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/cmd/quayside/clitest"
+	"github.com/quayside/quayside/internal/model"
 )
 
 var whole = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not some parts of it") //nolint:gochecknoglobals // as flags are
-
-// corpus returns the directory of real operators, or skips.
-func corpus(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("QUAYSIDE_CORPUS")
-	if dir == "" {
-		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to test with")
-	}
-	if testing.Short() {
-		t.Skip("-short: the tests over real operators take long")
-	}
-	return dir
-}
 
 // subscribeToAll makes a workspace whose catalog is the corpus's bundles and
 // which subscribes to every package there whose requirements the corpus meets,
 // each in a namespace of its own. It returns the packages.
 func subscribeToAll(t testing.TB, dir string) []string {
 	t.Helper()
-	return subscribeTo(t, dir, filepath.Join(corpus(t), "bundles"))
+	return subscribeTo(t, dir, filepath.Join(clitest.Corpus(t), "bundles"))
 }
 
 // subscribeTo writes a workspace with a subscription to each package of a directory
@@ -80,10 +67,10 @@ func solvable(t testing.TB, root string) []string {
 	t.Helper()
 	content, err := bundledir.LoadFS(os.DirFS(root))
 	check(t, err)
-	content.ID = catalog.ID{Namespace: "olm", Name: "corpus"}
-	cat, err := catalog.New(content)
+	content.ID = model.ID{Namespace: "olm", Name: "corpus"}
+	cat, err := model.New(content)
 	check(t, err)
-	heads := map[string]*catalog.Bundle{}
+	heads := map[string]*model.Bundle{}
 	for _, p := range cat.Packages() {
 		c, ok := p.Channel(p.DefaultChannel())
 		if !ok {
@@ -105,14 +92,14 @@ func solvable(t testing.TB, root string) []string {
 }
 
 // unmet returns a requirement of b that none of heads meets, or "".
-func unmet(b *catalog.Bundle, heads map[string]*catalog.Bundle) string {
+func unmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 	for _, r := range b.Requires() {
 		met := false
 		for _, h := range heads {
 			switch r.Kind {
-			case olm.RequireGVK:
+			case model.RequireGVK:
 				met = met || slices.Contains(h.Provides(), r.GVK)
-			case olm.RequirePackage:
+			case model.RequirePackage:
 				met = met || h.Package().Name() == r.Package && r.Range.Contains(h.Version())
 			default:
 				met = true // left to resolve

@@ -11,10 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/diff/lines"
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/filetree"
 )
 
 type diffOptions struct {
@@ -42,8 +41,8 @@ func newDiff(a *app) *cobra.Command {
 	o := &diffOptions{app: a, upgrade: operatorFlag{name: "upgrade", versions: true}}
 	cmd := &cobra.Command{
 		Use:   "diff [REV | REV..REV | REV...REV | ARTIFACT [REV | ARTIFACT]]",
-		Short: "Show what an upgrade really changes, by operator and by risk",
-		Long: doc(`
+		Short: "Show the changes of an upgrade, by operator and by risk",
+		Long: Doc(`
 			Compare two states of the workspace and report what really changes between them:
 			custom resource definitions, custom resources of this repository that would be
 			rejected or lose fields, permissions, images, webhooks, removed APIs, Pod
@@ -65,8 +64,8 @@ func newDiff(a *app) *cobra.Command {
 			GitLab, Forgejo or Bitbucket where the remote origin is there.
 
 			Exit codes: 0 no differences; 1 differences; 2 an error; 3 with --upgrade, the
-			declarations have no solution; 4 the policy says no.`),
-		Example: examples(`
+			declarations have no solution; 4 refused by the policy.`),
+		Example: Examples(`
 			# what does this branch change?
 			quayside diff --exit-zero
 
@@ -96,21 +95,21 @@ func newDiff(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.base, "base", "", "`BRANCH` that work is merged into (default: origin/HEAD, main or master)")
+	f.StringVar(&o.base, "base", "", "target `BRANCH` of pull requests (default: origin/HEAD, main or master)")
 	f.BoolVar(&o.locks, "locks", false, "compare two lock files: --locks BEFORE AFTER")
 	f.BoolVar(&o.trees, "trees", false, "compare two directories of manifests: --trees BEFORE AFTER")
-	f.Var(&o.upgrade, "upgrade", "compare with what an upgrade brings, of all or one: `[NAMESPACE/]PACKAGE[@VERSION]`")
+	f.Var(&o.upgrade, "upgrade", "compare with the result of an upgrade, of all operators or of one: `[NAMESPACE/]PACKAGE[@VERSION]`")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	addScan(cmd, &o.scan)
-	f.BoolVar(&o.sizes, "image-sizes", false, "ask registries how large the images are that come and go")
-	f.BoolVar(&o.reading, "reading", false, "tell what there is to read of operators that move, too: links and changed texts of their bundles")
+	f.BoolVar(&o.sizes, "image-sizes", false, "get the sizes of added and removed images from the registries")
+	f.BoolVar(&o.reading, "reading", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringArrayVar(&o.observed, "observed", nil, "say by `FILE`, written by 'quayside status --save', in which versions objects are stored; with --upgrade, move no operator that it holds back; may be given several times, one for each cluster")
+	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
-	f.StringArrayVar(&o.save, "save", nil, "write the report to a file, too: `FORMAT=FILE`, as in sarif=diff.sarif; may be given several times")
+	f.StringArrayVar(&o.save, "save", nil, "also write the report to a file: `FORMAT=FILE`, such as sarif=diff.sarif; may be given several times")
 	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
 	addForge(cmd, a, &o.forge)
-	f.StringVar(&o.linkBase, "link-base", "", "`URL` of the repository in its forge, or of a file with {commit}, {path} and {line}: what an HTML report links to")
+	f.StringVar(&o.linkBase, "link-base", "", "link target in an HTML report: the `URL` of the repository in its forge, or a template with {commit}, {path} and {line}")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
 	addToday(cmd, &o.today, "support and waivers")
 	o.rendered = "auto"
@@ -119,12 +118,12 @@ func newDiff(a *app) *cobra.Command {
 	a.complete(cmd, "from", sides.known)
 	a.offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, state.Formats(), diff.Document{})
+	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
 	addAll(cmd, a, "locks", "trees", "save")
 	return cmd
 }
 
-// check refuses arguments that do not belong together.
+// check refuses incompatible arguments.
 func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	var modes []string
 	for _, m := range []struct {
@@ -138,48 +137,48 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	want := 1
 	switch {
 	case len(modes) > 1:
-		return usagef(cmd, "%s do not go together", strings.Join(modes, " and "))
+		return Usagef(cmd, "%s do not go together", strings.Join(modes, " and "))
 	case o.locks || o.trees:
 		if len(args) != 2 {
-			return usagef(cmd, "%s wants two arguments, BEFORE and AFTER", modes[0])
+			return Usagef(cmd, "%s needs two arguments, BEFORE and AFTER", modes[0])
 		}
 		want = 2
 	case o.upgrade.any():
 		want = 0
 	}
-	if slices.ContainsFunc(args, state.IsArtifact) && want == 1 {
+	if slices.ContainsFunc(args, compare.IsArtifact) && want == 1 {
 		want = 2
 	}
 	if len(args) > want {
-		return usagef(cmd, "unexpected argument %q", args[want])
+		return Usagef(cmd, "unexpected argument %q", args[want])
 	}
 	return o.checkReports(cmd)
 }
 
-// checkReports refuses flags for reports that do not belong together.
+// checkReports refuses incompatible report flags.
 func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	if o.text {
 		for _, name := range []string{"output", "save", "comment", "scan", "reading", "image-sizes"} {
 			if cmd.Flags().Changed(name) {
-				return usagef(cmd, "--text prints lines and nothing else: leave out --%s", name)
+				return Usagef(cmd, "--text prints only lines: leave out --%s", name)
 			}
 		}
 	}
 	if cmd.Flags().Changed("comment") && o.comment < 1 {
-		return usagef(cmd, "--comment %d: want the number of a pull request", o.comment)
+		return Usagef(cmd, "--comment %d: want the number of a pull request", o.comment)
 	}
 	if o.forge != "" && o.comment == 0 {
-		return usagef(cmd, "--forge needs --comment NUMBER")
+		return Usagef(cmd, "--forge needs --comment NUMBER")
 	}
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
-		if file == "" || !slices.Contains(state.Formats(), form) {
-			return usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(state.Formats(), ", "))
+		if file == "" || !slices.Contains(compare.Formats(), form) {
+			return Usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(compare.Formats(), ", "))
 		}
 	}
 	page := o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })
 	if o.linkBase != "" && !page {
-		return usagef(cmd, "--link-base is for pages of HTML: add -o html or --save html=FILE")
+		return Usagef(cmd, "--link-base is for pages of HTML: add -o html or --save html=FILE")
 	}
 	return nil
 }
@@ -219,8 +218,8 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	return o.verdict(report)
 }
 
-// saveReports writes the reports that --save names.
-func (o *diffOptions) saveReports(c *state.Comparison, r *diff.Report) error {
+// saveReports writes the reports requested by --save.
+func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
 		data, err := c.Format(r, form, o.linkBase)
@@ -234,11 +233,11 @@ func (o *diffOptions) saveReports(c *state.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// comparison finds the two sides that the command line asks for.
-func (o *diffOptions) comparison(cmd *cobra.Command, p *project.Project, args []string) (*state.Comparison, error) {
-	opt := state.Options{From: state.From(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
+// comparison returns the two sides requested by the command line.
+func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
+	opt := compare.Selection{From: compare.From(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
-		if (o.trees || o.locks) && !state.IsArtifact(arg) {
+		if (o.trees || o.locks) && !compare.IsArtifact(arg) {
 			opt.Names[i] = o.argPath(arg)
 		}
 	}
@@ -249,16 +248,16 @@ func (o *diffOptions) comparison(cmd *cobra.Command, p *project.Project, args []
 	if o.upgrade.any() {
 		hops, err := parseHops(o.hops)
 		if err != nil {
-			return nil, usagef(cmd, "%w", err)
+			return nil, Usagef(cmd, "%w", err)
 		}
 		of := p.ResolveOptions()
 		of.Upgrade, of.Named, of.Hops = o.upgrade.all, o.upgrade.named, hops
 		opt.Upgrade = &of
 	}
-	return state.Open(cmd.Context(), p, opt)
+	return compare.Open(cmd.Context(), p, opt)
 }
 
-// verdict turns a report into the exit code that it deserves.
+// verdict returns the error for a report's exit code.
 func (o *diffOptions) verdict(r *diff.Report) error {
 	err := o.refusal(r)
 	switch {
@@ -271,25 +270,24 @@ func (o *diffOptions) verdict(r *diff.Report) error {
 	}
 }
 
-// refusal returns what the policy says of a report; nil where it lets it pass.
+// refusal returns the policy's refusal of a report, or nil if the policy accepts it.
 func (o *diffOptions) refusal(r *diff.Report) error {
 	if r.Verdict == nil || !r.Verdict.Fail {
 		return nil
 	}
-	return &project.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
+	return &workspace.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
 }
 
-// errDiffers is the outcome of a diff that found differences, and printed
-// them.
+// errDiffers is the outcome of a diff with differences that are already printed.
 var errDiffers = errors.New("differs")
 
-// printDiff writes a report in the format that was asked for.
-func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
+// printDiff writes a report in the requested format.
+func (o *diffOptions) printDiff(c *compare.Comparison, r *diff.Report) error {
 	var data []byte
 	var err error
 	if o.output == "text" {
 		data = diff.Text(r, o.out.Color)
-	} else if slices.Contains(state.Formats(), o.output) {
+	} else if slices.Contains(compare.Formats(), o.output) {
 		data, err = c.Format(r, o.output, o.linkBase)
 	}
 	if err != nil {
@@ -298,19 +296,18 @@ func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
 	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
 }
 
-// printLines prints the lines that differ, by the program that
-// KUBECTL_EXTERNAL_DIFF names or by itself.
-func (o *diffOptions) printLines(ctx context.Context, c *state.Comparison) error {
+// printLines prints the differing lines, or runs the program in KUBECTL_EXTERNAL_DIFF.
+func (o *diffOptions) printLines(ctx context.Context, c *compare.Comparison) error {
 	files, err := c.Files(ctx)
 	switch program := strings.TrimSpace(o.env["KUBECTL_EXTERNAL_DIFF"]); {
 	case err != nil:
 	case len(files) == 0:
-		o.talk.Note("no differences between %s and %s", c.Before.Name, c.After.Name)
+		o.log.Note("no differences between %s and %s", c.Before.Name, c.After.Name)
 		return nil
 	case program != "":
-		err = lines.Run(ctx, program, files, o.out.Device, o.talk.Device)
+		err = runExternalDiff(ctx, program, files, o.out.Device, o.log.Device)
 	default:
-		lines.Print(o.out, files)
+		printUnified(o.out, files)
 	}
 	if err == nil && !o.exitZero {
 		err = errDiffers

@@ -11,19 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
-// documented returns a command line for every command that has a schema, or
+// documented returns a command line for every command of this package that has a schema, or
 // several. Nobody listens at port 1.
 func documented() map[string][]string {
 	return map[string][]string{
 		"add":              {"add etcd -n databases --check", "add nothing"},
-		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
-		"adopt-plan":       {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
-		"adopt-revert":     {"adopt revert absent.yaml --yes", "adopt revert quayside.yaml --check"},
-		"adopt-check":      {"adopt check", "adopt check DIR/cluster.json", "adopt check DIR/absent.json"},
-		"adopt-run":        {"adopt run --finish", "adopt run --finish no/such", "adopt run absent.yaml --yes", "adopt run quayside.yaml --check"},
-		"adopt-verify":     {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
 		"build":            {"build catalog-src/vault/0.1.9 oci:dist/vault:v1", "build catalog-src oci:dist/catalog"},
 		"bundle-validate":  {"bundle validate catalog-src/vault/0.1.9", "bundle validate catalog"},
 		"catalog-diff":     {"catalog diff olm/quickstart catalog-src", "catalog diff catalog-src catalog-src"},
@@ -35,7 +30,6 @@ func documented() map[string][]string {
 		"config":           {"config", "config --all"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"images":           {"images", "images --inspect"},
-		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
 		"init":             {"init more", "init more --profile nothing"},
 		"migrate":          {"migrate", "migrate --check"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --check", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
@@ -64,7 +58,7 @@ func TestDocuments(t *testing.T) {
 		t.Skip("runs every command in a dozen workspaces")
 	}
 	lines := documented()
-	if d := cmp.Diff(cli.Documented(), slices.Sorted(maps.Keys(lines))); d != "" {
+	if d := cmp.Diff(clitest.Documented(nil), slices.Sorted(maps.Keys(lines))); d != "" {
 		t.Errorf("commands that print a document (-have +tested):\n%s", d)
 	}
 	places := map[string]func(dir string){
@@ -82,7 +76,7 @@ func TestDocuments(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			dir := quickstart(t)
 			spoil(dir)
-			for _, name := range cli.Documented() {
+			for _, name := range clitest.Documented(nil) {
 				some := lines[name]
 				if strings.HasPrefix(place, "error/") { // where they fail alike
 					some = some[:1]
@@ -114,7 +108,7 @@ func TestNothingIsLostInSilence(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append([]string{"-C", dir}, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
-		code := cli.Main(args, nil, full{}, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()})
+		code := cli.Main(cli.Parts, args, nil, full{}, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()})
 		if code != 2 || strings.Count(stderr.String(), "error: no space left on device\n") != 1 {
 			t.Errorf("quayside %s: exit code %d\n%s", line, code, &stderr)
 		}

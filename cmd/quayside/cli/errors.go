@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
-// usageError is a command line that cannot be carried out as it stands.
+// usageError is an invalid command line.
 type usageError struct {
 	command string // "quayside resolve"
 	err     error
@@ -23,13 +24,13 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usagef(cmd *cobra.Command, format string, args ...any) error {
+// Usagef returns the error for an invalid command line.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// report prints err and returns the exit code that it stands for. This is the
-// one place where errors become exit codes. Where a document is asked for
-// and none was printed, there is one of what went wrong.
+// report prints err and returns its exit code. All errors become exit codes here. If a
+// document is requested and none is printed yet, it prints a document with the failure.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -42,7 +43,7 @@ func (a *app) report(err error) int {
 	}
 	a.printError(err)
 	if a.document == nil {
-		f := project.NewFailure()
+		f := workspace.NewFailure()
 		f.Add(err)
 		if err := a.print(f, nil); err != nil {
 			a.printError(err)
@@ -50,17 +51,16 @@ func (a *app) report(err error) int {
 	}
 	var usage *usageError
 	if errors.As(err, &usage) {
-		a.talk.Note("Run '%s --help' for usage.", usage.command)
+		a.log.Note("Run '%s --help' for usage.", usage.command)
 	}
 	return exitCode(err)
 }
 
-// exitCode returns the gravest of the codes that err and what it joins stand
-// for.
+// exitCode returns the gravest exit code of err and its joined errors.
 func exitCode(err error) int {
-	var input *project.InputError
+	var input *workspace.InputError
 	if errors.As(err, &input) {
-		return exitError // whatever else was found: with the catalog it may look otherwise
+		return exitError // takes precedence: with the catalog, other results may differ
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
@@ -69,10 +69,10 @@ func exitCode(err error) int {
 		}
 		return code
 	}
-	var differs *project.DiffersError
+	var differs *workspace.DiffersError
 	var stale *resolve.StaleError
-	var conflict *resolve.Conflict
-	var policy *project.PolicyError
+	var conflict *explain.Conflict
+	var policy *workspace.PolicyError
 	switch {
 	case err == nil:
 		return exitOK
@@ -89,10 +89,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on a line of its own. A fault that begins with
-// a place in a file is printed as it is, as compilers do, so that an editor
-// finds its way; so is what a check or a resolution found. Anything else is
-// marked as an error.
+// printError prints each fault on its own line. A fault that begins with a position in a file
+// is printed unchanged, in the format of compilers, so that editors can find the position. So
+// are the results of checks and resolutions. All others get the prefix "error:".
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
@@ -101,26 +100,26 @@ func (a *app) printError(err error) {
 		return
 	}
 	msg := strings.TrimSuffix(err.Error(), "\n")
-	var input *project.InputError
+	var input *workspace.InputError
 	var list diag.List
-	var edited *project.EditedError
-	if ours := positioned(err) || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
-		msg = inert.Line(msg) // its line breaks are not the program's
+	var edited *workspace.EditedError
+	if ours := hasPosition(err) || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
+		msg = inert.Line(msg) // its line breaks come from other programs
 	}
-	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
-		a.talk.Say("%s", msg)
+	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
+		a.log.Say("%s", msg)
 		return
 	}
-	a.talk.Say("%s %s", a.talk.Paint(terminal.Red, "error:"), msg)
+	a.log.Say("%s %s", a.log.Paint(terminal.Red, "error:"), msg)
 }
 
-// positioned reports whether err begins with a place in a file.
-func positioned(err error) bool {
+// hasPosition reports whether err begins with a position in a file.
+func hasPosition(err error) bool {
 	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
 	return ok && !one.Pos.IsZero()
 }
 
-// notFound says that there is no name, and what it may have been meant for.
+// notFound returns the error for an unknown name, with similar names as a hint.
 func notFound(kind, name string, have []string) error {
 	hint := diag.DidYouMean(name, have)
 	if hint == "" && len(have) > 0 && len(have) <= 10 {

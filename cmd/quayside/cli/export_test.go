@@ -12,6 +12,9 @@ import (
 // Update says that golden files are to be written anew.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
+// Parts are those of the program.
+var Parts []Part //nolint:gochecknoglobals // filled by the package's external tests, which alone may import them
+
 // golden compares got with a committed file, or writes it under -update.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()

@@ -12,42 +12,42 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog/lifecycle"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
 )
 
-// operatorFlag is --upgrade and --upgrade=[namespace/]package[@version], and
-// others that are for all operators or for some. Without a namespace a target's is
-// empty: see project.Placed.
+// operatorFlag is --upgrade and --upgrade=[namespace/]package[@version], and other flags for
+// all or some operators. The namespace of a target is empty if the flag has none: see
+// workspace.Placed.
 type operatorFlag struct {
 	name     string // "upgrade"; empty for arguments
-	versions bool   // may be named, too
+	versions bool   // versions are permitted
 	all      bool
 	named    []resolve.Target
 }
 
-// dayFlag is --today: the day that support and waivers are judged on, in place of
-// the present one.
+// dayFlag is --today: the date for the evaluation of support and waivers, instead of the
+// current date.
 type dayFlag struct{ day string }
 
-// String returns nothing: the default is not the same tomorrow.
+// String returns "": the default changes every day.
 func (f *dayFlag) String() string { return "" }
 
-// Type names the value in usage lines.
+// Type returns the name of the value in usage lines.
 func (f *dayFlag) Type() string { return "date" }
 
-// Set takes a day.
+// Set parses a date.
 func (f *dayFlag) Set(s string) error {
 	f.day = s
-	return lifecycle.CheckDay(s)
+	return model.CheckDay(s)
 }
 
-// text returns the day.
+// text returns the date as text, by default the current date.
 func (f *dayFlag) text() string { return cmp.Or(f.day, time.Now().UTC().Format(time.DateOnly)) }
 
-// time returns when the day begins, or the present.
+// time returns the start of the day, by default the current time.
 func (f *dayFlag) time() time.Time {
 	if t, err := time.Parse(time.DateOnly, f.day); err == nil {
 		return t
@@ -55,17 +55,17 @@ func (f *dayFlag) time() time.Time {
 	return time.Now()
 }
 
-// addToday gives cmd the flag; what is what it judges by the day.
+// addToday adds the flag to cmd. The parameter what is the object of the evaluation.
 func addToday(cmd *cobra.Command, f *dayFlag, what string) {
 	cmd.Flags().Var(f, "today", "judge "+what+" as on this `DATE`, as in 2026-01-31 (default: the present day)")
 }
 
-// addScan gives cmd the flag for what scanners found.
+// addScan adds the flag for scanner results to cmd.
 func addScan(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "scan", "", "compare what scanners found in the images, too: `DIR` holds the JSON of Trivy or Grype, a file for each image")
+	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
 }
 
-// scans reads what scanners found; nil where no directory is named.
+// scans reads scanner results. It returns nil if dir is empty.
 func (a *app) scans(dir string) (*scan.Results, error) {
 	if dir == "" {
 		return nil, nil
@@ -77,13 +77,13 @@ func (a *app) scans(dir string) (*scan.Results, error) {
 	return found, diag.Below(filepath.ToSlash(dir), err)
 }
 
-// allOperators is what such a flag means without a value.
+// allOperators is the value of such a flag without an explicit value.
 const allOperators = "all"
 
-// String returns nothing: there is no default to show.
+// String returns "": there is no default to show.
 func (f *operatorFlag) String() string { return "" }
 
-// Type names the value in usage lines.
+// Type returns the name of the value in usage lines.
 func (f *operatorFlag) Type() string { return "operator" }
 
 // Set adds one operator, or all.
@@ -107,7 +107,7 @@ func (f *operatorFlag) Set(s string) error {
 	}
 }
 
-// parseTarget reads "[namespace/]package" and, where it is allowed, "@version".
+// parseTarget parses "[namespace/]package" and, if permitted, "@version".
 func parseTarget(s string, version bool) (resolve.Target, bool) {
 	t := resolve.Target{Package: s}
 	at, slash := false, false
@@ -123,7 +123,7 @@ func parseTarget(s string, version bool) (resolve.Target, bool) {
 
 func (f *operatorFlag) any() bool { return f.all || len(f.named) > 0 }
 
-// parseHops reads --hops: a number from 1, or all.
+// parseHops parses --hops: a number from 1, or all.
 func parseHops(s string) (int, error) {
 	if s == "all" {
 		return -1, nil

@@ -6,19 +6,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/forge"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/base/forge"
 )
 
-// addForge gives cmd the flag --forge.
+// addForge adds the flag --forge to cmd.
 func addForge(cmd *cobra.Command, a *app, kind *string) {
-	cmd.Flags().StringVar(kind, "forge", "", "the `KIND` of server that the remote is on: github, gitlab or gitea (default: known by its address, or by the CI job)")
+	cmd.Flags().StringVar(kind, "forge", "", "the `KIND` of the remote's server: github, gitlab or gitea (default: from its address or the CI job)")
 	a.complete(cmd, "forge", forge.Kinds())
 }
 
-// postComment keeps the comment of a pull request that has the report of this workspace.
-// Where nothing differs there is none, unless one of an earlier commit stands there.
-func (o *diffOptions) postComment(ctx context.Context, c *state.Comparison, r *diff.Report) error {
+// postComment updates the pull request comment with the report of this workspace. It creates
+// no comment for an empty report, but updates an existing one.
+func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r *diff.Report) error {
 	remote, err := c.Remote("origin")
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (o *diffOptions) postComment(ctx context.Context, c *state.Comparison, r *d
 		return err
 	}
 	if made.Outcome != "" {
-		o.talk.Note("comment on %d: %s", made.Number, made.Outcome)
+		o.log.Note("comment on pull request %d: %s", made.Number, made.Outcome)
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
-	"github.com/quayside/quayside/internal/forge/forgetest"
+	"github.com/quayside/quayside/cmd/quayside/clitest"
+	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
 // inJob runs quayside as a job of a forge would, with the token in GIT_TOKEN. No
@@ -25,8 +26,8 @@ func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcom
 		env = append(env, key+"="+value)
 	}
 	args = append([]string{"-C", dir}, args...)
-	code := cli.Main(args, nil, &stdout, &stderr, env)
-	if err := cli.Conforms(args, stdout.Bytes()); err != nil {
+	code := cli.Main(cli.Parts, args, nil, &stdout, &stderr, env)
+	if err := clitest.Conforms(cli.Parts, args, stdout.Bytes()); err != nil {
 		t.Errorf("quayside %q: %v", args, err)
 	}
 	if strings.Contains(stdout.String()+stderr.String(), forgetest.Token) {
@@ -135,14 +136,14 @@ func TestDiffComments(t *testing.T) {
 		mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 		break
 	}
-	run(4, "comment on 1: opened")
-	run(4, "comment on 1: unchanged")
+	run(4, "comment on pull request 1: opened")
+	run(4, "comment on pull request 1: unchanged")
 	all := s.Comments()
 	if len(all) != 1 || !strings.HasPrefix(all[0].Body, "<!-- quayside:diff "+dir+" -->\n## `"+dir+"`\n") {
 		t.Fatalf("the comments are %+v", all)
 	}
 	gitIn(t, work, "checkout", "-q", ".")
-	run(0, "comment on 1: updated")
+	run(0, "comment on pull request 1: updated")
 	if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "no differences") {
 		t.Errorf("nothing differs any more, and the comments are %+v", all)
 	}
@@ -150,5 +151,5 @@ func TestDiffComments(t *testing.T) {
 	// What the policy says goes before what the forge says.
 	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 	s.Refuse(func(string, string) int { return 403 })
-	run(4, "GIT_TOKEN may not do this", "refused by the policy")
+	run(4, "GIT_TOKEN lacks permission", "refused by the policy")
 }

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/internal/forge/forgetest"
+	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
 // component is a component of GitLab's: what it takes, and its jobs.
@@ -204,7 +204,7 @@ func TestComponent(t *testing.T) {
 	inputs["directory"] = environmentDir(t, bare, strings.TrimPrefix(filepath.Dir(filepath.Dir(head)), "upgrade/"))
 	for _, want := range []string{"opened", "unchanged"} {
 		dir, log, err := runLab(t, s, bare, head, forgetest.Token, inputs, "quayside")
-		if err != nil || !strings.Contains(log, "comment on 1: "+want+"\n") || len(s.Comments()) != 1 {
+		if err != nil || !strings.Contains(log, "comment on pull request 1: "+want+"\n") || len(s.Comments()) != 1 {
 			t.Fatalf("%v, want the note %s, of %d:\n%s", err, want, len(s.Comments()), log)
 		}
 		if quality := read(t, dir, "quayside-codequality.json"); !strings.Contains(quality, `"check_name": "rbac.gained"`) || !strings.Contains(quality, `"path": "`+inputs["directory"]+"/") {
@@ -221,7 +221,7 @@ func TestComponent(t *testing.T) {
 	// Without a version, the program is the one in the path of the image.
 	delete(inputs, "version")
 	delete(inputs, "sha256")
-	if _, log, err := runLab(t, s, bare, head, forgetest.Token, inputs, "quayside"); err != nil || !strings.Contains(log, "comment on 1: unchanged\n") {
+	if _, log, err := runLab(t, s, bare, head, forgetest.Token, inputs, "quayside"); err != nil || !strings.Contains(log, "comment on pull request 1: unchanged\n") {
 		t.Errorf("with an image that has the program: %v\n%s", err, log)
 	}
 	t.Setenv("PATH", strings.Join(slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {

@@ -2,12 +2,12 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// newHelpEnvironment is the help topic about environment variables.
+// newHelpEnvironment returns the help topic about environment variables.
 func newHelpEnvironment(*app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "environment",
 		Short: "Environment variables that quayside reads",
-		Long: doc(`
+		Long: Doc(`
 			Environment variables that quayside reads.
 
 			Files:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,21 +12,18 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestHelpExamples runs every example that --help shows, in a copy of the
-// quickstart, with a registry of its own for registry.example.com.
+// TestHelpExamples runs every example that --help of this package's commands shows, in
+// a copy of the quickstart, with a registry of its own for registry.example.com.
 func TestHelpExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command, as the scripts do")
 	}
-	for _, cmd := range commands(newTestRoot()) {
+	for _, cmd := range commands(Commands(nil)) {
 		if !cmd.Runnable() || cmd.CommandPath() == "quayside help" {
 			continue
 		}
@@ -48,12 +44,7 @@ func TestHelpExamples(t *testing.T) {
 				commitAll(t, dir)
 			}
 			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
-			if strings.Contains(cmd.Example, "must-gather.local.4711") {
-				if err := os.MkdirAll(filepath.Join(dir, "must-gather.local.4711", "namespaces"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside import") {
+			if strings.Contains(cmd.Example, "quayside status") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
 			}
 			if strings.Contains(cmd.Example, "--scan scans/") {
@@ -66,13 +57,7 @@ func TestHelpExamples(t *testing.T) {
 					observed(t, dir, name)
 				}
 			}
-			if strings.Contains(cmd.Example, "adopt-plan.yaml") || strings.Contains(cmd.Example, "adopt run") {
-				planned(t, dir)
-			}
-			if strings.Contains(cmd.Example, "quayside import") {
-				dumped(t, dir)
-			}
-			server := registrytest.New(t)
+			server := ocitest.New(t)
 			places := []string{"registry.example.com", server.Host}
 			if strings.Contains(cmd.Example, "cosign.key") {
 				more, token := toSign(t, dir, server)
@@ -89,7 +74,7 @@ func TestHelpExamples(t *testing.T) {
 				var stdout, stderr bytes.Buffer
 				args := append(strings.Fields(line)[1:], "-C", dir)
 				args = slices.DeleteFunc(args, func(s string) bool { return s == "--pull-request" }) // there is no server for it
-				if code := Main(args, nil, &stdout, &stderr, env); code != exitOK && (code != exitDiffers || !slices.Contains(args, "--check")) {
+				if code := Main(Parts, args, nil, &stdout, &stderr, env); code != exitOK && (code != exitDiffers || !slices.Contains(args, "--check")) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
@@ -140,7 +125,7 @@ func pushed(t *testing.T, dir string, refs ...string) {
 	t.Helper()
 	for _, ref := range refs {
 		var stdout, stderr bytes.Buffer
-		if code := Main([]string{"push", "oci://" + ref, "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+		if code := Main(Parts, []string{"push", "oci://" + ref, "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
 			t.Fatal(stderr.String())
 		}
 	}
@@ -149,14 +134,14 @@ func pushed(t *testing.T, dir string, refs ...string) {
 // toSign puts a key without a password into dir, pushes a catalog and starts
 // services that vouch for an identity. It returns where they are, and what proves
 // the identity.
-func toSign(t *testing.T, dir string, server *registrytest.Server) (places []string, token string) {
+func toSign(t *testing.T, dir string, server *ocitest.Server) (places []string, token string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "cosign.key"), trusttest.NewKey(t).Private(t, ""), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
 	args := []string{"push", "catalog-src", server.Host + "/ops/catalog:v1", "--bundle-repository", server.Host + "/ops/{package}", "-C", dir}
-	if code := Main(args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+	if code := Main(Parts, args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
 		t.Fatal(stderr.String())
 	}
 	_, digest, _ := strings.Cut(strings.TrimSpace(stdout.String()), "@")
@@ -170,7 +155,7 @@ func toSign(t *testing.T, dir string, server *registrytest.Server) (places []str
 func applied(t *testing.T, dir string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := Main([]string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+	if code := Main(Parts, []string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
 		t.Fatal(stderr.String())
 	}
 	objects, err := clustertest.Objects(stdout.Bytes())
@@ -186,53 +171,6 @@ func applied(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// planned puts a plan into dir in which a person does everything.
-func planned(t *testing.T, dir string) {
-	t.Helper()
-	ws, err := project.Open(project.Dir(dir), project.Env{Getenv: func(string) string { return "" }, Talk: terminal.NewTalk(terminal.New(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := ws.NeedLock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := ws.Render(t.Context(), lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := res.In(ws.Clusters()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plan.Plan{
-		APIVersion: plan.APIVersion, Kind: plan.Kind, ClusterUID: "u0", Mode: plan.Stopped, Manager: "quayside",
-		Lock: plan.LockDigest(lock), Tree: plan.TreeDigest(rendered), OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.Left{},
-	}
-	for i := range 3 {
-		p.Steps = append(p.Steps, plan.Step{Number: i + 1, Name: plan.Certificates, Title: "Look after the certificates", Manual: "Look after them."})
-	}
-	if err := os.WriteFile(filepath.Join(dir, "adopt-plan.yaml"), plan.Format(p), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// dumped puts the objects of a cluster into files below dir.
-func dumped(t *testing.T, dir string) {
-	t.Helper()
-	const text = `{"kind": "List", "apiVersion": "v1", "items": [
-		{"kind": "CatalogSource", "apiVersion": "operators.coreos.com/v1alpha1", "metadata": {"name": "quickstart", "namespace": "olm"}}]}`
-	for _, name := range []string{"olm.json", "must-gather.local.4711/gathered/namespaces/olm/catalogsources.json"} {
-		at := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // commitAll makes dir a repository with one commit on main.
@@ -267,8 +205,9 @@ func exampleLines(example string) []string {
 // TestOtherWords looks up what words of other tools are said to mean here.
 func TestOtherWords(t *testing.T) {
 	root := newTestRoot()
-	for below, words := range otherWords() {
-		for word, meant := range words {
+	for _, in := range commands(root) {
+		below := in.CommandPath()
+		for word, meant := range in.Annotations {
 			if cmd, _, err := root.Find(strings.Fields(below + " " + word)[1:]); err == nil && cmd.Name() == word {
 				t.Errorf("%s %s is a command itself", below, word)
 			}

@@ -6,11 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/bom"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/registry/mirror"
 )
 
 type imagesOptions struct {
@@ -23,7 +22,7 @@ func newImages(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images",
 		Short: "List every image that the lock and the clusters need",
-		Long: doc(`
+		Long: Doc(`
 			List every image that quayside.lock needs: the catalogs and bundles that resolve
 			and render read, and the images that the operators run, as their authors list
 			them. Beyond these, list what the clusters run: what your own patches, components
@@ -41,18 +40,18 @@ func newImages(a *app) *cobra.Command {
 			operators with the digests of their bundles, the catalogs that these come from,
 			and the images that the clusters run, with package URLs and dependencies. The same
 			lock gives the same bytes, serial number included.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside images
 			quayside images -o imageset
 			quayside images -o cyclonedx`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.output == "cyclonedx" && o.inspect {
-				return usagef(cmd, "--inspect and --output cyclonedx do not go together")
+				return Usagef(cmd, "--inspect and --output cyclonedx do not go together")
 			}
 			return o.run(cmd.Context())
 		},
 	}
-	addOutput(cmd, a, []string{"imageset", "cyclonedx"}, mirror.List{})
+	addOutput(cmd, a, []string{"imageset", "cyclonedx"}, inventory.ImageList{})
 	addAll(cmd, a)
 	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
 	addOffline(cmd, o.app)
@@ -64,25 +63,25 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := state.Images(ctx, s, lock)
+	images, err := compare.Images(ctx, s, lock)
 	if err != nil {
 		return err
 	}
-	l := mirror.List{Images: append([]mirror.Image{}, images...)}
+	l := inventory.ImageList{Images: append([]inventory.Image{}, images...)}
 	if o.inspect {
 		client, err := s.Client()
 		if err != nil {
 			return err
 		}
-		if err := l.Inspect(ctx, client, o.talk.Progress); err != nil {
+		if err := l.Inspect(ctx, client, o.log.Progress); err != nil {
 			return err
 		}
-		o.talk.Done()
+		o.log.Done()
 	}
 	var data []byte
 	switch o.output {
 	case "imageset":
-		data, err = mirror.ImageSet(l.Images)
+		data, err = inventory.NewImageSetConfiguration(l.Images)
 	case "cyclonedx":
 		data, err = encodeBOM(s, lock, images)
 	default:
@@ -96,7 +95,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 }
 
 // encodeBOM returns the bill of materials of a lock as CycloneDX.
-func encodeBOM(p *project.Project, lock *lockfile.File, images []mirror.Image) ([]byte, error) {
+func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) ([]byte, error) {
 	d, err := makeBOM(p, lock, images)
 	if err != nil {
 		return nil, err
@@ -104,16 +103,16 @@ func encodeBOM(p *project.Project, lock *lockfile.File, images []mirror.Image) (
 	return d.Text()
 }
 
-// collectBOM lists the images that the clusters need and returns the bill of
-// materials of a lock.
-func collectBOM(ctx context.Context, p *project.Project, lock *lockfile.File) (*bom.Document, error) {
-	images, err := state.Images(ctx, p, lock)
+// collectBOM lists the images that the clusters need and returns the bill of materials of a
+// lock.
+func collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
+	images, err := compare.Images(ctx, p, lock)
 	if err != nil {
 		return nil, err
 	}
 	return makeBOM(p, lock, images)
 }
 
-func makeBOM(p *project.Project, lock *lockfile.File, images []mirror.Image) (*bom.Document, error) {
-	return bom.Make(cmp.Or(p.Settings.Name, "quayside"), lock, images)
+func makeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) (*inventory.BOM, error) {
+	return inventory.NewBOM(cmp.Or(p.Settings.Name, "quayside"), lock, images)
 }

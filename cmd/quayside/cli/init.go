@@ -14,20 +14,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/render/profile"
-	"github.com/quayside/quayside/workspace"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 )
 
 type initOptions struct {
 	*app
-	draft    workspace.Draft
+	draft    settings.Draft
 	profile  string
 	catalogs []string
 	mirrors  []string
@@ -37,8 +37,8 @@ func newInit(a *app) *cobra.Command {
 	o := &initOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Make a workspace",
-		Long: doc(`
+		Short: "Create a workspace",
+		Long: Doc(`
 			Write quayside.yaml with what you say and every other choice as a comment, and
 			.gitattributes, so that no checkout changes the lock or the tree. For Flux also
 			.sourceignore, so that no declaration reaches a cluster.
@@ -51,7 +51,7 @@ func newInit(a *app) *cobra.Command {
 			that spec.catalogs takes, with the name that Subscriptions have for it before it.
 			Paths are relative to the workspace. Where registries are reached through a mirror,
 			--mirrors names the file that says so, as podman and clusters have it.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside init envs/dev --catalog operatorhubio --kubernetes 1.34
 			quayside init envs/prod --catalog redhat@4.20 --catalog community@4.20 --profile flux
 			quayside init envs/lab --catalog olm/mine=oci:../../catalog --repo https://git.example.com/fleet.git`),
@@ -64,11 +64,11 @@ func newInit(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.catalogs, "catalog", nil, "a `CATALOG`: a well-known name, [NAMESPACE/]NAME=SOURCE, or a source; may be given several times")
-	f.StringVar(&o.profile, "profile", "", "the `TOOL` that applies the tree: "+strings.Join(profile.Names(), ", "))
+	f.StringVar(&o.profile, "profile", "", "the `TOOL` that applies the manifests: "+strings.Join(profile.Names(), ", "))
 	f.StringVar(&o.draft.RepoURL, "repo", "", "`URL` of the Git repository that the tool reads")
-	f.StringVar(&o.draft.KubernetesVersion, "kubernetes", "", "`VERSION` of the clusters, such as 1.34")
-	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "`VERSION` of OpenShift, such as 4.20")
-	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with mirrors of registries: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
+	f.StringVar(&o.draft.KubernetesVersion, "kubernetes", "", "Kubernetes `VERSION` of the clusters, such as 1.34")
+	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "OpenShift `VERSION` of the clusters, such as 4.20")
+	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with registry mirrors: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	a.complete(cmd, "profile", profile.Names())
@@ -79,8 +79,8 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-// knownCatalogs returns the catalogs that have a short name, as shells show them.
-// Where the version of OpenShift is not known it has to follow the name.
+// knownCatalogs returns the catalogs with a short name, as completions. If the OpenShift
+// version is unknown, it must follow the name.
 func knownCatalogs(openshift string) []string {
 	var out []string
 	for _, k := range source.WellKnown() {
@@ -93,16 +93,16 @@ func knownCatalogs(openshift string) []string {
 	return out
 }
 
-// initReport is what `quayside init` prints.
+// initReport is the output of `quayside init`.
 type initReport struct {
 	Directory string   `json:"directory"`
 	Files     []string `json:"files" doc:"that were written"`
 }
 
 func (o *initOptions) run(cmd *cobra.Command, dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, workspace.FileName)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, settings.FileName)); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = fmt.Errorf("%s is there already", filepath.Join(dir, workspace.FileName))
+			err = fmt.Errorf("%s already exists", filepath.Join(dir, settings.FileName))
 		}
 		return err
 	}
@@ -110,16 +110,16 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	if err := o.complete(dir); err != nil {
-		return usagef(cmd, "%w", err)
+		return Usagef(cmd, "%w", err)
 	}
 	text := o.draft.Text()
-	if _, err := workspace.Parse(workspace.FileName, text); err != nil {
-		return fmt.Errorf("what these flags say is no workspace: %w", err)
+	if _, err := settings.Parse(settings.FileName, text); err != nil {
+		return fmt.Errorf("invalid workspace settings: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	r := initReport{Directory: filepath.ToSlash(dir), Files: []string{workspace.FileName}}
+	r := initReport{Directory: filepath.ToSlash(dir), Files: []string{settings.FileName}}
 	for _, file := range o.draft.Beside() {
 		added, err := addLines(filepath.Join(dir, file.Name), file.Lines)
 		if err != nil {
@@ -129,7 +129,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 			r.Files = append(r.Files, file.Name)
 		}
 	}
-	if _, err := filetree.WriteFile(filepath.Join(dir, workspace.FileName), text); err != nil {
+	if _, err := filetree.WriteFile(filepath.Join(dir, settings.FileName), text); err != nil {
 		return err
 	}
 	return o.print(r, func(w io.Writer) {
@@ -137,21 +137,21 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 			fmt.Fprintln(w, o.out.Sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
 		}
 		if len(o.draft.Catalogs) == 0 {
-			o.talk.Note("next: name a catalog below spec.catalogs of %s, or declare a CatalogSource", workspace.FileName)
+			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
 			return
 		}
-		o.talk.Note("next: 'quayside catalog search WORD' finds an operator, 'quayside add PACKAGE --render' installs it")
+		o.log.Note("next: 'quayside catalog search WORD' finds an operator, 'quayside add PACKAGE --render' installs it")
 	})
 }
 
-// ask asks a person for what no flag says.
+// ask prompts for the values of unset flags.
 func (o *initOptions) ask(ctx context.Context) error {
 	if !o.prompt.Can() {
 		return nil
 	}
 	var err error
 	if o.profile == "" {
-		if o.profile, err = o.prompt.Choose(ctx, "what applies the tree", profile.Names()); err != nil {
+		if o.profile, err = o.prompt.Choose(ctx, "GitOps tool", profile.Names()); err != nil {
 			return err
 		}
 	}
@@ -159,9 +159,9 @@ func (o *initOptions) ask(ctx context.Context) error {
 		to       *string
 		question string
 	}{
-		{&o.draft.RepoURL, "URL of the Git repository that it reads (empty: write no Application or Kustomization):"},
-		{&o.draft.OpenShiftVersion, "version of OpenShift, such as 4.20 (empty: none):"},
-		{&o.draft.KubernetesVersion, "version of Kubernetes, such as 1.34 (empty: not checked):"},
+		{&o.draft.RepoURL, "URL of the Git repository that the tool reads (empty: write no Application or Kustomization):"},
+		{&o.draft.OpenShiftVersion, "OpenShift version, such as 4.20 (empty: none):"},
+		{&o.draft.KubernetesVersion, "Kubernetes version, such as 1.34 (empty: not checked):"},
 	}
 	for _, l := range lines {
 		if *l.to == "" {
@@ -171,7 +171,7 @@ func (o *initOptions) ask(ctx context.Context) error {
 		}
 	}
 	if len(o.catalogs) == 0 {
-		line, err := o.prompt.Line(ctx, "catalogs ("+strings.Join(source.KnownNames(), ", ")+", or where they are) [operatorhubio]:")
+		line, err := o.prompt.Line(ctx, "catalogs ("+strings.Join(source.KnownNames(), ", ")+", or a source) [operatorhubio]:")
 		if err != nil {
 			return err
 		}
@@ -182,16 +182,16 @@ func (o *initOptions) ask(ctx context.Context) error {
 	return nil
 }
 
-// complete reads what was said.
+// complete parses the flags into the draft.
 func (o *initOptions) complete(dir string) error {
-	o.draft.Profile, o.draft.Path = profile.Name(o.profile), project.InRepository(dir)
+	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
 	if o.draft.Name == "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			return err
 		}
 		if base := filepath.Base(abs); yamlnode.IsDNS1123Label(base) {
-			o.draft.Name = base // else it cannot begin the names of objects
+			o.draft.Name = base // other names cannot begin the names of objects
 		}
 	}
 	for _, text := range o.catalogs {
@@ -211,14 +211,14 @@ func (o *initOptions) complete(dir string) error {
 	return nil
 }
 
-// mirror reads a file with mirrors, so that its faults are told now, and returns
-// its path from the workspace.
+// mirror parses a file with mirrors to report its faults early, and returns its path relative
+// to the workspace.
 func (o *initOptions) mirror(dir, name string) (string, error) {
 	data, err := o.readArg(name)
 	if err != nil {
 		return "", err
 	}
-	if _, err := registry.ParseMirrors(filepath.ToSlash(name), data); err != nil {
+	if _, err := oci.ParseMirrors(filepath.ToSlash(name), data); err != nil {
 		return "", err
 	}
 	from, err := filepath.Abs(dir)
@@ -233,39 +233,38 @@ func (o *initOptions) mirror(dir, name string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// catalog reads what --catalog says: a name that is known, "namespace/name=source",
-// or a source that names itself.
-func (o *initOptions) catalog(dir, text string) (workspace.Catalog, error) {
+// catalog parses --catalog: a well-known name, "namespace/name=source", or a source with a
+// name of its own.
+func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
-		return workspace.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
+		return settings.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
 	}
 	name, rest, named := strings.Cut(text, "=")
 	if !named {
 		name, rest = "", text
 	}
-	there, err := project.Open(project.Dir(dir), project.Env{Getenv: o.getenv, Version: o.version, Offline: true, Talk: o.talk})
+	there, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
-		return workspace.Catalog{}, err
+		return settings.Catalog{}, err
 	}
 	ref, err := there.Ref(rest)
 	if err != nil {
-		return workspace.Catalog{}, fmt.Errorf("--catalog %s: %w; by name there are %s", text, err, strings.Join(source.KnownNames(), ", "))
+		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
 	}
-	id := catalog.ID{Name: name}
+	id := model.ID{Name: name}
 	if ns, n, ok := strings.Cut(name, "/"); ok {
-		id = catalog.ID{Namespace: ns, Name: n}
+		id = model.ID{Namespace: ns, Name: n}
 	}
 	if name == "" {
-		id.Name = ref.Suggested()
+		id.Name = ref.SuggestedName()
 	}
 	if !yamlnode.IsDNS1123Subdomain(id.Name) {
-		return workspace.Catalog{}, fmt.Errorf("--catalog %s: say what it is called: [NAMESPACE/]NAME=%s", text, rest)
+		return settings.Catalog{}, fmt.Errorf("--catalog %s: name required: [NAMESPACE/]NAME=%s", text, rest)
 	}
-	return workspace.Catalog{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
+	return settings.Catalog{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
 }
 
-// addLines adds those lines to a file that it does not have. It reports whether there
-// were any.
+// addLines adds the missing lines to a file. It reports whether there were any.
 func addLines(name string, lines []string) (bool, error) {
 	old, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
 	"github.com/quayside/quayside/internal/cluster/clustertest"
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // TestLoop runs examples/loop/loop.sh: a release goes from the catalog through three
@@ -30,7 +30,7 @@ func TestLoop(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git here")
 	}
-	dir, host := t.TempDir(), registrytest.New(t).Host
+	dir, host := t.TempDir(), ocitest.New(t).Host
 	key := trusttest.NewKey(t)
 	put(t, dir, "cosign.key", string(key.Private(t, "secret")))
 	put(t, dir, "cosign.pub", string(key.Public))
@@ -50,7 +50,7 @@ func TestLoop(t *testing.T) {
 		put(t, dir, name, strings.ReplaceAll(c.Kubeconfig(), `"test"`, `"`+name+`"`))
 		want := func() []clustertest.Object {
 			var stdout, stderr bytes.Buffer
-			if code := cli.Main([]string{"-C", filepath.Join(work, "envs", env), "render", "--stdout"}, nil, &stdout, &stderr, environ); code != 0 {
+			if code := cli.Main(cli.Parts, []string{"-C", filepath.Join(work, "envs", env), "render", "--stdout"}, nil, &stdout, &stderr, environ); code != 0 {
 				t.Errorf("%s: %s", env, &stderr)
 			}
 			objects, err := clustertest.Objects(stdout.Bytes())
@@ -81,7 +81,7 @@ func TestLoop(t *testing.T) {
 			t.Errorf("%s is not at the release: %v", env, err)
 		}
 	}
-	for _, said := range []string{"0.0.2 in dev: good in 1 of 1 cluster", "0.0.2 in stage: good in 1 of 1 cluster"} {
+	for _, said := range []string{"0.0.2 in dev: healthy in 1 of 1 cluster", "0.0.2 in stage: healthy in 1 of 1 cluster"} {
 		if !strings.Contains(string(out), said) {
 			t.Errorf("no pull request says %q", said)
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 type migrateOptions struct {
@@ -20,8 +20,8 @@ func newMigrate(a *app) *cobra.Command {
 	o := &migrateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Move files of an earlier layout to where this version expects them",
-		Long: doc(`
+		Short: "Move files of an earlier layout to the current layout",
+		Long: Doc(`
 			Move your own overlays from rendered/clusters/<cluster>/, where an earlier version
 			expected them, to overlays/<cluster>/. Run it once if 'quayside render' asks for it,
 			and 'quayside render' afterwards.
@@ -39,7 +39,7 @@ func newMigrate(a *app) *cobra.Command {
 			See also: docs/gitops.md.
 
 			Exit codes: 0 done; 1 with --check, files would be moved; 2 an error.`),
-		Example: examples(`
+		Example: Examples(`
 			# show what would be moved, in every workspace of the repository
 			quayside migrate --check --all
 
@@ -50,7 +50,7 @@ func newMigrate(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if files would be moved")
 	addOffline(cmd, o.app)
-	addOutput(cmd, a, nil, project.Migration{})
+	addOutput(cmd, a, nil, workspace.Migration{})
 	addAll(cmd, a)
 	return cmd
 }
@@ -69,12 +69,12 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	}
 	err = o.print(m, func(w io.Writer) { o.show(w, m) })
 	if err == nil && o.check && len(m.Moves) > 0 {
-		err = &project.DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
+		err = &workspace.DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
 	}
 	return err
 }
 
-func (o *migrateOptions) show(w io.Writer, m *project.Migration) {
+func (o *migrateOptions) show(w io.Writer, m *workspace.Migration) {
 	for _, move := range m.Moves {
 		if move.To == "" {
 			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(move.From))
@@ -84,8 +84,8 @@ func (o *migrateOptions) show(w io.Writer, m *project.Migration) {
 	}
 	switch {
 	case len(m.Moves) == 0:
-		o.talk.Note("no files to move")
+		o.log.Note("no files to move")
 	case m.Written:
-		o.talk.Note("moved overlays: run 'quayside render'")
+		o.log.Note("moved overlays: run 'quayside render'")
 	}
 }

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/registry/mirror"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
 type mirrorOptions struct {
@@ -28,7 +28,7 @@ func newMirror(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mirror {<registry[/path]> | oci:<directory>}",
 		Short: "Copy every image that the lock and the clusters need to a registry or a directory",
-		Long: doc(`
+		Long: Doc(`
 			Copy every image that 'quayside images' lists, with all its platforms and byte for
 			byte, to a registry: quay.io/org/name becomes registry/path/org/name. An image
 			that is referred to by digest alone is tagged after its digest, so that the
@@ -49,7 +49,7 @@ func newMirror(a *app) *cobra.Command {
 			ImageDigestMirrorSet and ImageTagMirrorSet, to be applied to the cluster and
 			listed under spec.mirrors in quayside.yaml. References in the lock do not
 			change.`),
-		Example: examples(`
+		Example: Examples(`
 			# what would be copied?
 			quayside mirror registry.example.com/mirror --check
 
@@ -59,26 +59,26 @@ func newMirror(a *app) *cobra.Command {
 			# across an air gap
 			quayside mirror oci:/media/stick/images
 			quayside mirror --from /media/stick/images registry.example.com/mirror`),
-		Args:              wantArgs("a registry, or oci: and a directory"),
+		Args:              WantArgs("a registry, or oci: and a directory"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
-	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images at once")
-	cmd.Flags().BoolVar(&o.check, "check", false, "copy and write nothing: list what would be copied where; exit with 1 if anything would")
-	cmd.Flags().StringVar(&o.from, "from", "", "take the images from the layout `DIRECTORY` that they were copied to")
+	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images in parallel")
+	cmd.Flags().BoolVar(&o.check, "check", false, "copy nothing; list the images to copy and their targets, and exit with 1 if there are any")
+	cmd.Flags().StringVar(&o.from, "from", "", "copy the images from this layout `DIRECTORY`")
 	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
 	addOutput(cmd, a, nil, mirrorView{})
 	return cmd
 }
 
-// mirrorView is what `quayside mirror` prints.
+// mirrorView is the output of `quayside mirror`.
 type mirrorView struct {
-	Images []mirror.Copy `json:"images"`
+	Images []inventory.ImageCopy `json:"images"`
 }
 
 func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
-		return usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
+		return Usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
 	}
 	o.offline, o.layout = o.from != "", o.argPath(o.from) // until the images are sent
 	s, lock, err := o.locked()
@@ -90,16 +90,16 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		layout = ""
 	}
 	if toLayout && (layout == "" || o.sets != "") {
-		return usagef(cmd, "%q: want a directory after oci:, and no --mirror-set, for a directory is no mirror", prefix)
+		return Usagef(cmd, "%q: want a directory after oci:, without --mirror-set: a directory is no mirror", prefix)
 	}
 	if o.check && o.sets != "" {
-		return usagef(cmd, "--check writes nothing: leave out --mirror-set")
+		return Usagef(cmd, "--check writes nothing: leave out --mirror-set")
 	}
-	images, err := state.Images(cmd.Context(), s, lock)
+	images, err := compare.Images(cmd.Context(), s, lock)
 	if err != nil {
 		return err
 	}
-	copies, err := mirror.Plan(images, prefix)
+	copies, err := inventory.PlanCopies(images, prefix)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		return err
 	}
 	if o.sets != "" {
-		data, err := mirror.Sets(copies)
+		data, err := inventory.NewMirrorSets(copies)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	return o.finish(copies)
 }
 
-// compare says which images are not where they are to be.
-func (o *mirrorOptions) compare(ctx context.Context, s *project.Project, copies []mirror.Copy, layout string) error {
+// compare reports the images that are not at their destination.
+func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err
@@ -132,38 +132,38 @@ func (o *mirrorOptions) compare(ctx context.Context, s *project.Project, copies 
 		return err
 	}
 	there.Dir = "" // the layout's path is complete
-	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, there)
-	o.talk.Done()
+	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, there)
+	o.log.Done()
 	planned := 0
 	for _, c := range copies {
-		if c.State == mirror.Planned {
+		if c.State == inventory.CopyPlanned {
 			planned++
 		}
 	}
 	if err := o.finish(copies); err != nil || planned == 0 {
 		return err
 	}
-	return &project.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
+	return &workspace.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
 }
 
-// carry copies the images, to a layout where one is named.
-func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []mirror.Copy, layout string) error {
+// carry copies the images, to layout unless it is empty.
+func (o *mirrorOptions) carry(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err
 	}
-	done, bytes := 0, int64(0) // what became of each image is printed at the end
-	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
+	done, bytes := 0, int64(0) // the outcome of each image is printed at the end
+	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Copy(ctx, copies, o.parallel, func(c *inventory.ImageCopy) {
 		done, bytes = done+1, bytes+c.Bytes
 		if tenth := (len(copies) + 9) / 10; done%tenth == 0 && done < len(copies) {
-			o.talk.NoteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
+			o.log.NoteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
 		}
 	})
-	o.talk.Done()
+	o.log.Done()
 	return nil
 }
 
-func (o *mirrorOptions) finish(copies []mirror.Copy) error {
+func (o *mirrorOptions) finish(copies []inventory.ImageCopy) error {
 	t := &terminal.Table{Head: []string{"state", "from", "to"}}
 	var errs []error
 	for _, c := range copies {

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // TestMirrorCarriesSignatures copies signed images to a registry of each kind,
 // at once and by way of a layout. What reads them there demands the signatures,
 // and the registry that they came from is gone.
 func TestMirrorCarriesSignatures(t *testing.T) {
-	for name, target := range map[string]func(testing.TB) *registrytest.Server{
-		"a registry that lists referrers": registrytest.NewReferring,
-		"one that does not":               registrytest.New,
+	for name, target := range map[string]func(testing.TB) *ocitest.Server{
+		"a registry that lists referrers": ocitest.NewReferring,
+		"one that does not":               ocitest.New,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSignedSpace(t)
@@ -57,7 +57,7 @@ func TestMirrorCarriesSignatures(t *testing.T) {
 			put(t, s.dir, "quayside.yaml", plain+"  mirrors: [mirrors.yaml]\n")
 			lock := read(t, s.dir, "quayside.lock")
 			sets := read(t, s.dir, "mirrors.yaml")
-			for _, server := range []*registrytest.Server{near, far} {
+			for _, server := range []*ocitest.Server{near, far} {
 				put(t, s.dir, "mirrors.yaml", strings.ReplaceAll(sets, near.Host, server.Host))
 				s.cache = t.TempDir()
 				remove(t, s.dir, "quayside.lock")

@@ -19,8 +19,8 @@ import (
 	_ "modernc.org/sqlite"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // lamp is an operator in two versions.
@@ -45,15 +45,15 @@ func database(t *testing.T, path string) {
 // TestDatabaseCatalog resolves and renders from an index database: as a file,
 // and as the image that opm made of one.
 func TestDatabaseCatalog(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	files := t.TempDir()
 	database(t, filepath.Join(files, "index.db"))
-	packed, err := registry.Pack(os.DirFS(files), registry.PackOptions{
+	packed, err := oci.Pack(os.DirFS(files), oci.PackOptions{
 		Prefix: "database", Labels: map[string]string{"operators.operatorframework.io.index.database.v1": "/database/index.db"},
 	})
 	check(t, err)
 	image := server.Host + "/old/index:v1"
-	check(t, (&registry.Client{}).Push(context.Background(), image, packed))
+	check(t, (&oci.Client{}).Push(context.Background(), image, packed))
 
 	for name, source := range map[string]string{"file": "sqlite:index.db", "image": "image:" + image} {
 		t.Run(name, func(t *testing.T) {

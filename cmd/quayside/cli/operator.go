@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// printText prints v, as this text where text is asked for.
+// printText prints v, or text if the output format is text.
 func (a *app) printText(v any, text string) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
 }
 
-// operatorArg reads "[namespace/]package" and, where it is allowed,
-// "@version". Without a namespace the target's is empty: see project.Placed.
+// operatorArg parses "[namespace/]package" and, if permitted, "@version". Without a namespace
+// in arg, the target's namespace is empty: see workspace.Placed.
 func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
 	t, ok := parseTarget(arg, version)
 	if !ok {
@@ -24,7 +24,7 @@ func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, 
 		if version {
 			want += "[@version]"
 		}
-		return t, usagef(cmd, "%q: want %s", arg, want)
+		return t, Usagef(cmd, "%q: want %s", arg, want)
 	}
 	return t, nil
 }

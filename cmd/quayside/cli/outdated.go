@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/feed"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -21,15 +21,15 @@ type outdatedOptions struct {
 	current  bool
 	observed []string
 	today    dayFlag
-	feed     string // directory to write the upgrades to; empty for none
+	feed     string // output directory for the upgrades; empty for none
 }
 
 func newOutdated(a *app) *cobra.Command {
 	o := &outdatedOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "outdated",
-		Short: "List the operators for which the catalogs have something newer",
-		Long: doc(`
+		Short: "List the operators with newer versions in the catalogs",
+		Long: Doc(`
 			List the operators in the lock that are not at the head of their channel: where
 			one hop leads, where all of them lead, and what holds the operator back; where a
 			catalog says it, until when the pinned version is supported. One whose support
@@ -43,7 +43,7 @@ func newOutdated(a *app) *cobra.Command {
 
 			  operators/<namespace>/<package>.json   the pinned version, and where one hop leads
 			  packages/<package>/<channel>.json      every version that the channel offers`),
-		Example: examples(`
+		Example: Examples(`
 			quayside outdated
 			quayside outdated --current -o json
 
@@ -59,8 +59,8 @@ func newOutdated(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
-	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "say which operators `FILE`, written by 'quayside status --save', keeps from moving, and why; may be given several times, one for each cluster")
-	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory a workspace in DIR, relative to the root of the repository")
+	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save'; list the operators that it holds back, with the reason; may be given several times, one for each cluster")
+	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory for each workspace in DIR, relative to the root of the repository")
 	addToday(cmd, &o.today, "support")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
@@ -68,7 +68,7 @@ func newOutdated(a *app) *cobra.Command {
 	return cmd
 }
 
-// outdatedView is what `quayside outdated` prints.
+// outdatedView is the output of `quayside outdated`.
 type outdatedView struct {
 	Operators []resolve.Age `json:"operators"`
 }
@@ -96,21 +96,21 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		}
 	}
 	ages := []resolve.Age{}
-	o.talk.Done()
+	o.log.Done()
 	for _, a := range all {
 		if o.current || !a.Current() || a.Unsupported() {
 			ages = append(ages, a)
 		}
 	}
 	if len(ages) == 0 {
-		o.talk.Note("every operator is at the head of its channel")
+		o.log.Note("all operators are at the head of their channels")
 	}
 	return o.printTable(outdatedView{ages}, ageTable(ages))
 }
 
-// writeFeed writes the upgrades as files for Renovate and others.
-func (o *outdatedOptions) writeFeed(p *project.Project, in *project.Inputs, ages []resolve.Age) error {
-	want, err := feed.Of(in.Index, ages)
+// writeFeed writes the upgrades as files for Renovate and other tools.
+func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, ages []resolve.Age) error {
+	want, err := inventory.NewFeed(in.Index, ages)
 	if err != nil {
 		return err
 	}
@@ -126,12 +126,12 @@ func (o *outdatedOptions) writeFeed(p *project.Project, in *project.Inputs, ages
 	if err := filetree.Write(p.Path(dir), want, filetree.Force(true)); err != nil {
 		return err
 	}
-	o.talk.Note("%s holds %s, %d changed", shown, diag.Count(want.Len(), "file"), len(changes))
+	o.log.Note("%s holds %s, %d changed", shown, diag.Count(want.Len(), "file"), len(changes))
 	return nil
 }
 
-// feedDirectory returns the directory of the feed, as it is shown and where it is:
-// with --all, one for each workspace, by its path in the repository.
+// feedDirectory returns the directory of the feed, for messages and for access. With --all,
+// each workspace has its own, by its path in the repository.
 func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	if !o.all {
 		return o.feed, o.feed, nil
@@ -148,9 +148,9 @@ func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
-// freshInputs reads what resolving reads, with the tags of catalogs looked up
-// again, and demands a lock.
-func (a *app) freshInputs(ctx context.Context, p *project.Project) (*project.Inputs, error) {
+// freshInputs loads the inputs of a resolution and looks up catalog tags again. It requires a
+// lock.
+func (a *app) freshInputs(ctx context.Context, p *workspace.Project) (*workspace.Inputs, error) {
 	if _, err := p.NeedLock(); err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (a *app) freshInputs(ctx context.Context, p *project.Project) (*project.Inp
 	return in, a.warnBroken(p, in.Index)
 }
 
-// ageTable lists ages, with what is worth knowing in the last column.
+// ageTable returns a table of ages, with notes in the last column.
 func ageTable(ages []resolve.Age) *terminal.Table {
 	t := &terminal.Table{Head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
 	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })

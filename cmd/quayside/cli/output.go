@@ -10,26 +10,26 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// format is the value of a flag that takes one of a few words.
+// format is the value of a flag with a fixed set of values.
 type format struct {
 	value *string
 	known []string
-	hint  string // what else a word may have been meant for
+	hint  string // appended to the error for an unknown value
 }
 
 var _ pflag.Value = (*format)(nil)
 
-// String returns the word that was chosen.
+// String returns the current value.
 func (f *format) String() string { return *f.value }
 
-// Type returns the words to choose from, as the usage line shows them.
+// Type returns the permitted values, for the usage line.
 func (f *format) Type() string { return strings.Join(f.known, "|") }
 
-// Set chooses a word.
+// Set sets a permitted value.
 func (f *format) Set(s string) error {
 	if !slices.Contains(f.known, s) {
 		return fmt.Errorf("want one of %s%s", strings.Join(f.known, ", "), f.hint)
@@ -38,20 +38,19 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// addOutput gives cmd the flag -o with text, json, yaml and more. The documents
-// are what the command prints as JSON and YAML, as zero values: the schema of
-// its output is made from them.
+// addOutput adds the flag -o with text, json, yaml and more to cmd. The documents are zero
+// values of the command's JSON and YAML output, for its schema.
 func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *format {
 	a.output = "text"
 	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}
-	cmd.Flags().VarP(f, "output", "o", "how to print")
+	cmd.Flags().VarP(f, "output", "o", "output format")
 	a.complete(cmd, "output", f.known)
 	a.documents[cmd] = documents
 	return f
 }
 
-// print writes v as -o says; text, which may be nil, is called for whatever is no
-// document. With --all, documents are printed together at the end.
+// print writes v in the format of -o. For formats other than JSON and YAML it calls text,
+// which may be nil. With --all, all documents are printed together at the end.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	a.document = v
 	if a.all && (a.output == "json" || a.output == "yaml") {
@@ -78,18 +77,17 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	}
 }
 
-// printTable is print for what is a table as text.
+// printTable prints v, or a table if the output format is text.
 func (a *app) printTable(v any, t *terminal.Table) error {
 	return a.print(v, func(io.Writer) { t.Write(a.out) })
 }
 
-// outputOf returns the format that a command line asks for, whether the rest of
-// it can be read or not.
+// outputOf returns the output format in a command line, even if the rest of it is invalid.
 func outputOf(args []string) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	output := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // what is wrong with it is said already
+	_ = flags.Parse(args) // faults are already reported
 	return *output
 }

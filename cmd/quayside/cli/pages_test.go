@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/quayside/quayside/subscription"
-	"github.com/quayside/quayside/workspace"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/settings"
 )
 
 // page is a page of Markdown of the repository.
@@ -155,7 +155,7 @@ func TestPageLinks(t *testing.T) {
 				target = path.Join(path.Dir(name), file)
 			}
 			if strings.HasPrefix(target, "../") {
-				t.Errorf("%s: %s leads out of the repository", name, to)
+				t.Errorf("%s: %s leads outside of the repository", name, to)
 			} else if _, err := os.Stat(filepath.Join(top, target)); err != nil {
 				t.Errorf("%s: %s: there is no %s", name, to, target)
 			} else if n := all[target].anchors()[heading]; named && n != 1 {
@@ -170,9 +170,9 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-var indexed = regexp.MustCompile(`^- \[[^\]]+\]\(([a-z0-9-]+\.md)\): \S`)
+var indexed = regexp.MustCompile(`^- \[[^\]]+\]\(([a-z0-9/-]+\.md)\): \S`)
 
-// TestIndex wants a line of docs/README.md for every page beside it.
+// TestIndex wants a line of docs/README.md for every page of docs and docs/contributing.
 func TestIndex(t *testing.T) {
 	all := pages(t)
 	listed := map[string]int{}
@@ -182,8 +182,9 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	for name := range all {
-		if path.Dir(name) == "docs" && name != "docs/README.md" && listed[name] != 1 {
-			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): what a reader finds there", name, listed[name], path.Base(name))
+		dir := path.Dir(name)
+		if (dir == "docs" || dir == "docs/contributing") && name != "docs/README.md" && listed[name] != 1 {
+			t.Errorf("%[1]s is listed %[2]d times: docs/README.md wants one line of the form\n- [Title](%[3]s): what a reader finds there", name, listed[name], strings.TrimPrefix(name, "docs/"))
 		}
 	}
 }
@@ -242,8 +243,9 @@ func (b block) shownOutput() []string {
 // language console, in a file of the scripts, with which they compare it.
 func TestPageOutput(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/pages_*.txtar")
-	if err != nil {
-		t.Fatal(err)
+	of, errParts := filepath.Glob(top + "*/*/testdata/script/pages_*.txtar") // of parts
+	if files = append(files, of...); err != nil || errParts != nil {
+		t.Fatal(err, errParts)
 	}
 	var compared strings.Builder
 	for _, name := range files {
@@ -274,24 +276,22 @@ func TestPageOutput(t *testing.T) {
 // name, and those that are made from what is tested.
 func runElsewhere() map[string]string {
 	return map[string]string{
-		"docs/tutorial.md":         "TestTutorial",
-		"docs/commands.md":         "TestHelpExamples",
-		"docs/developing.md":       "made of places in the sources",
-		"docs/architecture.md":     "data flow, not commands",
-		"examples/fleet/README.md": "TestFleet",
-		"examples/loop/README.md":  "TestLoop",
+		"docs/tutorial.md":                  "TestTutorial",
+		"docs/commands.md":                  "TestHelpExamples",
+		"docs/contributing/developing.md":   "made of places in the sources",
+		"docs/contributing/architecture.md": "data flow, not commands",
+		"examples/fleet/README.md":          "TestFleet",
+		"examples/loop/README.md":           "TestLoop",
 	}
 }
 
 // otherNames returns, by page, in place of which names in it the scripts have others.
 func otherNames() map[string]*strings.Replacer {
-	adoption := []string{" --context prod", "", "grafana.yaml", "adopt-plan.yaml", "finish.yaml", "shed.yaml", "grafana/grafana-operator", "vault/vault", "--namespace grafana", "--namespace vault", "olm.json", "cluster.yaml", "olm/community=dir:catalogs/community", "quickstart=oci:catalog"}
+	adoption := []string{" --context prod", "", "olm.json", "cluster.yaml", "olm/community=dir:catalogs/community", "quickstart=oci:catalog"}
 	return map[string]*strings.Replacer{
 		"docs/adopt.md":      strings.NewReplacer(adoption...),
-		"docs/airgap.md":     strings.NewReplacer("--from /media/stick/images $REGISTRY/mirror", "--from carried $REGISTRY/to4", "/media/stick/images", "carried", "$REGISTRY/mirror", "$REGISTRY/to"),
 		"docs/authors.md":    strings.NewReplacer("$REGISTRY/ops/catalog@sha256:…", "$(cat ../first)", "/ops/", "/published/"),
-		"docs/diff.md":       strings.NewReplacer("ops/argocd-operator", "vault/vault"),
-		"docs/registries.md": strings.NewReplacer("ops/catalog:v1", "operatorhubio/catalog:latest"),
+		"docs/registries.md": strings.NewReplacer("--from /media/stick/images $REGISTRY/mirror", "--from carried $REGISTRY/to4", "/media/stick/images", "carried", "$REGISTRY/mirror", "$REGISTRY/to", "ops/catalog:v1", "operatorhubio/catalog:latest"),
 		"README.md":          strings.NewReplacer("grafana-operator cert-manager", "memcached-operator vault"),
 	}
 }
@@ -356,7 +356,8 @@ var (
 func scripted(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(files) == 0 {
+	of, errParts := filepath.Glob(top + "*/*/testdata/script/*.txtar") // of parts
+	if files = append(files, of...); err != nil || errParts != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	ran := map[string]bool{}
@@ -411,7 +412,7 @@ func TestPageSettings(t *testing.T) {
 			switch {
 			case strings.Contains(heading, "\napiVersion: quayside.dev/v1alpha1\nkind: Subscription"):
 				seen++
-				set, err := subscription.LoadFS(fstest.MapFS{"shown.yaml": {Data: []byte(text)}}, subscription.LoadOptions{})
+				set, err := declare.LoadFS(fstest.MapFS{"shown.yaml": {Data: []byte(text)}}, declare.LoadOptions{})
 				if err != nil || len(set.Subscriptions) != 1 {
 					t.Errorf("%s:%d: %+v, %v", name, b.line, set, err)
 				}
@@ -424,7 +425,7 @@ func TestPageSettings(t *testing.T) {
 			}
 			seen++
 			text = strings.ReplaceAll(text, "sha256:…", "sha256:"+strings.Repeat("0", 64))
-			if _, err := workspace.Parse(name, []byte(text)); err != nil {
+			if _, err := settings.Parse(name, []byte(text)); err != nil {
 				t.Errorf("%s:%d: %v", name, b.line, err)
 			}
 		}
@@ -442,7 +443,7 @@ func TestNamedCommands(t *testing.T) {
 		_, prose := p.blocks()
 		for _, span := range codeSpan.FindAllString(prose, -1) {
 			words := strings.Fields(strings.Trim(span, "`"))
-			if words[0] != "quayside" || len(words) < 2 || strings.HasPrefix(words[1], "<") || path.Dir(name) == "test/cluster" || name == "docs/developing.md" {
+			if words[0] != "quayside" || len(words) < 2 || strings.HasPrefix(words[1], "<") || path.Dir(name) == "test/cluster" || name == "docs/contributing/developing.md" {
 				continue
 			}
 			seen++

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/promote"
-	"github.com/quayside/quayside/report/gate"
+	"github.com/quayside/quayside/internal/app/upgrade"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/health/gate"
 )
 
 type promoteOptions struct {
@@ -26,7 +26,7 @@ type promoteOptions struct {
 	render   bool
 }
 
-// ruleFlags say what has to have been seen, in place of spec.promotion.
+// ruleFlags override the required observations in spec.promotion.
 type ruleFlags struct {
 	healthy, soak, within string
 	clusters              int
@@ -36,8 +36,8 @@ func newPromote(a *app) *cobra.Command {
 	o := &promoteOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "promote [from to [namespace/package...]]",
-		Short: "Take over the versions of another environment that were seen to be healthy there",
-		Long: doc(`
+		Short: "Promote versions observed healthy in another environment",
+		Long: Doc(`
 			Take over what another environment pins, by the digest of its bundles, as far as
 			the declarations here allow, and write quayside.lock. Environments are the
 			workspaces below the root of the Git repository, or below -C; each goes by its
@@ -65,11 +65,11 @@ func newPromote(a *app) *cobra.Command {
 			cluster it is of: the file, or its directory, is named for it, and the directory
 			around it may be named for the environment.
 
-			Exit codes: 0 done, or nothing to take over; 1 with --check, something would be
+			Exit codes: 0 done, or nothing to promote; 1 with --check, something would be
 			taken over; 2 an error; 3 the declarations have no solution; 4 an operator that is
 			named is held.`),
-		Example: examples(`
-			# what is there to take over, and what is not, and why
+		Example: Examples(`
+			# what is there to promote, and what is not, and why
 			quayside promote dev stage --observed observed/ --check
 
 			# one step for every ring, each on a branch of its own, for pull requests
@@ -87,43 +87,43 @@ func newPromote(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	d := gate.Default()
-	f.StringArrayVar(&o.observed, "observed", nil, "what was seen of clusters: a `FILE`, or a directory of files; may be given several times")
-	f.StringVar(&o.rule.healthy, "healthy", "", "the `SHARE` of the clusters that must be healthy, in place of spec.promotion.healthy (default "+d.Healthy.String()+")")
-	f.StringVar(&o.rule.soak, "soak", "", "for how long: a `TIME` such as 24h, in place of spec.promotion.soak (default "+d.Soak.String()+")")
-	f.StringVar(&o.rule.within, "observed-within", "", "how long ago a cluster may have been looked at: a `TIME`, in place of spec.promotion.observedWithin (default "+d.Within.String()+")")
-	f.IntVar(&o.rule.clusters, "clusters", 0, "the least `NUMBER` of clusters, in place of spec.promotion.clusters (default 1)")
-	f.StringVar(&o.now, "now", "", "judge what was seen as at this `TIME`, as in 2026-01-31T12:00:00Z (default: the present)")
-	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be taken over")
+	d := gate.DefaultRule()
+	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE`, or a directory of files; may be given several times")
+	f.StringVar(&o.rule.healthy, "healthy", "", "required `SHARE` of healthy clusters, in place of spec.promotion.healthy (default "+d.Healthy.String()+")")
+	f.StringVar(&o.rule.soak, "soak", "", "soak time: a `TIME` such as 24h, in place of spec.promotion.soak (default "+d.Soak.String()+")")
+	f.StringVar(&o.rule.within, "observed-within", "", "maximum age of an observation: a `TIME`, in place of spec.promotion.observedWithin (default "+d.Within.String()+")")
+	f.IntVar(&o.rule.clusters, "clusters", 0, "minimum `NUMBER` of clusters, in place of spec.promotion.clusters (default 1)")
+	f.StringVar(&o.now, "now", "", "judge the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be promoted")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	addOffline(cmd, a)
-	addOutput(cmd, a, nil, promote.Report{})
+	addOutput(cmd, a, nil, upgrade.PromotionReport{})
 	return cmd
 }
 
-// promoteArgs takes two environments and operators behind them, or nothing.
+// promoteArgs accepts two environments followed by operators, or nothing.
 func promoteArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		return usagef(cmd, "promote to where? give two environments, or none for every one that follows another")
+		return Usagef(cmd, "missing argument: the target environment; give two environments, or none to promote along every spec.follows")
 	}
 	return nil
 }
 
-// checkFlags refuses flags that do not belong together.
+// checkFlags refuses incompatible flags.
 func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && o.render:
-		return usagef(cmd, "--check writes nothing: leave out --render")
+		return Usagef(cmd, "--check writes nothing: leave out --render")
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
-		return usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
+		return Usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
 	}
-	if _, err := o.rule.over(gate.Default()); err != nil {
-		return usagef(cmd, "%w", err)
+	if _, err := o.rule.over(gate.DefaultRule()); err != nil {
+		return Usagef(cmd, "%w", err)
 	}
 	return nil
 }
 
-// over returns a rule with what the flags say in its place.
+// over returns the rule with the flags' values applied.
 func (r ruleFlags) over(rule gate.Rule) (gate.Rule, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {
@@ -143,7 +143,7 @@ func (r ruleFlags) over(rule gate.Rule) (gate.Rule, error) {
 	return rule, faults.Err()
 }
 
-// at returns the time that observations are judged at.
+// at returns the reference time for observations.
 func (o *promoteOptions) at() (time.Time, error) {
 	if o.now == "" {
 		return time.Now().UTC(), nil
@@ -151,14 +151,13 @@ func (o *promoteOptions) at() (time.Time, error) {
 	return time.Parse(time.RFC3339, o.now)
 }
 
-// ruleFor returns what has to have been seen before an environment takes over;
-// nil: nothing.
-func (o *promoteOptions) ruleFor(e *promote.Environment) (*gate.Rule, error) {
+// ruleFor returns the observations that promotion to an environment requires. Nil means none.
+func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	said := e.Settings.Promotion
 	if said == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
 		return nil, nil
 	}
-	rule := gate.Default()
+	rule := gate.DefaultRule()
 	if said != nil {
 		rule = said.Rule()
 	}
@@ -166,9 +165,9 @@ func (o *promoteOptions) ruleFor(e *promote.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-// run promotes, and has write do with each step that moves something what is asked
-// for; several is true where the steps were not named.
-func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *promote.StepReport, several bool) error) error {
+// run promotes, and calls write for each step with a resolution. The parameter several is true
+// if the arguments name no environments.
+func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) error {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
 	envs, err := o.environments()
@@ -185,9 +184,9 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 	}
 	now, err := o.at()
 	if err != nil {
-		return usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
+		return Usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
-	r, err := promote.All(ctx, steps, promote.Options{Only: only, Seen: seen, Now: now}, o.ruleFor)
+	r, err := upgrade.Promote(ctx, steps, upgrade.PromotionOptions{Only: only, Seen: seen, Now: now}, o.ruleFor)
 	if r == nil {
 		return err
 	}
@@ -199,48 +198,48 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 			}
 		}
 	}
-	if err := errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.talk) })); err != nil {
+	if err := errors.Join(err, o.print(r, func(io.Writer) { r.Print(o.out, o.log) })); err != nil {
 		return err
 	}
 	if n := r.Promoted; o.check && n > 0 {
-		return &project.DiffersError{Msg: fmt.Sprintf("%s to take over", diag.Count(n, "operator"))}
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s to promote", diag.Count(n, "operator"))}
 	}
 	return nil
 }
 
-// environments opens the workspaces that may follow each other.
-func (o *promoteOptions) environments() (promote.Environments, error) {
-	top, dirs, err := project.Workspaces(o.dir)
+// environments opens all workspaces of the repository.
+func (o *promoteOptions) environments() (upgrade.Environments, error) {
+	top, dirs, err := workspace.Workspaces(o.dir)
 	if err != nil {
 		return nil, err
 	}
-	return promote.Load(dirs, func(dir string) (*project.Project, error) {
+	return upgrade.LoadEnvironments(dirs, func(dir string) (*workspace.Project, error) {
 		o.workspace = filepath.Join(top, filepath.FromSlash(dir))
 		return o.open()
 	})
 }
 
-// readObservations reads what --observed names.
-func (o *promoteOptions) readObservations(envs promote.Environments) (out []gate.Observation, warned []diag.Warning, err error) {
+// readObservations reads the files and directories in --observed.
+func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []gate.Observation, warned []diag.Warning, err error) {
 	var faults diag.List
 	for _, name := range o.observed {
-		f, err := source.Below(o.dir)(name)
+		f, err := source.LookupIn(o.dir)(name)
 		if err != nil {
 			faults.Add(diag.Pos{}, err)
 			continue
 		}
-		f.Shown = filepath.ToSlash(f.Shown)
+		f.DisplayPath = filepath.ToSlash(f.DisplayPath)
 		seen, warnings, err := envs.Observed(f)
 		faults.Add(diag.Pos{}, err)
-		o.talk.Warn(warnings)
+		o.log.Warn(warnings)
 		warned = append(warned, warnings...)
 		out = append(out, seen...)
 	}
 	return out, warned, faults.Err()
 }
 
-// write writes the lock that a step comes to, and the tree with --render.
-func (o *promoteOptions) write(ctx context.Context, s *promote.StepReport, _ bool) (err error) {
+// write writes the lock of a step, and the tree with --render.
+func (o *promoteOptions) write(ctx context.Context, s *upgrade.PromotionStepReport, _ bool) (err error) {
 	s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
 	return err
 }

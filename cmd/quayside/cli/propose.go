@@ -8,16 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/promote"
-	"github.com/quayside/quayside/internal/propose"
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/upgrade"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 type proposeOptions struct {
 	resolveOptions
 	promotes bool   // --promote
-	now      string // of promotions
+	now      string // reference time for promotions
 	single   bool   // --one-branch
 
 	branch  string
@@ -34,8 +34,8 @@ func newPropose(a *app) *cobra.Command {
 	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}}}
 	cmd := &cobra.Command{
 		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
-		Short: "Put what is to move on branches, for pull requests",
-		Long: doc(`
+		Short: "Put upgrades on branches and open pull requests",
+		Long: Doc(`
 			Commit what is to move, with the rendered tree, on branches, push them and open pull
 			requests, as far as that is asked for. The work tree stays as it is. Without
 			arguments, every operator moves that 'quayside resolve --upgrade' would move; with
@@ -58,7 +58,7 @@ func newPropose(a *app) *cobra.Command {
 			Exit codes: 0 done, or nothing is to move; 1 with --check, something would be
 			proposed; 2 an error; 3 the declarations have no solution; 4 an operator that is
 			named is held.`),
-		Example: examples(`
+		Example: Examples(`
 			# every night, in every environment: a pull request for each operator
 			quayside propose --all --push origin --pull-request --force
 
@@ -75,12 +75,12 @@ func newPropose(a *app) *cobra.Command {
 			case o.promotes:
 				return promoteArgs(cmd, args)
 			case o.edited && len(args) > 0:
-				return usagef(cmd, "--edited says what moves, and where: leave out %q", args[0])
+				return Usagef(cmd, "--edited determines the operators and their targets: leave out %q", args[0])
 			}
 			return nil
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matching(cmd, a.versions, prefix)
+			return matchingWords(cmd, a.versions, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkProposal(cmd); err != nil {
@@ -98,26 +98,26 @@ func newPropose(a *app) *cobra.Command {
 
 func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.promotes, "promote", false, "propose what environments take over from others")
-	f.BoolVar(&o.edited, "edited", false, "propose the versions that were written over those in the lock")
-	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more, too")
+	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
+	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")
+	f.BoolVar(&o.prune, "prune", false, "also remove operators that are no longer required")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringArrayVar(&o.observed, "observed", nil, "what was seen of clusters: a `FILE` that 'quayside status --save' wrote, or for --promote a directory of such files; may be given several times")
-	f.StringVar(&o.now, "now", "", "with --promote, judge what was seen as at this `TIME`, as in 2026-01-31T12:00:00Z (default: the present)")
-	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "propose what could be resolved, even if something could not")
-	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or of what several begin with (default: upgrade, or upgrades for one branch, or promote with --promote)")
+	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
+	f.StringVar(&o.now, "now", "", "with --promote, judge the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "propose the upgrades that resolve, even if others do not")
+	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.BoolVar(&o.force, "force", false, "replace existing branches")
-	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
-	f.StringVar(&o.body, "pr-body", "", "write the text for the pull request to `FILE`; the texts for several to a directory")
-	f.BoolVar(&o.request, "pull-request", false, "with --push, open a pull request for each branch, or bring the open one up to date; GIT_TOKEN holds the token")
-	f.StringVar(&o.into, "into", "", "with --pull-request, the `BRANCH` to merge into (default: the default branch of the repository there)")
+	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
+	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`; for several, to a directory")
+	f.BoolVar(&o.request, "pull-request", false, "with --push, open a pull request for each branch or update the open one; GIT_TOKEN is the token")
+	f.StringVar(&o.into, "into", "", "with --pull-request, the target `BRANCH` (default: the repository's default branch)")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be proposed")
 	addForge(cmd, o.app, &o.forge)
 	addScan(cmd, &o.scan)
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, nil, resolveReport{}, promote.Report{})
+	addOutput(cmd, o.app, nil, resolveReport{}, upgrade.PromotionReport{})
 	addAll(cmd, o.app)
 	o.complete(cmd, "hops", []string{"1", "all"})
 	for _, other := range []string{"edited", "prune", "hops", "allow-downgrade", "keep-going", "all"} {
@@ -125,38 +125,37 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	}
 }
 
-// checkProposal refuses flags that do not belong together.
+// checkProposal refuses incompatible flags.
 func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	switch {
 	case o.request && o.push == "":
-		return usagef(cmd, "--pull-request needs --push REMOTE")
+		return Usagef(cmd, "--pull-request needs --push REMOTE")
 	case !o.request && o.into != "":
-		return usagef(cmd, "--into needs --pull-request")
+		return Usagef(cmd, "--into needs --pull-request")
 	case o.scan != "" && o.body == "" && !o.request:
-		return usagef(cmd, "--scan is for the text of pull requests: add --pr-body FILE or --pull-request")
+		return Usagef(cmd, "--scan adds to pull requests' descriptions: add --pr-body FILE or --pull-request")
 	case o.check && (o.push != "" || o.body != "" || o.force):
-		return usagef(cmd, "--check writes nothing: leave out --force, --pr-body, --pull-request and --push")
+		return Usagef(cmd, "--check writes nothing: leave out --force, --pr-body, --pull-request and --push")
 	case !o.promotes && o.now != "":
-		return usagef(cmd, "--now needs --promote")
+		return Usagef(cmd, "--now needs --promote")
 	default:
 		return nil
 	}
 }
 
-// base returns what upgrades stand on; preset is the name of the branch where none
-// is given.
-func (o *proposeOptions) base(ctx context.Context, p *project.Project, preset string) (*propose.Base, error) {
+// base opens the base of the proposed upgrades; preset is the default name of the branch.
+func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset string) (*deliver.Base, error) {
 	scans, err := o.scans(o.scan)
 	if err != nil {
 		return nil, err
 	}
-	return propose.Open(ctx, p, propose.Options{
+	return deliver.OpenBase(ctx, p, deliver.ProposalOptions{
 		Branch: cmp.Or(o.branch, preset), Force: o.force, Remote: o.push, Body: o.argPath(o.body),
 		Request: o.request, Into: o.into, Forge: o.forge, Scans: scans, Check: o.check,
 	})
 }
 
-// proposeUpgrades proposes upgrades: each on a branch of its own, or all on one.
+// proposeUpgrades proposes upgrades, each on its own branch or all on one.
 func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) error {
 	if err := o.moves(cmd, args); err != nil {
 		return err
@@ -178,38 +177,38 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	}
 	err = o.print(report, func(w io.Writer) { o.printProposed(w, report) })
 	if n := report.proposals(); o.check && n > 0 && err == nil {
-		err = &project.DiffersError{Msg: diag.Count(n, "upgrade") + " to propose"}
+		err = &workspace.DiffersError{Msg: diag.Count(n, "upgrade") + " to propose"}
 	}
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes everything on one branch. The report is nil with the error;
-// failed is what could not be resolved.
-func (o *proposeOptions) proposeOne(ctx context.Context, p *project.Project, in *project.Inputs) (r *resolveReport, failed, err error) {
+// proposeOne proposes everything on one branch. The report is nil if err is not; failed is the
+// error of unresolved operators.
+func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
 	res, err := in.Resolve(ctx)
 	if res == nil {
 		return nil, nil, err
 	}
-	o.talk.Warn(in.AboutDeclared())
-	o.talk.Warn(res.Warnings)
+	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(res.Warnings)
 	if err != nil {
 		return nil, nil, err
 	}
 	r = newResolveReport(res, in.AboutDeclared())
 	if res.Lock != nil && len(res.Changes) > 0 {
-		base, err := o.base(ctx, p, "upgrades") // not "upgrade", below which others lie
+		base, err := o.base(ctx, p, "upgrades") // not "upgrade", because other branches are below it
 		if err != nil {
 			return nil, nil, err
 		}
-		if r.Proposed, err = base.Propose(ctx, project.Upgrade{Resolution: res}, in, o.all); err != nil {
+		if r.Proposed, err = base.Propose(ctx, workspace.Upgrade{Resolution: res}, in, o.all); err != nil {
 			return nil, nil, err
 		}
 	}
 	return r, res.Failed, nil
 }
 
-// proposeEach proposes what is to move in parts, each on a branch of its own.
-func (o *proposeOptions) proposeEach(ctx context.Context, p *project.Project, in *project.Inputs) (*resolveReport, error) {
+// proposeEach proposes each upgrade on its own branch.
+func (o *proposeOptions) proposeEach(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (*resolveReport, error) {
 	base, err := o.base(ctx, p, "upgrade")
 	if err != nil {
 		return nil, err
@@ -218,17 +217,17 @@ func (o *proposeOptions) proposeEach(ctx context.Context, p *project.Project, in
 	if err != nil {
 		return nil, err
 	}
-	o.talk.Warn(in.Declared.Warnings)
-	o.talk.Warn(warnings)
-	r := newResolveReport(&project.Resolution{Pins: len(in.Lock.Pins), Warnings: warnings}, in.Declared.Warnings)
-	r.Split, err = base.Split(ctx, upgrades, in)
+	o.log.Warn(in.Declared.Warnings)
+	o.log.Warn(warnings)
+	r := newResolveReport(&workspace.Resolution{Pins: len(in.Lock.Pins), Warnings: warnings}, in.Declared.Warnings)
+	r.Split, err = base.ProposeEach(ctx, upgrades, in)
 	return r, err
 }
 
-// printProposed prints what is proposed.
+// printProposed prints the proposals.
 func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	if r.Split != nil {
-		r.Split.Print(o.out, o.talk)
+		r.Split.Print(o.out, o.log)
 		return
 	}
 	o.printChanges(w, r)
@@ -236,13 +235,13 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	case len(r.Conflicts) > 0:
 		o.printReport(w, r)
 	case r.Proposed == nil:
-		o.talk.Note("nothing is left to move")
+		o.log.Note("no upgrades left")
 	case o.check:
-		o.talk.Note("branch %s", r.Proposed.Branch)
+		o.log.Note("branch %s", r.Proposed.Branch)
 	}
 }
 
-// proposals returns how many branches there are.
+// proposals returns the number of branches.
 func (r *resolveReport) proposals() int {
 	n := 0
 	if r.Split != nil {
@@ -254,10 +253,10 @@ func (r *resolveReport) proposals() int {
 	return n
 }
 
-// promote proposes what environments take over.
+// promote proposes promotions.
 func (o *proposeOptions) promote(cmd *cobra.Command, args []string) error {
 	p := &promoteOptions{app: o.app, observed: o.observed, now: o.now, check: o.check}
-	return p.run(cmd, args, func(ctx context.Context, s *promote.StepReport, several bool) error {
+	return p.run(cmd, args, func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error {
 		base, err := o.base(ctx, s.Step.To.Project, "promote")
 		if err == nil {
 			s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)

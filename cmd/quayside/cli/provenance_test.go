@@ -7,22 +7,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/provenance"
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/registry/sign"
-	"github.com/quayside/quayside/registry/trust"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/oci/sign"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // shipped is a signed artifact whose provenance is still to be stated.
 type shipped struct {
 	testing.TB
-	client *registry.Client
+	client *oci.Client
 	ref    string // "127.0.0.1:…/fleet@sha256:…"
 	other  string // an older artifact of the same repository
-	origin provenance.Origin
+	origin inventory.Provenance
 }
 
 func (s *shipped) attest(with *sign.Signer, ref string, predicate any) {
@@ -50,7 +50,7 @@ func (s *shipped) statements(ref string) [][]byte {
 
 func (s *shipped) attach(bundle []byte) {
 	s.Helper()
-	_, _, err := s.client.Attach(s.Context(), s.ref, registry.Attachment{Type: registry.BundleType, Data: bundle})
+	_, _, err := s.client.Attach(s.Context(), s.ref, oci.Attachment{Type: oci.BundleType, Data: bundle})
 	check(s, err)
 }
 
@@ -78,8 +78,8 @@ func TestProvenanceAttacks(t *testing.T) {
 			s.attest(owner, s.ref, s.origin.Predicate())
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
 		}},
-		"missing":     {func(*shipped) {}, "demands provenance signed by key cosign.pub, and there is none", "and there is none"},
-		"another key": {func(s *shipped) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "the one that is there does not count", "does not count"},
+		"missing":     {func(*shipped) {}, "requires provenance signed by key cosign.pub, but it has none", "but it has none"},
+		"another key": {func(s *shipped) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "its only one is not accepted:", "its only one is not accepted:"},
 		"replayed": {func(s *shipped) {
 			s.attest(owner, s.other, s.origin.Predicate())
 			s.attach(s.statements(s.other)[0])
@@ -95,33 +95,33 @@ func TestProvenanceAttacks(t *testing.T) {
 			_, to, _ := strings.Cut(s.ref, "@sha256:")
 			altered := strings.ReplaceAll(string(b.Envelope.Payload), from, to)
 			s.attach([]byte(strings.Replace(bundle, base64.StdEncoding.EncodeToString(b.Envelope.Payload), base64.StdEncoding.EncodeToString([]byte(altered)), 1)))
-		}, "the one that is there does not count", "does not count"},
+		}, "its only one is not accepted:", "its only one is not accepted:"},
 		"another builder's": {func(s *shipped) {
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
-		}, `not the provenance of a tree that quayside pushed: it is of build type "https://ci.example.com"`, "of build type"},
+		}, `not the provenance of a tree that quayside pushed: its build type is "https://ci.example.com"`, ": its build type is"},
 		"of another commit": {func(s *shipped) {
 			s.origin.Revision = "main@sha1:" + strings.Repeat("1", 40)
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "the provenance is not this artifact's: it states main@sha1:1111", "and the artifact names main@sha1:"},
+		}, "the provenance belongs to another artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
 		"of a cluster": {func(s *shipped) {
 			s.origin.Clusters = []string{"default"}
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "it states that of clusters default", "it states that of clusters default"},
+		}, "the provenance is for clusters default", "the provenance is for clusters default"},
 		"without an operator": {func(s *shipped) {
 			s.origin.Operators = s.origin.Operators[1:]
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "it does not state operator at-operator/at-operator, which the artifact has", "which the artifact has"},
+		}, "the artifact has operator at-operator/at-operator, but the provenance does not", "but the provenance does not"},
 		"of another lock": {func(s *shipped) {
 			s.origin.Lock = "sha256:" + strings.Repeat("1", 64)
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "1:it states lock sha256:1111", ""},
+		}, "1:the provenance has lock sha256:1111", ""},
 		"of another bundle": {func(s *shipped) {
 			s.origin.Operators[0].Digest = "sha256:" + strings.Repeat("1", 64)
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "1:it states operator at-operator/at-operator 0.1.1 (sha256:1111", ""},
+		}, "1:the provenance has operator at-operator/at-operator 0.1.1 (sha256:1111", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, server := quickstart(t), registrytest.NewReferring(t)
+			dir, server := quickstart(t), ocitest.NewReferring(t)
 			repo := "oci://" + server.Host + "/fleet"
 			put(t, dir, "cosign.pub", string(pair.Public))
 			put(t, dir, "quayside.yaml", read(t, dir, "quayside.yaml")+"  trust:\n  - {match: \""+server.Host+"/*\", keys: [cosign.pub]}\n")
@@ -143,12 +143,12 @@ func TestProvenanceAttacks(t *testing.T) {
 			ref, revision := pushedAs(t, run(0, "push", repo+":main", "-o", "json"))
 			kept, err := store.Open(t.TempDir())
 			check(t, err)
-			s := &shipped{TB: t, client: &registry.Client{Store: kept}, ref: ref, other: other}
+			s := &shipped{TB: t, client: &oci.Client{Store: kept}, ref: ref, other: other}
 			_, err = owner.Sign(t.Context(), s.client, s.ref)
 			check(t, err)
 			lock := parseLock(t, read(t, dir, "quayside.lock"))
-			s.origin = provenance.Origin{Revision: revision, Workspace: ".", Lock: store.DigestOf([]byte(read(t, dir, "quayside.lock")))}
-			s.origin.Catalogs, s.origin.Operators = provenance.Inputs(lock)
+			s.origin = inventory.Provenance{Revision: revision, Workspace: ".", Lock: store.DigestOf([]byte(read(t, dir, "quayside.lock")))}
+			s.origin.Catalogs, s.origin.Operators = inventory.NewProvenanceInputs(lock)
 			c.do(s)
 
 			code, want := 2, c.verify

@@ -14,13 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // pushedSpace is the quickstart with its catalog and its bundles in a registry
 // below /shop, resolved and rendered.
-func pushedSpace(t *testing.T, server *registrytest.Server, cache string) string {
+func pushedSpace(t *testing.T, server *ocitest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"
 	mustRun(t, dir, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
@@ -38,7 +38,7 @@ func pushedSpace(t *testing.T, server *registrytest.Server, cache string) string
 // not exist: the lock and the tree know the registry only, and signatures are
 // demanded by its name and found in the mirror.
 func TestMirrorKeepsNames(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	dir, cache, key := quickstart(t), t.TempDir(), trusttest.NewKey(t)
 	repo := server.Host + "/mirror/"
 	out := mustRun(t, dir, "push", "catalog-src", repo+"catalog:v1").stdout
@@ -83,7 +83,7 @@ spec: {imageDigestMirrors: [{source: quay.invalid/org, mirrors: [%[1]s/mirror]}]
 func TestSecretsStayInside(t *testing.T) {
 	const secret = "hunter2-s3cret"
 	login := base64.StdEncoding.EncodeToString([]byte("me:" + secret))
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	dir := pushedSpace(t, server, t.TempDir())
 	lock := read(t, dir, "quayside.lock")
 	var refuse atomic.Bool
@@ -136,7 +136,7 @@ func TestSecretsStayInside(t *testing.T) {
 	if seen.Load() == 0 {
 		t.Fatal("no login was sent: the test shows nothing")
 	}
-	wants(t, said.String(), "it refused the credentials of ")
+	wants(t, said.String(), "invalid credentials of ")
 	leaks(t, "what was said", said.String(), secret, login)
 }
 
@@ -152,7 +152,7 @@ func leaks(t *testing.T, where, text string, secrets ...string) {
 // TestPullTwoProcesses lets processes with one empty store resolve and render
 // the same images at once.
 func TestPullTwoProcesses(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	dir := pushedSpace(t, server, t.TempDir())
 	lock, tree := read(t, dir, "quayside.lock"), readTree(t, dir, "rendered")
 	cache := t.TempDir()
@@ -188,7 +188,7 @@ func TestPullTwoProcesses(t *testing.T) {
 // TestPullDamagedStore flips one bit in every file of the store: the answers
 // are the same, and what was read of it is whole again.
 func TestPullDamagedStore(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	cache := t.TempDir()
 	dir := pushedSpace(t, server, cache)
 	lock, tree := read(t, dir, "quayside.lock"), readTree(t, dir, "rendered")

@@ -8,15 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/ship"
-	"github.com/quayside/quayside/registry/sign"
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/oci/sign"
 )
 
 type pushOptions struct {
 	*app
-	project.Signing
+	workspace.Signing
 	clusters    []string
 	environment bool
 	at          string
@@ -30,7 +30,7 @@ func newPush(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push {oci://REGISTRY/REPOSITORY[:TAG] | oci:DIRECTORY[:TAG] | {DIRECTORY | LAYOUT} IMAGE}",
 		Short: "Push the rendered tree as an artifact, or a bundle or catalog as an image",
-		Long: doc(`
+		Long: Doc(`
 			With one argument, push the rendered tree as one OCI artifact, as Flux's
 			OCIRepository and Argo CD's OCI source take it, to a registry or into an OCI
 			layout. With two, push a bundle or a catalog: a directory, which is validated and
@@ -61,7 +61,7 @@ func newPush(a *app) *cobra.Command {
 			Credentials are those of 'podman login' and 'docker login'.
 
 			Exit codes: 0 done; 1 the tree is not what the lock says; 2 an error.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside push oci://registry.example.com/fleet/stage:main
 			quayside push oci://registry.example.com/fleet/default:main --cluster default
 			quayside push oci://registry.example.com/fleet/stage:main --sign cosign.key
@@ -73,50 +73,50 @@ func newPush(a *app) *cobra.Command {
 			if len(args) == 2 {
 				return nil
 			}
-			return wantArgs("where to push to, as oci://registry/repository:tag")(cmd, args)
+			return WantArgs("a target such as oci://registry/repository:tag")(cmd, args)
 		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				for _, flag := range []string{"at", "bom", "branch", "cluster", "environment", "fulcio-url", "identity-token", "rekor-url", "sign", "timestamp-url"} {
 					if cmd.Flags().Changed(flag) {
-						return usagef(cmd, "--%s is for the rendered tree: leave it out, or %q", flag, args[0])
+						return Usagef(cmd, "--%s is only for the rendered tree: leave out the flag, or %q", flag, args[0])
 					}
 				}
 				return o.pushImage(cmd, args[0], args[1])
 			}
 			if !strings.HasPrefix(args[0], "oci:") {
-				return usagef(cmd, "%q: want oci://registry/repository:tag, or oci:directory:tag; or, to push a bundle or a catalog, where to push it to as well", args[0])
+				return Usagef(cmd, "%q: want oci://registry/repository:tag or oci:directory:tag; a bundle or catalog also needs a target", args[0])
 			}
 			if o.repository != "" {
-				return usagef(cmd, "--bundle-repository is for catalogs: name the catalog's directory first")
+				return Usagef(cmd, "--bundle-repository is for catalogs: name the catalog's directory first")
 			}
 			for _, flag := range []string{"bom", "sign"} {
 				if cmd.Flags().Changed(flag) && !strings.HasPrefix(args[0], "oci://") {
-					return usagef(cmd, "--%s is for a registry: a layout does not say what belongs together", flag)
+					return Usagef(cmd, "--%s needs a registry: an OCI layout has no referrers", flag)
 				}
 			}
 			if cmd.Flags().Changed("sign") && o.Key == "" {
-				return usagef(cmd, "--sign with what? name a key")
+				return Usagef(cmd, "--sign needs a key file or 'keyless' file or 'keyless'")
 			}
 			return o.run(cmd.Context(), args[0])
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.clusters, "cluster", nil, "push what `CLUSTER` gets; may be repeated")
-	f.BoolVar(&o.environment, "environment", false, "push what all clusters get (default)")
+	f.StringSliceVar(&o.clusters, "cluster", nil, "push the tree of `CLUSTER`; may be given several times")
+	f.BoolVar(&o.environment, "environment", false, "push the tree of all clusters (default)")
 	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
-	f.StringVar(&o.branch, "branch", "", "say that the commit is of `BRANCH` (default: the one that is checked out)")
-	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside images -o cyclonedx' makes it")
-	f.StringVar(&o.Key, "sign", "", "sign with the private key in `FILE`, as cosign.key, whose password is in COSIGN_PASSWORD; or 'keyless'")
-	f.StringVar(&o.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: who issues the certificate")
-	f.StringVar(&o.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the log that makes the signature known; empty for none")
-	f.StringVar(&o.Timestamp, "timestamp-url", "", "keyless: who says when it was signed, where no log does")
-	f.StringVar(&o.TokenFile, "identity-token", "", "keyless: the `FILE` with the token that proves the identity (default: SIGSTORE_ID_TOKEN, or GitHub's)")
+	f.StringVar(&o.branch, "branch", "", "record `BRANCH` as the commit's branch (default: the current branch)")
+	f.BoolVar(&o.bom, "bom", false, "attach a bill of materials, as printed by 'quayside images -o cyclonedx'")
+	f.StringVar(&o.Key, "sign", "", "sign with the private key in `FILE`, such as cosign.key, with its password in COSIGN_PASSWORD; or 'keyless'")
+	f.StringVar(&o.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: the certificate authority")
+	f.StringVar(&o.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the transparency log; empty for none")
+	f.StringVar(&o.Timestamp, "timestamp-url", "", "keyless: the timestamp authority, without a transparency log")
+	f.StringVar(&o.TokenFile, "identity-token", "", "keyless: the `FILE` with the identity token (default: SIGSTORE_ID_TOKEN, or GitHub's)")
 	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
-	addOutput(cmd, a, nil, ship.Sent{}, builtView{})
+	addOutput(cmd, a, nil, deliver.PushResult{}, builtView{})
 	return cmd
 }
 
@@ -131,18 +131,18 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 			return err
 		}
 	}
-	cargo, err := ship.Load(ctx, p, ship.Options{At: o.at, Branch: o.branch, Clusters: o.clusters})
+	cargo, err := deliver.LoadTree(ctx, p, deliver.LoadOptions{At: o.at, Branch: o.branch, Clusters: o.clusters})
 	if err != nil {
 		return err
 	}
-	d := ship.Delivery{To: to, Project: p, Here: here, Signer: signer}
+	d := deliver.PushOptions{To: to, Project: p, Here: here, Signer: signer}
 	if o.bom {
 		d.BOM = collectBOM
 	}
-	sent, err := cargo.Send(ctx, d)
+	sent, err := cargo.Push(ctx, d)
 	if err != nil {
 		return err
 	}
-	sent.Tell(o.talk)
+	sent.Log(o.log)
 	return o.print(sent, func(w io.Writer) { fmt.Fprintln(w, inert.Line(sent.Reference)) })
 }

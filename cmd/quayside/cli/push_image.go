@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/oci"
 )
 
-// pushImage pushes a bundle or a catalog: a directory, which is built first, or an
-// image in an OCI layout.
+// pushImage pushes a bundle or a catalog: a directory, built first, or an image in an OCI
+// layout.
 func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	_, here, err := o.here()
 	if err != nil {
@@ -19,7 +19,7 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	}
 	if arg, err := here.Argument(from); err == nil && arg.Image != "" {
 		if o.repository != "" {
-			return usagef(cmd, "--bundle-repository is for directories: what %q names is built already", from)
+			return Usagef(cmd, "--bundle-repository is for directories: %q is an image already", from)
 		}
 		digest, err := here.CopyImage(cmd.Context(), arg, to)
 		if err != nil {
@@ -37,22 +37,22 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	return o.printBuilt(built.view(to))
 }
 
-// send pushes the images of the bundles that a catalog names, each tagged with its
-// version, and then the image itself.
-func (o *pushOptions) send(ctx context.Context, here *project.Project, built *builtImage, to string) error {
+// send pushes the bundle images that a catalog refers to, each tagged with its version, and
+// then the image itself.
+func (o *pushOptions) send(ctx context.Context, here *workspace.Project, built *builtImage, to string) error {
 	client, err := here.Client()
 	if err != nil {
 		return err
 	}
 	if built.catalog != nil {
-		defer o.talk.Done()
+		defer o.log.Done()
 		for _, b := range built.catalog.Bundles {
-			src, err := registry.ParseSource(b.Ref)
+			src, err := oci.ParseSource(b.Ref)
 			if err != nil {
 				return err
 			}
-			o.talk.Progress("pushing %s", b.Ref)
-			tag := registry.Source{Kind: registry.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.Bundle.CSV.Version, "+", "_")}
+			o.log.Progress("pushing %s", b.Ref)
+			tag := oci.Source{Kind: oci.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.Bundle.CSV.Version, "+", "_")}
 			if err := client.Push(ctx, tag.String(), b.Packed); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/base/filetree"
 )
 
 // TestOwnerLabels builds the quickstart's tree as a user would and looks for

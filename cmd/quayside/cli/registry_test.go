@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
 )
 
 // pushQuickstart pushes the quickstart's catalog to a registry on loopback and
@@ -22,13 +22,13 @@ func pushQuickstart(t *testing.T, host string) string {
 	put(t, dir, "quayside.yaml", strings.ReplaceAll(read(t, dir, "quayside.yaml"), "oci:catalog", "image:"+host+"/quickstart/catalog:v1"))
 	remove(t, dir, "quayside.lock", "rendered")
 	ctx := context.Background()
-	c := &registry.Client{Dir: dir}
-	im, err := image.Open(ctx, c, "oci:catalog", image.Options{})
+	c := &oci.Client{Dir: dir}
+	im, err := image.Open(ctx, c, "oci:catalog", image.OpenOptions{})
 	check(t, err)
 	defer im.Close()
 	fsys, err := im.FS(ctx)
 	check(t, err)
-	packed, err := registry.Pack(fsys, registry.PackOptions{Prefix: "configs", Labels: im.Labels()})
+	packed, err := oci.Pack(fsys, oci.PackOptions{Prefix: "configs", Labels: im.Labels()})
 	check(t, err)
 	if packed.Digest() != string(im.Digest()) {
 		t.Fatal("packing the same files again gives another image")
@@ -41,7 +41,7 @@ func pushQuickstart(t *testing.T, host string) string {
 // the same but for the catalog's reference, and what was fetched is enough to
 // do it again offline.
 func TestCatalogFromRegistry(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
 	cache := t.TempDir()
 	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 0 {
@@ -83,14 +83,14 @@ func TestCatalogFromRegistry(t *testing.T) {
 // TestTagMoves pushes another catalog below the same tag: what is locked stays
 // until --upgrade asks for more.
 func TestTagMoves(t *testing.T) {
-	server := registrytest.New(t)
+	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
 	mustRun(t, dir, "resolve")
 	lock := read(t, dir, "quayside.lock")
 
-	empty, err := registry.Pack(os.DirFS(filepath.Join(dir, "catalog-src", "vault")), registry.PackOptions{})
+	empty, err := oci.Pack(os.DirFS(filepath.Join(dir, "catalog-src", "vault")), oci.PackOptions{})
 	check(t, err)
-	client := &registry.Client{}
+	client := &oci.Client{}
 	check(t, client.Push(context.Background(), server.Host+"/quickstart/catalog:v1", empty))
 	mustRun(t, dir, "resolve")
 	mustRun(t, dir, "resolve", "--check")
@@ -120,7 +120,7 @@ func TestRegistryFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // the waits between attempts are what takes time
-			server := registrytest.New(t)
+			server := ocitest.New(t)
 			dir := pushQuickstart(t, server.Host)
 			seen := map[string]bool{}
 			server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {

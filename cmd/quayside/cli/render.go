@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/render"
 )
 
@@ -25,7 +25,7 @@ func newRender(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Write the plain manifests of everything in quayside.lock",
-		Long: doc(`
+		Long: Doc(`
 			Write the plain manifests of every operator in quayside.lock as a tree of
 			kustomizations: a base per operator, an overlay per cluster, the
 			CustomResourceDefinitions in a directory of their own. The tree is written to
@@ -43,7 +43,7 @@ func newRender(a *app) *cobra.Command {
 
 			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
 			error.`),
-		Example: examples(`
+		Example: Examples(`
 			# write the tree
 			quayside render
 
@@ -54,13 +54,13 @@ func newRender(a *app) *cobra.Command {
 			quayside render --stdout --overlay default`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
-				return usagef(cmd, "--stdout prints the manifests and nothing else: leave out --check and --output")
+				return Usagef(cmd, "--stdout prints only manifests: leave out --check and --output")
 			}
 			if o.overlay != "" && !o.stdout {
-				return usagef(cmd, "--overlay chooses what --stdout prints: add --stdout")
+				return Usagef(cmd, "--overlay needs --stdout")
 			}
 			if o.force && (o.stdout || o.check) {
-				return usagef(cmd, "--force overwrites edited files: leave out --check and --stdout, which write nothing")
+				return Usagef(cmd, "--force overwrites edited files: leave out --check and --stdout, which write nothing")
 			}
 			return o.run(cmd.Context())
 		},
@@ -68,10 +68,10 @@ func newRender(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
 	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
-	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
+	f.BoolVar(&o.check, "check", false, "write nothing; print the differences and exit with 1 if there are any")
 	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
 	addOffline(cmd, o.app)
-	addOutput(cmd, a, nil, project.TreeReport{})
+	addOutput(cmd, a, nil, workspace.TreeReport{})
 	addAll(cmd, a, "stdout")
 	a.offer(cmd, "overlay", a.overlays)
 	return cmd
@@ -89,7 +89,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 		}
 		return o.stream(p, res)
 	}
-	var r *project.TreeReport
+	var r *workspace.TreeReport
 	if o.check {
 		r, err = p.CheckTree(ctx, false)
 	} else {
@@ -98,20 +98,20 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.print(r, func(io.Writer) { r.Print(o.out, o.talk) })
+	err = o.print(r, func(io.Writer) { r.Print(o.out, o.log) })
 	if err == nil && o.check {
 		err = r.Err()
 	}
 	return err
 }
 
-// stream prints what a cluster gets, the user's own files included.
-func (o *renderOptions) stream(p *project.Project, res *render.Result) error {
+// stream prints the objects of a cluster, including the user's own.
+func (o *renderOptions) stream(p *workspace.Project, res *render.Result) error {
 	cluster, err := p.Cluster(o.overlay, "--overlay")
 	if err != nil {
 		return err
 	}
-	build, err := state.Builder(p, res)
+	build, err := compare.Builder(p, res)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/propose"
-	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 type resolveOptions struct {
@@ -33,8 +33,8 @@ type resolveOptions struct {
 	edited         bool
 	render         bool
 
-	// agree, which may be nil, is asked before anything is written, once what is
-	// going to change was shown: a number of changes.
+	// agree, which may be nil, is called with the number of changes after these are printed
+	// and before anything is written.
 	agree func(ctx context.Context, changes int) (bool, error)
 }
 
@@ -46,7 +46,7 @@ func newResolve(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resolve",
 		Short: "Choose a version for every declared operator and write quayside.lock",
-		Long: doc(`
+		Long: Doc(`
 			Choose a version for every declared operator and everything it depends on, and
 			write quayside.lock. Declarations are read from subscriptions/, or from
 			spec.declarations of quayside.yaml: files, directories of files, and directories
@@ -87,7 +87,7 @@ func newResolve(a *app) *cobra.Command {
 			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
 			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
 			is one that --observed forbids.`),
-		Example: examples(`
+		Example: Examples(`
 			# fill in what is missing
 			quayside resolve
 
@@ -119,18 +119,18 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
-	f.Var(&o.upgrade, "upgrade", "move all, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock is out of date with the declarations")
+	f.Var(&o.upgrade, "upgrade", "upgrade all operators, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
-	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `[NAMESPACE/]PACKAGE`")
-	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `[NAMESPACE/]PACKAGE`")
-	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more, and what is left of those that others follow")
+	f.Var(&o.reinstall, "reinstall", "pin an operator to the head of its channel, without an upgrade edge: `[NAMESPACE/]PACKAGE`")
+	f.Var(&o.unpin, "unpin", "drop the pin of an operator and resolve it again: `[NAMESPACE/]PACKAGE`")
+	f.BoolVar(&o.prune, "prune", false, "remove operators that are not required, and leftover objects of replaced operators")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringArrayVar(&o.observed, "observed", nil, "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy; may be given several times, one for each cluster")
-	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
-	f.BoolVar(&o.edited, "edited", false, "move to the versions that were written over those in the lock")
+	f.StringArrayVar(&o.observed, "observed", nil, "hold back operators that `FILE`, written by 'quayside status --save', reports as unhealthy or not upgradeable; may be given several times, one for each cluster")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
+	f.BoolVar(&o.edited, "edited", false, "upgrade to the versions edited by hand in the lock")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "write the operators that resolve, even if others do not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a)
@@ -141,49 +141,49 @@ func newResolve(a *app) *cobra.Command {
 	return cmd
 }
 
-// checkFlags refuses flags that do not belong together.
+// checkFlags refuses incompatible flags.
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
-		return usagef(cmd, "--check writes and moves nothing: leave out --observed, --prune, --reinstall, --render and --unpin")
+		return Usagef(cmd, "--check writes nothing: leave out --observed, --prune, --reinstall, --render and --unpin")
 	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
-		return usagef(cmd, "--edited says what moves, and where: leave out --check, --upgrade and --reinstall")
+		return Usagef(cmd, "--edited determines the operators and their targets: leave out --check, --upgrade and --reinstall")
 	case o.unpin.all || o.reinstall.all:
-		return usagef(cmd, "--unpin and --reinstall want [namespace/]package")
+		return Usagef(cmd, "--unpin and --reinstall want [namespace/]package")
 	default:
 		return nil
 	}
 }
 
-// moves has the operators move that are named, all where none is and no versions
-// were edited.
+// moves selects the operators to upgrade: the named ones, or all if none is named and no
+// versions were edited.
 func (o *resolveOptions) moves(cmd *cobra.Command, args []string) error {
 	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
 	for _, arg := range args {
 		if err := o.upgrade.Set(arg); err != nil {
-			return usagef(cmd, "%w", err)
+			return Usagef(cmd, "%w", err)
 		}
 	}
 	return nil
 }
 
-// resolveArgs refuses arguments, and knows the one that is likely.
+// resolveArgs refuses arguments, and suggests --upgrade for an operator.
 func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
-		return usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
+		return Usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
 	}
-	return wantArgs()(cmd, args)
+	return WantArgs()(cmd, args)
 }
 
-// lockReport is what `quayside resolve --check` prints.
+// lockReport is the output of `quayside resolve --check`.
 type lockReport struct {
-	project.CheckReport
+	workspace.CheckReport
 	Warnings []diag.Warning `json:"warnings"`
 }
 
-// runCheck prints whether the lock answers the declarations.
+// runCheck checks the lock against the declarations and prints the result.
 func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
-	r := lockReport{CheckReport: project.NewCheckReport()}
+	r := lockReport{CheckReport: workspace.NewCheckReport()}
 	_, in, err := o.inputs(cmd)
 	if err == nil {
 		err = in.CheckInto(cmd.Context(), false, &r.CheckReport)
@@ -201,9 +201,9 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	return o.resolve(cmd.Context(), p, in)
 }
 
-// seenInputs reads all that resolving reads, and holds what --observed says must not
-// move. There are none where [resolveOptions.inputs] has none.
-func (o *resolveOptions) seenInputs(cmd *cobra.Command) (*project.Project, *project.Inputs, error) {
+// seenInputs loads the inputs of a resolution and holds operators back as --observed requires.
+// The inputs are nil if those of [resolveOptions.inputs] are.
+func (o *resolveOptions) seenInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
 	observed, err := o.readObserved(o.observed...)
 	if err != nil {
 		return nil, nil, err
@@ -219,12 +219,12 @@ func (o *resolveOptions) seenInputs(cmd *cobra.Command) (*project.Project, *proj
 	return p, in, nil
 }
 
-// inputs reads all that resolving reads. With --edited there are none where
-// nothing was edited, which is printed.
-func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.Inputs, error) {
+// inputs loads the inputs of a resolution. With --edited and no edited version it prints a
+// note and returns nil inputs.
+func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
-		return nil, nil, usagef(cmd, "%w", err)
+		return nil, nil, Usagef(cmd, "%w", err)
 	}
 	p, err := o.open()
 	if err != nil {
@@ -253,57 +253,56 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 	return p, in, err
 }
 
-// printUnedited prints that nobody edited a version in the lock.
-func (o *resolveOptions) printUnedited(p *project.Project) error {
+// printUnedited prints that no version in the lock was edited.
+func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 	lock, err := p.LockIfAny()
 	if err != nil {
 		return err
 	}
-	r := newResolveReport(&project.Resolution{}, nil)
+	r := newResolveReport(&workspace.Resolution{}, nil)
 	if lock != nil {
 		r.Pins = len(lock.Pins)
 	}
-	return o.print(r, func(io.Writer) { o.talk.Note("no version was edited in %s: nothing is moved", r.Lock) })
+	return o.print(r, func(io.Writer) { o.log.Note("no version was edited in %s: nothing to do", r.Lock) })
 }
 
-// readObserved reads files that `quayside status --save` wrote, each of another
-// cluster.
-func (a *app) readObserved(names ...string) ([]*report.ObservedFile, error) {
-	var out []*report.ObservedFile
+// readObserved reads files written by `quayside status --save`, each of a different cluster.
+func (a *app) readObserved(names ...string) ([]*health.Summary, error) {
+	var out []*health.Summary
 	for _, name := range names {
 		data, err := a.readArg(name)
 		if err != nil {
 			return nil, err
 		}
-		f, err := report.ParseObserved(filepath.ToSlash(name), data)
+		f, err := health.ParseObserved(filepath.ToSlash(name), data)
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(out, func(o *report.ObservedFile) bool { return o.Cluster != "" && o.Cluster == f.Cluster }); i >= 0 {
-			return nil, fmt.Errorf("--observed %s: cluster %q was seen in %s already: give the newest file of each cluster", name, f.Cluster, names[i])
+		if i := slices.IndexFunc(out, func(o *health.Summary) bool { return o.Cluster != "" && o.Cluster == f.Cluster }); i >= 0 {
+			return nil, fmt.Errorf("--observed %s: cluster %q is also in %s: give the newest file of each cluster", name, f.Cluster, names[i])
 		}
 		out = append(out, f)
 	}
 	return out, nil
 }
 
-func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {
+func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *workspace.Inputs) error {
 	res, err := in.Resolve(ctx)
 	if res == nil {
 		return err
 	}
-	o.talk.Warn(in.AboutDeclared())
-	o.talk.Warn(res.Warnings)
+	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(res.Warnings)
 	if err != nil {
 		return err
 	}
 	report := newResolveReport(res, in.AboutDeclared())
 	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
-		if o.output == "text" { // what is going to change, where people read it
+		if o.output == "text" { // the planned changes, for the prompt
 			o.printChanges(o.out, report)
 		}
 		if ok, err := o.agree(ctx, len(res.Changes)); err != nil || !ok {
-			return errors.Join(err, o.print(report, func(io.Writer) { o.talk.Note("nothing is written") }), res.Failed)
+			return errors.Join(err, o.print(report, func(io.Writer) { o.log.Note("nothing is written") }), res.Failed)
 		}
 	}
 	if res.Lock != nil {
@@ -315,25 +314,25 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	return errors.Join(err, res.Failed)
 }
 
-// resolveReport is what `quayside resolve`, `upgrade` and `propose` print.
+// resolveReport is the output of `quayside resolve`, `upgrade` and `propose`.
 type resolveReport struct {
-	Lock      string              `json:"lock"`
-	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
-	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
-	Proposed  *propose.Published  `json:"proposed,omitempty"` // what is on one branch
-	Split     *propose.Split      `json:"split,omitempty"`    // what is on several
-	Pins      int                 `json:"pins"`
-	Changes   []project.Change    `json:"changes"`
-	Warnings  []diag.Warning      `json:"warnings"`
-	Conflicts []*resolve.Conflict `json:"conflicts"`
+	Lock      string                      `json:"lock"`
+	Written   bool                        `json:"written"`            // false: no changes, or no solution
+	Rendered  *workspace.TreeReport       `json:"rendered,omitempty"` // with --render
+	Proposed  *deliver.PublishedProposal  `json:"proposed,omitempty"` // the proposal on one branch
+	Split     *deliver.PublishedProposals `json:"split,omitempty"`    // the proposals on several branches
+	Pins      int                         `json:"pins"`
+	Changes   []workspace.Change          `json:"changes"`
+	Warnings  []diag.Warning              `json:"warnings"`
+	Conflicts []*explain.Conflict         `json:"conflicts"`
 }
 
-// newResolveReport returns the report of a resolution; about is what was said of the
+// newResolveReport returns the report of a resolution; about are the warnings of the
 // declarations.
-func newResolveReport(res *project.Resolution, about []diag.Warning) *resolveReport {
+func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
-		Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
-		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
+		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
+		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*explain.Conflict{}, res.Conflicts...),
 	}
 }
 
@@ -344,20 +343,20 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	}
 }
 
-// printReport prints what changed, unless that was shown before.
+// printReport prints the changes, unless they are printed already, and the outcome.
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	if o.agree == nil {
 		o.printChanges(w, r)
 	}
 	if r.Rendered != nil {
-		defer r.Rendered.Print(o.out, o.talk)
+		defer r.Rendered.Print(o.out, o.log)
 	}
 	switch {
 	case r.Written:
-		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+		o.log.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
 	case len(r.Conflicts) == 0 && r.Proposed == nil:
-		o.talk.Note("%s is up to date (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+		o.log.Note("%s is up to date (%s)", r.Lock, diag.Count(r.Pins, "operator"))
 	case len(r.Changes) > 0 && r.Proposed == nil:
-		o.talk.Note("nothing is written: --keep-going locks the %s above", diag.Count(len(r.Changes), "change"))
+		o.log.Note("nothing written: --keep-going locks the %s above", diag.Count(len(r.Changes), "change"))
 	}
 }

@@ -4,32 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// Commands returns the whole tree of commands as help shows it, for pages that are
-// made of it: a new one at each call, which the caller may change. It is not for
-// running: see [Main] for that.
-func Commands() *cobra.Command {
+// Commands returns the whole command tree, for the generation of pages. Each call returns a
+// new tree, which the caller may change. It is not for running commands: see [Main].
+func Commands(parts []Part) *cobra.Command {
 	none := terminal.New(io.Discard, nil)
-	return newRoot(&app{out: none, talk: terminal.NewTalk(none)})
+	return newRoot(&app{parts: parts, out: none, log: terminal.NewLogger(none)})
 }
 
-// newRoot returns the whole tree of commands. Those that say nothing of arguments
-// take none.
+// newRoot returns the whole command tree. A command that declares no arguments accepts none.
 func newRoot(a *app) *cobra.Command {
 	a.documents = map[*cobra.Command][]any{}
 	root := &cobra.Command{
 		Use:   "quayside",
-		Short: "Install Kubernetes operators from Git, without a lifecycle manager in the cluster",
-		Long: doc(`
+		Short: "Manage Kubernetes operators from Git instead of through OLM",
+		Long: Doc(`
 			quayside takes Kubernetes operators out of the cluster's control loop and puts
 			them into Git. It reads the declarations that you have (Subscription,
 			OperatorGroup, CatalogSource, ClusterExtension, OperatorPolicy), resolves them
@@ -39,7 +38,7 @@ func newRoot(a *app) *cobra.Command {
 			Exit codes: 0 done, in step, no differences; 1 something differs, is out of step
 			or is not healthy; 2 an error; 3 the declarations have no solution; 4 a policy
 			said no.`),
-		Example: examples(`
+		Example: Examples(`
 			# find an operator, and declare it; subscriptions/ may also be written by hand
 			quayside catalog search database
 			quayside add etcd -n databases
@@ -51,14 +50,14 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
+		RunE:          Group,
 	}
 	root.PersistentFlags().StringVarP(&a.dir, "directory", "C", "", "work in the workspace at `DIR` (default: the nearest quayside.yaml upwards)")
-	root.PersistentFlags().BoolVarP(&a.talk.Quiet, "quiet", "q", false, "print results and errors, no notes, warnings or progress")
-	root.PersistentFlags().BoolVarP(&a.talk.Verbose, "verbose", "v", false, "tell what is read and fetched, from where, and after how long")
+	root.PersistentFlags().BoolVarP(&a.log.Quiet, "quiet", "q", false, "print results and errors, no notes, warnings or progress")
+	root.PersistentFlags().BoolVarP(&a.log.Verbose, "verbose", "v", false, "log files read and content fetched, with sources and durations")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if a.talk.Quiet && a.talk.Verbose {
-			return usagef(cmd, "--quiet and --verbose do not go together")
+		if a.log.Quiet && a.log.Verbose {
+			return Usagef(cmd, "--quiet and --verbose do not go together")
 		}
 		return nil
 	}
@@ -67,15 +66,15 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate(a.versionLine())
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
-	root.SetErr(a.talk)
+	root.SetErr(a.log)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef(cmd, "%w%s", err, meantFlag(cmd, err))
+		return Usagef(cmd, "%w%s", err, meantFlag(cmd, err))
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	if err := root.MarkPersistentFlagDirname("directory"); err != nil {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
-	for _, g := range groups() {
+	for _, g := range commandGroups(a.parts) {
 		if g.title != "" {
 			root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		}
@@ -85,66 +84,85 @@ func newRoot(a *app) *cobra.Command {
 			root.AddCommand(cmd)
 			for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
 				if c.Args == nil && !c.HasSubCommands() {
-					c.Args, c.ValidArgsFunction = wantArgs(), cobra.NoFileCompletions
+					c.Args, c.ValidArgsFunction = WantArgs(), cobra.NoFileCompletions
 				}
 			}
 		}
 	}
 	root.SetHelpCommand(newHelp())
+	annotateFlags(root, otherWords())
+	for _, p := range a.parts {
+		annotateFlags(root, p.OtherWords)
+	}
 	return root
 }
 
-// commandGroup is commands for one purpose.
+// annotateFlags annotates commands with the meaning of other tools' names for subcommands.
+func annotateFlags(root *cobra.Command, words map[string]map[string]string) {
+	for below, meant := range words {
+		cmd, _, err := root.Find(strings.Fields(below)[1:])
+		if err != nil {
+			panic(err) // there is no such command: a mistake in the table
+		}
+		if cmd.Annotations == nil {
+			cmd.Annotations = map[string]string{}
+		}
+		maps.Copy(cmd.Annotations, meant)
+	}
+}
+
+// commandGroup is a group of commands with one purpose.
 type commandGroup struct {
 	id, title string
 	commands  []func(*app) *cobra.Command
 }
 
-// groups is the table of commands, in the order of a user's day. Those without a
-// title are listed at the end of help.
-func groups() []commandGroup {
+// commandGroups returns the groups of commands, including those of parts, in the order of a
+// user's workflow. Groups without a title are at the end of the help.
+func commandGroups(parts []Part) []commandGroup {
 	type list = []func(*app) *cobra.Command
-	return []commandGroup{
+	table := []commandGroup{
 		{"begin", "Begin:", list{newInit, newAdd, newRemove}},
 		{"change", "Change and review:", list{newResolve, newRender, newDiff, newVerify}},
 		{"upgrade", "Upgrade:", list{newOutdated, newUpgrade, newPromote, newPropose}},
 		{"explain", "Find and explain:", list{newCatalog, newConfig, newStatus, newTree, newWhy, newWhyNot}},
 		{"deliver", "Deliver:", list{newPush, newImages, newMirror, newVendor}},
-		{"leave", "Leave OLM:", list{newImport, newAdopt}},
+	}
+	for _, p := range parts {
+		g := commandGroup{id: p.Group, title: p.Title}
+		for _, command := range p.Commands {
+			g.commands = append(g.commands, func(a *app) *cobra.Command { return command(newHost(a)) })
+		}
+		table = append(table, g)
+	}
+	return append(table, []commandGroup{
 		{"authors", "For authors of operators:", list{newBuild, newBundle}},
 		{"", "", list{newCompletion, newMigrate, newSchema, newVersion, newHelpEnvironment}},
-	}
+	}...)
 }
 
-// group is what a command does that only holds other commands.
-func group(cmd *cobra.Command, args []string) error {
+// Group is the run function of a command that only has subcommands.
+func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	msg := "unknown command %q for %q"
-	if meant, known := elsewhere(cmd, args[0]); known {
-		return usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), meant)
+	if meant, known := cmd.Annotations[args[0]]; known {
+		return Usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), meant)
 	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), near[0])
+		return Usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), near[0])
 	}
-	return usagef(cmd, msg, args[0], cmd.CommandPath())
+	return Usagef(cmd, msg, args[0], cmd.CommandPath())
 }
 
-// elsewhere returns what a word that other tools have for a command is here. It is
-// false for other words.
-func elsewhere(cmd *cobra.Command, word string) (string, bool) {
-	meant, known := otherWords()[cmd.CommandPath()][word]
-	return meant, known
-}
-
-// otherWords is what other tools, or people, call commands, below which command.
+// otherWords returns other tools' names for commands, by parent command.
 func otherWords() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
 			"apply": "quayside render", "bom": "quayside images", "check": "quayside verify", "check-upgrade": "quayside upgrade --check", "create": "quayside init", "delete": "quayside remove",
-			"deps": "quayside tree", "describe": "quayside catalog show", "doctor": "quayside adopt check", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
+			"deps": "quayside tree", "describe": "quayside catalog show", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
 			"feed": "quayside outdated", "find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
 			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
 			"ls": "quayside tree", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
@@ -152,7 +170,6 @@ func otherWords() map[string]map[string]string {
 			"sync": "quayside render", "template": "quayside render", "test": "quayside verify", "uninstall": "quayside remove", "update": "quayside upgrade",
 			"validate": "quayside verify",
 		},
-		"quayside adopt": {"finish": "quayside adopt run --finish", "rbac": "quayside adopt plan --rbac"},
 		"quayside catalog": {
 			"describe": "quayside catalog show", "find": "quayside catalog search", "get": "quayside catalog show", "info": "quayside catalog show",
 			"ls": "quayside catalog list", "packages": "quayside catalog list", "versions": "quayside catalog show", "build": "quayside build", "push": "quayside push",
@@ -161,7 +178,7 @@ func otherWords() map[string]map[string]string {
 	}
 }
 
-// otherFlags is what other tools, or people, call flags.
+// otherFlags returns other tools' names for flags.
 func otherFlags() map[string]string {
 	return map[string]string{
 		"chdir": "directory", "cwd": "directory", "dir": "directory", "dry-run": "check", "format": "output", "json": "output=json", "project": "directory",
@@ -169,7 +186,7 @@ func otherFlags() map[string]string {
 	}
 }
 
-// meantFlag returns what an unknown flag was probably meant to be, to end a message.
+// meantFlag returns a suggestion for an unknown flag, to end a message.
 func meantFlag(cmd *cobra.Command, err error) string {
 	var none *pflag.NotExistError
 	if !errors.As(err, &none) || len(none.GetSpecifiedName()) < 2 {
@@ -199,29 +216,29 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef(cmd.Root(), "unknown help topic %q", strings.Join(args, " "))
+				return Usagef(cmd.Root(), "unknown help topic %q", strings.Join(args, " "))
 			}
 			return found.Help()
 		},
 	}
 }
 
-// wantArgs demands the positional arguments that messages call so.
-func wantArgs(names ...string) cobra.PositionalArgs {
+// WantArgs requires one positional argument for each name. The names are for messages.
+func WantArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef(cmd, "missing argument: %s", names[len(args)])
+			return Usagef(cmd, "missing argument: %s", names[len(args)])
 		case len(args) > len(names):
-			return usagef(cmd, "unexpected argument %q", args[len(names)])
+			return Usagef(cmd, "unexpected argument %q", args[len(names)])
 		default:
 			return nil
 		}
 	}
 }
 
-// doc removes the indentation that a raw string has in the sources.
-func doc(s string) string {
+// Doc removes the source indentation of a raw string.
+func Doc(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimLeft(line, "\t")
@@ -229,16 +246,16 @@ func doc(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
 }
 
-// examples is doc for examples, which are set in by two columns.
-func examples(s string) string {
-	return "  " + strings.ReplaceAll(doc(s), "\n", "\n  ")
+// Examples is Doc for examples, which are indented by two columns.
+func Examples(s string) string {
+	return "  " + strings.ReplaceAll(Doc(s), "\n", "\n  ")
 }
 
-// someArgs demands at least one positional argument, of what messages call so.
+// someArgs requires at least one positional argument. The name is for messages.
 func someArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usagef(cmd, "missing argument: %s", name)
+			return Usagef(cmd, "missing argument: %s", name)
 		}
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
 // outcome is what one run of the program left.
@@ -27,8 +28,8 @@ func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
 	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache}
 	args = append([]string{"-C", dir}, args...)
-	code := cli.Main(args, nil, &stdout, &stderr, env)
-	if err := cli.Conforms(args, stdout.Bytes()); err != nil {
+	code := cli.Main(cli.Parts, args, nil, &stdout, &stderr, env)
+	if err := clitest.Conforms(cli.Parts, args, stdout.Bytes()); err != nil {
 		t.Errorf("quayside %q: %v", args, err)
 	}
 	return outcome{code, stdout.String(), stderr.String()}

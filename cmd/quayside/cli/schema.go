@@ -7,31 +7,30 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/adopt/plan"
-	"github.com/quayside/quayside/internal/jsonschema"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/jsonschema"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/render/profile"
-	"github.com/quayside/quayside/subscription"
-	"github.com/quayside/quayside/workspace"
 )
 
 func newSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [name]",
-		Short: "Print the JSON schema of a file, or of what a command prints",
-		Long: doc(`
+		Short: "Print the JSON schema of a file or of a command's output",
+		Long: Doc(`
 			Print a JSON schema (draft 2020-12). Those of files, for editors, are workspace
 			(quayside.yaml), subscription and lock; inputs is what a tree says of a cluster to
 			an ApplicationSet or a ResourceSet of yours. The schema of what a command prints with
 			-o json is named after the command, such as status or catalog-show; it allows
 			the command's own document and the list of errors that is printed in its place
 			if the command fails. Without an argument, the names are listed.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside schema
 			quayside schema workspace
 			quayside schema catalog-show`),
-		Args: func(cmd *cobra.Command, args []string) error { return wantArgs()(cmd, args[min(1, len(args)):]) },
+		Args: func(cmd *cobra.Command, args []string) error { return WantArgs()(cmd, args[min(1, len(args)):]) },
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -55,19 +54,22 @@ func newSchema(a *app) *cobra.Command {
 	}
 }
 
-// schemaName returns what the schema of a command's output is called.
+// schemaName returns the schema name of a command's output.
 func schemaName(cmd *cobra.Command) string {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return strings.ReplaceAll(path, " ", "-")
 }
 
-// schemas returns what makes each schema, by name.
+// schemas returns the generators of all schemas, by name.
 func (a *app) schemas() map[string]func() []byte {
-	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.JSONSchema, "adoption-plan": plan.Schema, "inputs": profile.InputSchema}
+	all := map[string]func() []byte{"workspace": settings.Schema, "subscription": declare.Schema, "lock": lockfile.JSONSchema, "inputs": profile.InputSchema}
+	for _, p := range a.parts {
+		maps.Copy(all, p.Schemas)
+	}
 	for cmd, documents := range a.documents {
 		name := schemaName(cmd)
 		all[name] = func() []byte {
-			return jsonschema.Output("https://quayside.dev/schema/"+name+".schema.json", cmd.CommandPath()+" -o json", append(documents, project.Failure{})...)
+			return jsonschema.Output("https://quayside.dev/schema/"+name+".schema.json", cmd.CommandPath()+" -o json", append(documents, workspace.Failure{})...)
 		}
 	}
 	return all

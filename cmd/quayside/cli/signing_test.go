@@ -7,10 +7,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/quayside/quayside/internal/store"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/sign"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/sign"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // keyPair writes name.key, whose password is "secret", and name.pub.
@@ -33,7 +33,7 @@ func cosign(t *testing.T) func(ts *testscript.TestScript, neg bool, args []strin
 		kept, err := store.Open(t.TempDir())
 		ts.Check(err)
 		name := strings.TrimPrefix(strings.TrimSpace(string(ref)), "oci://")
-		_, err = signer.Sign(t.Context(), &registry.Client{Store: kept}, name)
+		_, err = signer.Sign(t.Context(), &oci.Client{Store: kept}, name)
 		ts.Check(err)
 	}
 }

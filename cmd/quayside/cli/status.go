@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/app/status"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/cluster"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/report/look"
+	"github.com/quayside/quayside/internal/health"
 )
 
 type statusOptions struct {
@@ -27,16 +27,16 @@ type statusOptions struct {
 	timeout time.Duration
 }
 
-// loginFlags say which cluster to talk to, as kubectl's flags of these names do.
+// loginFlags select a cluster, like kubectl's flags with these names.
 type loginFlags struct{ kubeconfig, context string }
 
 func (l *loginFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&l.context, "context", "", "the `NAME` of a context in the kubeconfig (default: its current one)")
+	f.StringVar(&l.context, "context", "", "the `NAME` of a context in the kubeconfig (default: the current one)")
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
 }
 
-// contexts returns the contexts of the kubeconfig, as far as it can be read.
+// contexts returns the contexts of the kubeconfig, or nil if it cannot be read.
 func (l loginFlags) contexts(a *app) []string {
 	names, err := cluster.Contexts(l.options(a))
 	if err != nil {
@@ -49,8 +49,8 @@ func newStatus(a *app) *cobra.Command {
 	o := &statusOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "status [namespace/package...]",
-		Short: "Report whether a cluster runs what the lock says, and is healthy",
-		Long: doc(`
+		Short: "Report whether a cluster runs the locked versions, and their health",
+		Long: Doc(`
 			Look at a cluster and report the state of every operator in the lock, or of
 			those named: the version there and in the lock, whether everything that was
 			rendered for it exists and is healthy, whether it says that it may be upgraded,
@@ -73,7 +73,7 @@ func newStatus(a *app) *cobra.Command {
 
 			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, including a
 			cluster that does not answer.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside status
 			quayside status my-etcd/etcd --context prod -o json
 
@@ -88,22 +88,22 @@ func newStatus(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.Flags().Changed("timeout") && !o.wait:
-				return usagef(cmd, "--timeout says how long --wait waits: add --wait")
+				return Usagef(cmd, "--timeout needs --wait")
 			case o.timeout <= 0:
-				return usagef(cmd, "--timeout %s: want a time such as 5m", o.timeout)
+				return Usagef(cmd, "--timeout %s: want a time such as 5m", o.timeout)
 			}
 			return o.run(cmd.Context(), args)
 		},
 	}
 	f := cmd.Flags()
 	o.login.flags(cmd)
-	f.StringVar(&o.cluster, "cluster", "", "the `NAME` of a cluster in quayside.yaml, for what it gets (default: the only one)")
-	f.StringVar(&o.save, "save", "", "write what was seen to `FILE` too, for 'quayside resolve --observed'")
+	f.StringVar(&o.cluster, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
+	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for 'quayside resolve --observed'")
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
-	f.BoolVar(&o.wait, "wait", false, "keep looking until every operator is Ready, or --timeout has passed")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait, with --wait")
-	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
-	addOutput(cmd, a, nil, look.Status{}).hint = " (--save FILE writes what --observed reads)"
+	f.BoolVar(&o.wait, "wait", false, "wait until every operator is Ready, or --timeout has passed")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time to wait, with --wait")
+	f.BoolVar(&o.offline, "offline", false, "fetch no bundles; list missing ones")
+	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
 	addAll(cmd, a, "save")
 	o.offer(cmd, "context", o.contexts)
 	o.offer(cmd, "cluster", a.overlays)
@@ -115,7 +115,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	want, err := p.Expected(ctx, o.cluster, args)
+	want, err := status.Expect(ctx, p, o.cluster, args)
 	if err != nil {
 		return err
 	}
@@ -123,36 +123,35 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt := look.Options{Custom: o.custom, Progress: o.talk.Progress}
+	opt := status.ObserveOptions{Custom: o.custom, Progress: o.log.Progress}
 	if o.wait {
 		opt.Wait = o.timeout
 	}
-	seen, err := look.At(ctx, client, want, opt)
-	o.talk.Done()
+	seen, err := status.Observe(ctx, client, want, opt)
+	o.log.Done()
 	if err != nil {
 		return err
 	}
-	status := seen.Status(p.Environment(), client, want)
 	if o.save != "" {
-		if _, err := filetree.WriteFile(o.argPath(o.save), report.FormatObserved(seen.Summary)); err != nil {
+		if _, err := filetree.WriteFile(o.argPath(o.save), health.FormatObserved(seen.Summary)); err != nil {
 			return err
 		}
 	}
-	if err := o.print(status, func(io.Writer) { status.Write(o.out) }); err != nil {
+	if err := o.print(seen, func(io.Writer) { writeStatus(o.out, seen) }); err != nil {
 		return err
 	}
-	unwell := status.Unwell()
+	unhealthy := unhealthyMessage(seen)
 	switch {
-	case unwell == "":
-		o.talk.Note("%s as the lock says, and healthy", diag.Count(len(status.Operators), "operator"))
+	case unhealthy == "":
+		o.log.Note("%s up to date and healthy", diag.Count(len(seen.Operators), "operator"))
 		return nil
 	case o.wait:
-		unwell = fmt.Sprintf("after %s %s", o.timeout, unwell)
+		unhealthy = fmt.Sprintf("after %s %s", o.timeout, unhealthy)
 	}
-	return &project.DiffersError{Msg: unwell}
+	return &workspace.DiffersError{Msg: unhealthy}
 }
 
-// options returns where to find the kubeconfig, as kubectl would.
+// options returns the location of the kubeconfig by the rules of kubectl.
 func (l loginFlags) options(a *app) cluster.Options {
 	opt := cluster.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
 	switch list := a.env["KUBECONFIG"]; {
@@ -168,5 +167,5 @@ func (l loginFlags) options(a *app) cluster.Options {
 	return opt
 }
 
-// contexts offers the contexts of the kubeconfig.
+// contexts completes the contexts of the kubeconfig.
 func (o *statusOptions) contexts(context.Context, string) []string { return o.login.contexts(o.app) }

@@ -29,9 +29,9 @@ func statusCluster(t *testing.T, dir string) (*clustertest.Server, []string) {
 func TestStatusOnlyReads(t *testing.T) {
 	dir := quickstart(t)
 	s, env := statusCluster(t, dir)
-	var out, talk strings.Builder
-	if code := cli.Main([]string{"-C", dir, "status", "--offline"}, nil, &out, &talk, env); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, talk.String())
+	var out, log strings.Builder
+	if code := cli.Main(cli.Parts, []string{"-C", dir, "status", "--offline"}, nil, &out, &log, env); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, log.String())
 	}
 	asked := s.Requests()
 	seen := map[string]bool{}

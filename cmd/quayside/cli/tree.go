@@ -6,25 +6,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/treeview"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 func newTree(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree",
-		Short: "Show the operators in the lock and what they depend on",
-		Long: doc(`
+		Short: "Show the operators in the lock with their dependencies",
+		Long: Doc(`
 			Show the operators in the lock as trees: each declared one with the operators
 			that it depends on below it. As a picture (svg) or a page (html) they stand in
 			their namespaces, once for all clusters that get the same.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside tree
 			quayside tree -o svg`),
 		RunE: func(*cobra.Command, []string) error { return a.tree() },
 	}
-	addOutput(cmd, a, []string{"svg", "html"}, []resolve.Node{})
+	addOutput(cmd, a, []string{"svg", "html"}, []explain.Node{})
 	return cmd
 }
 
@@ -33,19 +33,19 @@ func (a *app) tree() error {
 	if err != nil {
 		return err
 	}
-	nodes := resolve.Tree(lock)
+	nodes := explain.Tree(lock)
 	if a.output == "text" {
 		return a.print(nodes, func(w io.Writer) {
-			if fmt.Fprint(w, resolve.TreeText(nodes)); len(nodes) == 0 {
-				a.talk.Note("%s pins nothing: 'quayside add' declares an operator", project.LockFile)
+			if fmt.Fprint(w, explain.TreeText(nodes)); len(nodes) == 0 {
+				a.log.Note("%s is empty: run 'quayside add' to declare an operator", workspace.LockFile)
 			}
 		})
 	}
-	clusters, err := p.Recipients(lock)
+	forest, err := inventory.NewForest(nodes, p.Settings.Clusters)
 	if err != nil {
 		return err
 	}
-	text, err := treeview.Of(nodes, clusters).Print(a.output)
+	text, err := forest.Print(a.output)
 	if err != nil {
 		return err
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/registry/registrytest"
-	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/internal/oci/ocitest"
+	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
 // signedSpace is a workspace whose catalog and bundles are images of a
 // registry, all of which need a signature.
 type signedSpace struct {
 	testing.TB
-	server *registrytest.Server
+	server *ocitest.Server
 	key    *trusttest.Key
 	dir    string
 	cache  string
@@ -23,7 +23,7 @@ type signedSpace struct {
 
 func newSignedSpace(t *testing.T) *signedSpace {
 	t.Helper()
-	s := &signedSpace{TB: t, server: registrytest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
+	s := &signedSpace{TB: t, server: ocitest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
 	repo := s.server.Host + "/signed/"
 	s.run(0, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
 	put(t, s.dir, "quayside.yaml", strings.ReplaceAll(read(t, s.dir, "quayside.yaml"), "oci:catalog", "image:"+repo+"catalog:v1"))
@@ -76,15 +76,15 @@ func TestTrust(t *testing.T) {
 	s := newSignedSpace(t)
 	unsigned := read(t, s.dir, "quayside.lock")
 	for _, args := range [][]string{{"resolve"}, {"resolve", "--check"}, {"verify"}, {"resolve", "--keep-going"}} {
-		wants(t, s.run(2, args...), s.images[0], "quayside.yaml:", "demands a signature by key cosign.pub, and there is none")
+		wants(t, s.run(2, args...), s.images[0], "quayside.yaml:", "requires a signature by key cosign.pub, but it has none")
 	}
-	wants(t, s.run(2, "render"), s.images[1], "there is none")
+	wants(t, s.run(2, "render"), s.images[1], "but it has none")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("the lock was written")
 	}
 
 	s.sign(s.images[0])
-	wants(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "there is none")
+	wants(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "but it has none")
 	s.sign(s.images...)
 	wants(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
 	s.run(0, "resolve")
@@ -101,7 +101,7 @@ func TestTrust(t *testing.T) {
 	// A lock whose signer is another's, or whose demand is gone, is out of step.
 	yaml := read(t, s.dir, "quayside.yaml")
 	put(t, s.dir, "quayside.yaml", yaml[:strings.Index(yaml, "  trust:")])
-	wants(t, s.run(1, "verify"), "which quayside.yaml does not demand: run 'quayside resolve'")
+	wants(t, s.run(1, "verify"), "which quayside.yaml does not require: run 'quayside resolve'")
 	s.run(0, "resolve")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("without the demand the lock is another than before it")
@@ -109,7 +109,7 @@ func TestTrust(t *testing.T) {
 	put(t, s.dir, "quayside.yaml", yaml)
 	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
 	for _, args := range [][]string{{"resolve"}, {"render"}, {"verify"}, {"vendor"}} {
-		wants(t, s.run(2, args...), "quayside.yaml:", "does not count")
+		wants(t, s.run(2, args...), "quayside.yaml:", "its only one is not accepted:")
 	}
 	remove(t, s.dir, "cosign.pub")
 	wants(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")
@@ -119,7 +119,7 @@ func TestTrust(t *testing.T) {
 // layout, and names what neither has.
 func TestTrustOffline(t *testing.T) {
 	s := newSignedSpace(t)
-	wants(t, s.run(2, "resolve", "--offline"), s.images[0], "nothing is fetched offline")
+	wants(t, s.run(2, "resolve", "--offline"), s.images[0], "--offline allows no download")
 	s.sign(s.images...)
 	s.run(0, "resolve")
 	s.run(0, "render")
@@ -151,5 +151,5 @@ func TestTrustOffline(t *testing.T) {
 	data, err := os.ReadFile(index)
 	check(t, err)
 	check(t, os.WriteFile(index, []byte(strings.ReplaceAll(strings.ReplaceAll(string(data), ".sig", ".gone"), "/signed/", "/lost/")), 0o644))
-	wants(t, s.run(2, "render", "--offline"), s.images[1], "none is in the local store or the vendored layout")
+	wants(t, s.run(2, "render", "--offline"), s.images[1], "none is in the cache or the vendored layout, and --offline allows no download: run once with access to the registry, or run 'quayside vendor'")
 }

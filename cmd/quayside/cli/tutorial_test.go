@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/cmd/quayside/clitest"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
 // tutorial returns what docs/tutorial.md has one type, block by block.
@@ -36,41 +37,62 @@ func tutorial(t *testing.T) []string {
 	return blocks
 }
 
-// TestTutorial types what the tutorial says, from an empty directory and an empty
-// cache, over the catalog that it names, at a registry on loopback that mirrors the
-// real ones; and over the example's catalog in its place. Its first block is the way
-// to a tree, in three commands.
+// TestTutorial types what the tutorial shows, from an empty directory and an empty
+// cache, beside a copy of the example that the clone has.
 func TestTutorial(t *testing.T) {
+	top := t.TempDir()
+	check(t, os.CopyFS(filepath.Join(top, "quayside/examples/quickstart"), os.DirFS(quickstart(t))))
+	dir := filepath.Join(top, "fleet")
+	check(t, os.Mkdir(dir, 0o777))
+	for i, block := range tutorial(t) {
+		typed(t, top, dir, block)
+		if i == 2 {
+			treeOf(t, dir, []string{"memcached-operator", "vault"})
+		}
+	}
+	if lock := read(t, dir, "quayside.lock"); !strings.Contains(lock, "memcached-operator.v0.0.2") {
+		t.Errorf("memcached-operator was not upgraded:\n%s", lock)
+	}
+}
+
+// TestThreeCommands makes a tree in three commands over a published catalog, at a
+// registry on loopback that mirrors the real ones, and over the example's catalog in
+// its place; then it upgrades.
+func TestThreeCommands(t *testing.T) {
+	const first = `quayside init --mirrors ../registries.conf --openshift 4.20 --kubernetes 1.33 --catalog community --repo https://git.example.com/fleet.git
+quayside add rabbitmq-cluster-operator@2.22.2 rabbitmq-messaging-topology-operator multicluster-global-hub-operator
+quayside render
+`
+	const then = `quayside catalog search rabbitmq
+sed -i.bak '/^  version: /d' subscriptions/rabbitmq-cluster-operator.yaml
+rm subscriptions/rabbitmq-cluster-operator.yaml.bak
+quayside diff --upgrade --exit-zero
+quayside upgrade
+quayside verify
+quayside remove multicluster-global-hub-operator
+quayside render
+`
 	for name, c := range map[string]struct {
 		push  func(t *testing.T, host string)
 		words *strings.Replacer
 	}{
 		"corpus": {pushCommunity, strings.NewReplacer()},
 		"example": {pushExample, strings.NewReplacer(
-			"rabbitmq-cluster-operator", "memcached-operator", "2.22.2", "0.0.1", "2.22.3", "0.0.2",
+			"rabbitmq-cluster-operator", "memcached-operator", "2.22.2", "0.0.1",
 			"rabbitmq-messaging-topology-operator", "vault", "multicluster-global-hub-operator", "at-operator",
 		)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := registrytest.New(t)
+			server := ocitest.New(t)
 			c.push(t, server.Host)
 			top := t.TempDir()
 			put(t, top, "registries.conf", fmt.Sprintf("[[registry]]\nprefix = \"registry.redhat.io\"\nlocation = %q\n[[registry]]\nprefix = \"quay.io/community-operator-pipeline-prod\"\nlocation = %q\n",
 				server.Host, server.Host+"/community-operator-pipeline-prod"))
 			dir := filepath.Join(top, "fleet")
 			check(t, os.Mkdir(dir, 0o777))
-			blocks := tutorial(t)
-			if commands := strings.Count(blocks[0], "quayside "); commands != 3 || strings.Count(blocks[0], "\n") != 3 {
-				t.Errorf("the way to a tree is not three commands:\n%s", blocks[0])
-			}
-			for i, block := range blocks {
-				block = c.words.Replace(strings.Replace(block, "quayside init", "quayside init --mirrors ../registries.conf", 1))
-				typed(t, top, dir, block)
-				if i == 0 {
-					operators := strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator"))
-					treeOf(t, dir, operators)
-				}
-			}
+			typed(t, top, dir, c.words.Replace(first))
+			treeOf(t, dir, strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator")))
+			typed(t, top, dir, c.words.Replace(then))
 		})
 	}
 }
@@ -124,17 +146,17 @@ func treeOf(t *testing.T, dir string, operators []string) {
 	t.Logf("%d files; %d pieces build to %d bytes", len(tree), len(pieces), size)
 }
 
-// pushCommunity pushes a catalog as it is published, and the three bundles that the
-// tutorial takes from it under the names that the catalog has for them.
+// pushCommunity pushes a catalog as it is published, and the bundles that
+// TestThreeCommands takes from it under the names that the catalog has for them.
 func pushCommunity(t *testing.T, host string) {
 	t.Helper()
-	root, dir := corpus(t), t.TempDir()
-	unpack(t, filepath.Join(root, "catalogs/community-v4.20.tar.zst"), dir)
-	packed, err := registry.Pack(os.DirFS(filepath.Join(dir, "v4.20")), registry.PackOptions{
+	root, dir := clitest.Corpus(t), t.TempDir()
+	clitest.Unpack(t, filepath.Join(root, "catalogs/community-v4.20.tar.zst"), dir)
+	packed, err := oci.Pack(os.DirFS(filepath.Join(dir, "v4.20")), oci.PackOptions{
 		Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 	})
 	check(t, err)
-	client := &registry.Client{}
+	client := &oci.Client{}
 	check(t, client.Push(context.Background(), host+"/redhat/community-operator-index:v4.20", packed))
 	for _, at := range []string{
 		"rabbitmq-cluster-operator/2.22.2", "rabbitmq-cluster-operator/2.22.3",
@@ -142,7 +164,7 @@ func pushCommunity(t *testing.T, host string) {
 	} {
 		files, labels, err := bundle.Image(os.DirFS(filepath.Join(root, "bundles", at)))
 		check(t, err)
-		packed, err := registry.Pack(files, registry.PackOptions{Labels: labels})
+		packed, err := oci.Pack(files, oci.PackOptions{Labels: labels})
 		check(t, err)
 		check(t, client.Push(context.Background(), host+"/community-operator-pipeline-prod/"+strings.Replace(at, "/", ":", 1), packed))
 	}

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/checkup"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/upgrade"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 type upgradeOptions struct {
 	resolveOptions
 	yes      bool
-	cluster  checkup.Target // the version of the cluster to ask about
+	cluster  upgrade.Platform // version of the cluster to check
 	clusters []string
 }
 
@@ -25,8 +25,8 @@ func newUpgrade(a *app) *cobra.Command {
 	o := &upgradeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}, render: true}}
 	cmd := &cobra.Command{
 		Use:   "upgrade [[NAMESPACE/]PACKAGE[@VERSION]]...",
-		Short: "Move operators to newer versions, and render",
-		Long: doc(`
+		Short: "Upgrade operators and render",
+		Long: Doc(`
 			Move all operators that may move, or those that are named, write quayside.lock and
 			render: 'quayside resolve --upgrade' and 'quayside render' in one step. What is
 			going to move is shown first. On a terminal you are asked, unless --yes says so
@@ -42,7 +42,7 @@ func newUpgrade(a *app) *cobra.Command {
 
 			Exit codes: 0 done; 1 with --check, something would move, or cannot live on that
 			version; 2 an error; 3 the declarations have no solution.`),
-		Example: examples(`
+		Example: Examples(`
 			# what would move?
 			quayside upgrade --check
 
@@ -55,10 +55,10 @@ func newUpgrade(a *app) *cobra.Command {
 			quayside upgrade --check --kubernetes 1.37 --openshift 5.0 --offline -o json`),
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matching(cmd, a.versions, prefix)
+			return matchingWords(cmd, a.versions, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.cluster != (checkup.Target{}) || len(o.clusters) > 0 {
+			if o.cluster != (upgrade.Platform{}) || len(o.clusters) > 0 {
 				return o.checkCluster(cmd, args)
 			}
 			return o.runUpgrade(cmd, args)
@@ -66,20 +66,20 @@ func newUpgrade(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
-	f.BoolVar(&o.yes, "yes", false, "do not ask")
-	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would move")
-	f.Var((*versionFlag)(&o.cluster.Kubernetes), "kubernetes", "with --check, the `VERSION` of Kubernetes to ask about, such as 1.37")
-	f.Var((*versionFlag)(&o.cluster.OpenShift), "openshift", "with --check, the `VERSION` of OpenShift to ask about, such as 5.0")
-	f.StringSliceVar(&o.clusters, "cluster", nil, "with --kubernetes or --openshift, look at what `CLUSTER` gets (default: all); may be repeated")
+	f.BoolVar(&o.yes, "yes", false, "skip the confirmation")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be upgraded")
+	f.Var((*versionFlag)(&o.cluster.Kubernetes), "kubernetes", "with --check, the `VERSION` of Kubernetes to check, such as 1.37")
+	f.Var((*versionFlag)(&o.cluster.OpenShift), "openshift", "with --check, the `VERSION` of OpenShift to check, such as 5.0")
+	f.StringSliceVar(&o.clusters, "cluster", nil, "with --kubernetes or --openshift, check the operators of `CLUSTER` (default: all); may be given several times")
 	addOffline(cmd, a)
-	addOutput(cmd, a, nil, resolveReport{}, checkup.Report{})
+	addOutput(cmd, a, nil, resolveReport{}, upgrade.PlatformReport{})
 	addAll(cmd, a, "cluster")
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "cluster", a.overlays)
 	return cmd
 }
 
-// runUpgrade moves operators, or says which would move.
+// runUpgrade upgrades operators, or with --check lists the upgrades.
 func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	if err := o.moves(cmd, args); err != nil {
 		return err
@@ -94,18 +94,18 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	if err := o.run(cmd); err != nil || moves == 0 {
 		return err
 	}
-	return &project.DiffersError{Msg: diag.Count(moves, "operator") + " would move"}
+	return &workspace.DiffersError{Msg: diag.Count(moves, "operator") + " would be upgraded"}
 }
 
-// versionFlag is a version of a cluster, without the "v" that some put before it.
+// versionFlag is a cluster version without the prefix "v".
 type versionFlag string
 
 func (f *versionFlag) String() string { return string(*f) }
 
-// Type is what help calls it.
+// Type returns the name of the value in help.
 func (f *versionFlag) Type() string { return "version" }
 
-// Set takes 1.37, 1.37.2 or v1.37.
+// Set accepts 1.37, 1.37.2 or v1.37.
 func (f *versionFlag) Set(s string) error {
 	s = strings.TrimPrefix(s, "v")
 	if !regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}(\.[0-9]{1,9})?$`).MatchString(s) {
@@ -115,28 +115,27 @@ func (f *versionFlag) Set(s string) error {
 	return nil
 }
 
-// checkCluster says whether what the lock installs can live on another version of
-// the cluster.
+// checkCluster checks whether the locked operators support another version of the cluster.
 func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 	switch {
-	case o.cluster == (checkup.Target{}):
-		return usagef(cmd, "--cluster needs --check and --kubernetes or --openshift")
+	case o.cluster == (upgrade.Platform{}):
+		return Usagef(cmd, "--cluster needs --check and --kubernetes or --openshift")
 	case !o.check:
-		return usagef(cmd, "--kubernetes and --openshift only ask: add --check")
+		return Usagef(cmd, "--kubernetes and --openshift need --check")
 	case len(args) > 0 || cmd.Flags().Changed("hops"):
-		return usagef(cmd, "--kubernetes and --openshift ask of all operators: leave out --hops and arguments")
+		return Usagef(cmd, "--kubernetes and --openshift check all operators: leave out --hops and arguments")
 	}
 	p, err := o.open()
 	if err != nil {
 		return err
 	}
-	r, err := checkup.Run(cmd.Context(), p, o.cluster, o.clusters)
+	r, err := upgrade.CheckPlatform(cmd.Context(), p, o.cluster, o.clusters)
 	if err != nil {
 		return err
 	}
-	o.talk.Done()
+	o.log.Done()
 	for _, note := range r.Notes {
-		o.talk.Note("%s", note)
+		o.log.Note("%s", note)
 	}
 	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Lives {
 		return err

@@ -7,22 +7,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 type vendorOptions struct {
 	*app
-	project.VendorOptions
+	workspace.VendorOptions
 }
 
 func newVendor(a *app) *cobra.Command {
 	o := &vendorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "vendor",
-		Short: "Keep everything that resolve and render read beside the lock",
-		Long: doc(`
+		Short: "Store all content that resolve and render read in the repository",
+		Long: Doc(`
 			Keep every bundle image that quayside.lock names, and every catalog image of the
 			workspace, in quayside.vendor, an OCI layout beside the lock, so that resolve
 			and render work from the repository alone, without a registry and without a
@@ -44,7 +44,7 @@ func newVendor(a *app) *cobra.Command {
 
 			Exit codes: 0 done; 1 with --check, the layout is not what the lock says; 2 an
 			error.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside vendor
 
 			# in CI: does the layout hold what the lock needs?
@@ -52,9 +52,9 @@ func newVendor(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
-	cmd.Flags().BoolVar(&o.LockedOnly, "locked-only", false, "leave out the catalogs that no pin of the lock comes from")
-	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "look up the tags of these catalogs again")
-	addOutput(cmd, a, nil, project.Vendoring{})
+	cmd.Flags().BoolVar(&o.LockedOnly, "locked-only", false, "leave out the catalogs without a pin in the lock")
+	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "update these catalogs from their tags")
+	addOutput(cmd, a, nil, workspace.Vendoring{})
 	addOffline(cmd, o.app)
 	return cmd
 }
@@ -82,13 +82,13 @@ func (o *vendorOptions) run(ctx context.Context) error {
 	size := fmt.Sprintf("%s, %.1f MB", diag.Count(len(v.Images), "image"), float64(v.Bytes)/1e6)
 	switch {
 	case v.None:
-		o.talk.Note("nothing to keep: every catalog and bundle is in the repository already")
+		o.log.Note("nothing to vendor: all catalogs and bundles are in the repository")
 	case o.Check && v.Changed():
-		return &project.DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside vendor'", project.VendorDir, project.LockFile, diag.Count(len(v.Added)+len(v.Removed), "file"))}
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside vendor'", workspace.VendorDir, workspace.LockFile, diag.Count(len(v.Added)+len(v.Removed), "file"))}
 	case v.Written:
-		o.talk.Note("wrote %s (%s)", project.VendorDir, size)
+		o.log.Note("wrote %s (%s)", workspace.VendorDir, size)
 	default:
-		o.talk.Note("%s is up to date (%s)", project.VendorDir, size)
+		o.log.Note("%s is up to date (%s)", workspace.VendorDir, size)
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/ship"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 )
 
 type verifyOptions struct {
@@ -24,8 +24,8 @@ func newVerify(a *app) *cobra.Command {
 	o := &verifyOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "verify [ARTIFACT]",
-		Short: "Check that the declarations, the lock and the rendered tree are in step",
-		Long: doc(`
+		Short: "Check that the lock and the rendered tree are up to date",
+		Long: Doc(`
 			Check that quayside.lock answers the declarations and that the rendered tree is
 			what the lock says: 'quayside resolve --check' and 'quayside render --check' in
 			one. Every file that differs (~), is missing (+), is no longer needed (-) or is
@@ -53,15 +53,15 @@ func newVerify(a *app) *cobra.Command {
 			states it): who signed it is told, and what they state is compared with the
 			artifact and with the commit.
 
-			Exit codes: 0 in step; 1 something is out of step; 2 an error; 4 the policy says no.`),
-		Example: examples(`
+			Exit codes: 0 in step; 1 something is out of step; 2 an error; 4 refused by the policy.`),
+		Example: Examples(`
 			quayside verify --offline
 			quayside verify oci://registry.example.com/fleet/stage:main`),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && state.IsArtifact(args[0]) {
+			if len(args) > 0 && compare.IsArtifact(args[0]) {
 				args = args[1:]
 			}
-			return wantArgs()(cmd, args)
+			return WantArgs()(cmd, args)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,33 +71,32 @@ func newVerify(a *app) *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "also exit with 1 if something in the lock could not be checked")
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, nil, verifyReport{}, ship.Report{})
+	addOutput(cmd, o.app, nil, verifyReport{}, deliver.ArtifactReport{})
 	addAll(cmd, a)
 	return cmd
 }
 
-// verifyReport is what `quayside verify` prints.
+// verifyReport is the output of `quayside verify`.
 type verifyReport struct {
-	project.CheckReport
-	project.TreeReport // with the warnings of both
+	workspace.CheckReport
+	workspace.TreeReport // with the warnings of both
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
-	r := &verifyReport{CheckReport: project.NewCheckReport(), TreeReport: project.TreeReport{Changes: []filetree.Change{}}}
+	r := &verifyReport{CheckReport: workspace.NewCheckReport(), TreeReport: workspace.TreeReport{Changes: []filetree.FileChange{}}}
 	compared, err := o.verify(ctx, r)
 	r.Finish(err)
 	r.Warnings = append(r.Said, r.Warnings...)
 	return errors.Join(err, o.print(r, func(io.Writer) {
 		if compared {
-			r.Print(o.out, o.talk)
+			r.Print(o.out, o.log)
 		}
 	}))
 }
 
-// verify compares the lock and the tree, and reports whether it came to the
-// tree.
+// verify checks the lock and the tree, and reports whether it reached the tree.
 func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, error) {
 	p, err := o.open()
 	if err != nil {
@@ -112,19 +111,19 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, erro
 		return false, stale
 	}
 	if n := len(r.Unchecked); o.strict && n > 0 {
-		stale = errors.Join(stale, &project.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", project.LockFile, diag.Count(n, "warning"))})
+		stale = errors.Join(stale, &workspace.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", workspace.LockFile, diag.Count(n, "warning"))})
 	}
 	compared, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return false, errors.Join(stale, err)
 	}
 	r.TreeReport = *compared
-	overlays := state.Overlays(p, compared.Result)
+	overlays := compare.Overlays(p, compared.Result)
 	if overlays != nil {
 		return true, errors.Join(stale, compared.Err(), overlays)
 	}
-	waivers, refused := state.Rules(p, in.Lock, compared.Result)
-	o.talk.Warn(waivers)
+	waivers, refused := compare.Rules(p, in.Lock, compared.Result)
+	o.log.Warn(waivers)
 	r.Warnings = append(r.Warnings, waivers...)
 	return true, errors.Join(stale, compared.Err(), refused)
 }

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/ship"
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// artifact verifies one.
+// artifact verifies one artifact.
 func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	if o.all {
-		return usagef(cmd, "--all is for workspaces, not for an artifact")
+		return Usagef(cmd, "--all cannot be combined with an artifact")
 	}
 	p, here, err := o.here()
 	if err != nil {
@@ -23,9 +23,9 @@ func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	if err != nil {
 		return err
 	}
-	r, err := ship.Check(cmd.Context(), p, a, o.strict)
+	r, err := deliver.CheckArtifact(cmd.Context(), p, a, o.strict)
 	for _, why := range r.Unchecked {
-		o.talk.Warn(p.Waive([]diag.Warning{{Code: "not-checked", Msg: "not checked: " + why}}))
+		o.log.Warn(p.Waive([]diag.Warning{{Code: "not-checked", Msg: "not checked: " + why}}))
 	}
-	return errors.Join(err, o.print(r, func(io.Writer) { r.Write(o.out, o.talk) }))
+	return errors.Join(err, o.print(r, func(io.Writer) { r.Write(o.out, o.log) }))
 }

@@ -13,14 +13,14 @@ func newVersion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of quayside",
-		Example: examples(`quayside version -o json`),
+		Example: Examples(`quayside version -o json`),
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 	addOutput(cmd, a, nil, versionView{})
 	return cmd
 }
 
-// versionView is what `quayside version` prints.
+// versionView is the output of `quayside version`.
 type versionView struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty" doc:"What it was built from. Absent where that was no clone of the repository."`
@@ -34,9 +34,9 @@ func (a *app) printVersion() error {
 	return a.print(a.built(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
 }
 
-// built returns what the go command noted in the program.
+// built returns the build information recorded by the go command.
 func (a *app) built() versionView {
-	v := versionView{Version: a.version, Go: runtime.Version(), Platform: platform()}
+	v := versionView{Version: a.version, Go: runtime.Version(), Platform: platformName()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -54,7 +54,7 @@ func (a *app) built() versionView {
 	return v
 }
 
-// versionLine is what 'version' and --version print.
+// versionLine returns the output of 'version' and --version.
 func (a *app) versionLine() string {
 	v := a.built()
 	from := ""
@@ -68,10 +68,9 @@ func (a *app) versionLine() string {
 	return fmt.Sprintf("quayside %s (%s%s, %s)\n", v.Version, from, v.Go, v.Platform)
 }
 
-func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+func platformName() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// buildVersion returns the module version that the go command recorded, or
-// "devel".
+// buildVersion returns the module version recorded by the go command, or "devel".
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

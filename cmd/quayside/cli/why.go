@@ -3,23 +3,23 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 func newWhy(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why <[namespace/]package>",
 		Short: "Explain why an operator is installed",
-		Long:  "Show who asked for an operator: the declarations and the requirements that lead to it, the shortest chain first.",
-		Example: examples(`
+		Long:  "Explain why an operator is installed: the chains of declarations and requirements that lead to it, shortest first.",
+		Example: Examples(`
 			quayside why vault
 			quayside why vault/etcd`),
-		Args:              wantArgs("an operator ([namespace/]package)"),
-		ValidArgsFunction: first(a.pinned),
+		Args:              WantArgs("an operator ([namespace/]package)"),
+		ValidArgsFunction: completeFirst(a.pinned),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.why(cmd, args[0]) },
 	}
-	addOutput(cmd, a, nil, resolve.Reasons{})
+	addOutput(cmd, a, nil, explain.Reasons{})
 	return cmd
 }
 
@@ -40,10 +40,10 @@ func (a *app) why(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if set, err = project.FromLock(set, lock); err != nil {
+	if set, err = workspace.FromLock(set, lock); err != nil {
 		return err
 	}
-	reasons, err := resolve.Why(lock, set, target.Namespace, target.Package)
+	reasons, err := explain.Why(lock, set, target.Namespace, target.Package)
 	if err != nil {
 		return err
 	}

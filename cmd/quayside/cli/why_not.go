@@ -3,27 +3,28 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
 )
 
 func newWhyNot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why-not <[namespace/]package[@version]>",
 		Short: "Explain what rules out a version",
-		Long: doc(`
+		Long: Doc(`
 			Show what stands against installing a version of a package in a namespace, and
 			the smallest change that would allow it. Without a version it is the head of
 			the channel. The namespace may be left out where only one has the package or asks
 			for it.`),
-		Example: examples(`
+		Example: Examples(`
 			quayside why-not memcached-operator@0.0.2
 			quayside why-not my-etcd/vault`),
-		Args:              wantArgs("an operator ([namespace/]package[@version])"),
-		ValidArgsFunction: first(a.versions),
+		Args:              WantArgs("an operator ([namespace/]package[@version])"),
+		ValidArgsFunction: completeFirst(a.versions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.whyNot(cmd, args[0]) },
 	}
-	addOutput(cmd, a, nil, resolve.Obstacles{})
+	addOutput(cmd, a, nil, explain.Obstacles{})
 	addOffline(cmd, a)
 	return cmd
 }
@@ -44,7 +45,7 @@ func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if target, err = project.Placed(target, in.Lock, in.Declared); err != nil {
+	if target, err = workspace.Placed(target, in.Lock, in.Declared); err != nil {
 		return err
 	}
 	obstacles, err := resolve.WhyNot(in.Index, in.Declared, in.Lock, s.ResolveOptions(), target)

@@ -1,15 +1,13 @@
-// Package garbage puts the program's first garbage collection off.
+// Package garbage delays the program's first garbage collection.
 //
-// Most commands are over within some milliseconds, and for what they would
-// spend on collecting they get nothing. Those that do more are collected as
-// usual from then on, so that reading a large catalog takes no more memory than
-// it did.
+// Most commands end within some milliseconds and gain nothing from a collection.
+// After the first collection, the usual setting applies: reading a large catalog
+// takes no more memory than without this package.
 //
-// Importing the package is all that there is to do, but for a command that holds
-// much, which calls [Spare]. It imports next to nothing
-// itself, and so it is initialized before most of the packages that the program
-// is made of, which between them allocate enough for a collection while they
-// are. GOGC in the environment wins.
+// Importing the package is enough. A command with a large heap also calls [Spare].
+// The package imports almost nothing and is therefore initialized before most other
+// packages of the program. Their initialization allocates enough for a collection.
+// GOGC in the environment takes precedence.
 package garbage
 
 import (
@@ -17,16 +15,16 @@ import (
 	"runtime/debug"
 )
 
-// How much more than what lives may be allocated before it is collected, in
-// percent: until the first collection, after it, and where much lives.
+// Values of GOGC (new allocations in percent of the live heap that start a collection):
+// until the first collection, after it, and for a large live heap.
 const (
-	early  = 400 // of the 4 MiB that a heap has at least: most commands end before 16 MiB
+	early  = 400 // of the minimum heap of 4 MiB: most commands end before 16 MiB
 	usual  = 100
 	sparse = 60
 )
 
-// Spare has a program that holds much collect more often than usual, once it has
-// collected at all: it takes a fifth less memory, and a twentieth longer.
+// Spare makes collections more frequent if the first one has already happened. A program
+// with a large heap then takes a fifth less memory and a twentieth more time.
 func Spare() {
 	if was := debug.SetGCPercent(sparse); was != usual {
 		debug.SetGCPercent(was)
@@ -40,7 +38,7 @@ func putOff() bool {
 		debug.SetGCPercent(told)
 		return false
 	}
-	// The first collection finds that nobody holds this.
+	// The first collection finds this unreachable and restores the usual setting.
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 	return true
 }

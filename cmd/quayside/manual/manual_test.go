@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/cmd/quayside/parts"
 )
 
 func made(t *testing.T) map[string][]byte {
@@ -35,7 +36,7 @@ func TestPages(t *testing.T) {
 	if !reflect.DeepEqual(pages, made(t)) {
 		t.Error("made twice, they differ")
 	}
-	for _, cmd := range commands(cli.Commands()) {
+	for _, cmd := range listCommands(cli.Commands(parts.All())) {
 		name := "man1/" + strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 		page, ok := pages[name]
 		if delete(pages, name); !ok {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Kind is how a kind is served.
@@ -13,8 +13,8 @@ type Kind struct {
 	Namespaced               bool
 }
 
-// builtin returns the kinds that every server has, as far as operators use them.
-func builtin() []Kind {
+// builtinKinds returns the kinds that every server has, as far as operators use them.
+func builtinKinds() []Kind {
 	return []Kind{
 		{"v1", "ConfigMap", "configmaps", true},
 		{"v1", "Namespace", "namespaces", false},
@@ -41,7 +41,7 @@ func builtin() []Kind {
 // those of the CustomResourceDefinitions.
 func (s *Server) kinds(apiVersion string) []Kind {
 	var out []Kind
-	for _, k := range builtin() {
+	for _, k := range builtinKinds() {
 		if k.APIVersion == apiVersion {
 			out = append(out, k)
 		}
@@ -50,9 +50,9 @@ func (s *Server) kinds(apiVersion string) []Kind {
 		if o["kind"] != "CustomResourceDefinition" {
 			continue
 		}
-		for _, v := range kobj.Items(o, "spec", "versions") {
-			if kobj.Text(o, "spec", "group")+"/"+kobj.Text(v, "name") == apiVersion {
-				out = append(out, Kind{apiVersion, kobj.Text(o, "spec", "names", "kind"), kobj.Text(o, "spec", "names", "plural"), kobj.Text(o, "spec", "scope") == "Namespaced"})
+		for _, v := range k8s.Items(o, "spec", "versions") {
+			if k8s.Text(o, "spec", "group")+"/"+k8s.Text(v, "name") == apiVersion {
+				out = append(out, Kind{apiVersion, k8s.Text(o, "spec", "names", "kind"), k8s.Text(o, "spec", "names", "plural"), k8s.Text(o, "spec", "scope") == "Namespaced"})
 			}
 		}
 	}

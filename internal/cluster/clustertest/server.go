@@ -23,11 +23,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/servertest"
+	"github.com/quayside/quayside/internal/base/servertest"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Token is what the server's clients log in with.
+// Token is the bearer token of the server.
 const Token = "clustertest-token-8c1f"
 
 // Object is an object of the API, as JSON has it.
@@ -51,7 +51,7 @@ func New(t testing.TB) *Server {
 	s.Server = http.HandlerFunc(s.answer)
 	s.Line = func(r *http.Request) string { return r.Method + " " + r.URL.String() }
 	s.server = httptest.NewUnstartedServer(s)
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate are what some tests want
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests use clients that reject the certificate
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	s.URL = s.server.URL
@@ -93,7 +93,7 @@ func (s *Server) Put(objects ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
-		s.objects[key(o)] = o
+		s.objects[objectKey(o)] = o
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Server) Put(objects ...Object) {
 func (s *Server) Delete(kind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.objects, func(_ string, o Object) bool { return o["kind"] == kind && is(o, namespace, name) })
+	maps.DeleteFunc(s.objects, func(_ string, o Object) bool { return o["kind"] == kind && hasName(o, namespace, name) })
 }
 
 // Edit changes an object in place. It panics where there is none.
@@ -109,7 +109,7 @@ func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.objects {
-		if o["kind"] == kind && is(o, namespace, name) {
+		if o["kind"] == kind && hasName(o, namespace, name) {
 			edit(o)
 			return
 		}
@@ -117,20 +117,20 @@ func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
 	panic(fmt.Sprintf("clustertest: no %s %s/%s", kind, namespace, name))
 }
 
-func key(o Object) string {
-	return fmt.Sprintf("%v.%v %s/%s", o["kind"], o["apiVersion"], kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name"))
+func objectKey(o Object) string {
+	return fmt.Sprintf("%v.%v %s/%s", o["kind"], o["apiVersion"], k8s.Text(o, "metadata", "namespace"), k8s.Text(o, "metadata", "name"))
 }
 
-func is(o Object, namespace, name string) bool {
-	return kobj.Text(o, "metadata", "namespace") == namespace && kobj.Text(o, "metadata", "name") == name
+func hasName(o Object, namespace, name string) bool {
+	return k8s.Text(o, "metadata", "namespace") == namespace && k8s.Text(o, "metadata", "name") == name
 }
 
 // Refuse answers with a Status object.
 func Refuse(w http.ResponseWriter, code int, reason, message string) {
-	write(w, code, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+	writeJSON(w, code, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
 }
 
-func write(w http.ResponseWriter, code int, v any) {
+func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(v); err != nil {
@@ -149,7 +149,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	apiVersion, rest, ok := split(r.URL.Path)
+	apiVersion, rest, ok := splitPath(r.URL.Path)
 	kinds := s.kinds(apiVersion)
 	switch {
 	case !ok || len(kinds) == 0:
@@ -161,8 +161,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// split cuts an address into group and version and what follows.
-func split(path string) (apiVersion string, rest []string, ok bool) {
+// splitPath splits a path into group and version and the rest.
+func splitPath(path string) (apiVersion string, rest []string, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) >= 2 && parts[0] == "api":
@@ -180,7 +180,7 @@ func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind
 			Object{"name": k.Plural, "kind": k.Kind, "namespaced": k.Namespaced, "verbs": []any{"get", "list"}},
 			Object{"name": k.Plural + "/status", "kind": k.Kind, "namespaced": k.Namespaced})
 	}
-	write(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
+	writeJSON(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
 }
 
 // objectsAt answers with an object or a list.
@@ -203,12 +203,12 @@ func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion st
 		Refuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", kinds[i].Plural, rest[1]))
 		return
 	}
-	write(w, http.StatusOK, formed(r, o, false))
+	writeJSON(w, http.StatusOK, formatObject(r, o, false))
 }
 
-// formed returns the object as the request wants it. Items of lists do not say
+// formatObject returns the object as the request wants it. Items of lists do not say
 // their kind.
-func formed(r *http.Request, o Object, item bool) Object {
+func formatObject(r *http.Request, o Object, item bool) Object {
 	out := maps.Clone(o)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		out = Object{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o["metadata"]}
@@ -230,11 +230,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, apiVersion string,
 	var found []Object
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 		o := s.objects[name]
-		if o["kind"] != k.Kind || o["apiVersion"] != apiVersion || namespace != "" && kobj.Text(o, "metadata", "namespace") != namespace {
+		if o["kind"] != k.Kind || o["apiVersion"] != apiVersion || namespace != "" && k8s.Text(o, "metadata", "namespace") != namespace {
 			continue
 		}
-		if wanted.Matches(labels.Set(kobj.TextMap(o, "metadata", "labels"))) {
-			found = append(found, formed(r, o, true))
+		if wanted.Matches(labels.Set(k8s.TextMap(o, "metadata", "labels"))) {
+			found = append(found, formatObject(r, o, true))
 		}
 	}
 	from, _ := strconv.Atoi(query.Get("continue"))
@@ -245,5 +245,5 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, apiVersion string,
 	if to < len(found) {
 		meta["continue"], meta["remainingItemCount"] = strconv.Itoa(to), len(found)-to
 	}
-	write(w, http.StatusOK, Object{"kind": k.Kind + "List", "apiVersion": apiVersion, "metadata": meta, "items": found[from:to:to]})
+	writeJSON(w, http.StatusOK, Object{"kind": k.Kind + "List", "apiVersion": apiVersion, "metadata": meta, "items": found[from:to:to]})
 }

@@ -3,7 +3,7 @@ package clustertest
 import (
 	"encoding/base64"
 
-	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // Settle does to every object what the controllers of a cluster would do in the
@@ -20,15 +20,15 @@ func (s *Server) Settle() {
 		}
 		switch o["kind"] {
 		case "Deployment":
-			available(o)
-			pods = append(pods, podOf(o))
+			setAvailable(o)
+			pods = append(pods, newPod(o))
 		case "CustomResourceDefinition":
-			o["status"] = Object{"conditions": []any{condition("NamesAccepted"), condition("Established")}}
+			o["status"] = Object{"conditions": []any{newCondition("NamesAccepted"), newCondition("Established")}}
 			settleConversion(o)
 		case "APIService":
-			o["status"] = Object{"conditions": []any{condition("Available")}}
+			o["status"] = Object{"conditions": []any{newCondition("Available")}}
 		case "Certificate", "Issuer":
-			o["status"] = Object{"conditions": []any{condition("Ready")}}
+			o["status"] = Object{"conditions": []any{newCondition("Ready")}}
 		case "Namespace":
 			o["status"] = Object{"phase": "Active"}
 		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
@@ -36,57 +36,57 @@ func (s *Server) Settle() {
 		}
 	}
 	for _, p := range pods {
-		s.objects[key(p)] = p
+		s.objects[objectKey(p)] = p
 	}
 }
 
-func condition(name string) Object {
+func newCondition(name string) Object {
 	return Object{"type": name, "status": "True", "reason": "Settled", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-func available(o Object) {
-	replicas := kobj.At(o, "spec", "replicas")
+func setAvailable(o Object) {
+	replicas := k8s.At(o, "spec", "replicas")
 	if replicas == nil {
 		replicas = 1
 		o["spec"].(Object)["replicas"] = replicas
 	}
-	generation := kobj.At(o, "metadata", "generation")
-	progressing := condition("Progressing")
+	generation := k8s.At(o, "metadata", "generation")
+	progressing := newCondition("Progressing")
 	progressing["reason"] = "NewReplicaSetAvailable"
 	o["status"] = Object{
 		"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
-		"availableReplicas": replicas, "conditions": []any{condition("Available"), progressing},
+		"availableReplicas": replicas, "conditions": []any{newCondition("Available"), progressing},
 	}
 }
 
-// podOf returns one pod of a Deployment, which runs what the template says.
-func podOf(o Object) Object {
+// newPod returns one running pod of a Deployment.
+func newPod(o Object) Object {
 	var statuses []any
-	for _, c := range kobj.Items(o, "spec", "template", "spec", "containers") {
+	for _, c := range k8s.Items(o, "spec", "template", "spec", "containers") {
 		statuses = append(statuses, Object{"name": c["name"], "image": c["image"], "imageID": c["image"], "ready": true, "state": Object{"running": Object{}}})
 	}
-	labels := kobj.Copy(kobj.Map(o, "spec", "template", "metadata", "labels"))
+	labels := k8s.Copy(k8s.Map(o, "spec", "template", "metadata", "labels"))
 	return Object{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": Object{"name": kobj.Text(o, "metadata", "name") + "-0", "namespace": kobj.Text(o, "metadata", "namespace"), "labels": labels},
-		"spec":     kobj.At(o, "spec", "template", "spec"),
-		"status":   Object{"phase": "Running", "conditions": []any{condition("Ready")}, "containerStatuses": statuses},
+		"metadata": Object{"name": k8s.Text(o, "metadata", "name") + "-0", "namespace": k8s.Text(o, "metadata", "namespace"), "labels": labels},
+		"spec":     k8s.At(o, "spec", "template", "spec"),
+		"status":   Object{"phase": "Running", "conditions": []any{newCondition("Ready")}, "containerStatuses": statuses},
 	}
 }
 
-// bundle is a CA as an API server shows it.
-func bundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
+// caBundle is a CA as an API server shows it.
+func caBundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
 
 func settleWebhooks(o Object) {
-	for _, h := range kobj.Items(o, "webhooks") {
-		if config := kobj.Map(h, "clientConfig"); config["service"] != nil {
-			config["caBundle"] = bundle()
+	for _, h := range k8s.Items(o, "webhooks") {
+		if config := k8s.Map(h, "clientConfig"); config["service"] != nil {
+			config["caBundle"] = caBundle()
 		}
 	}
 }
 
 func settleConversion(o Object) {
-	if config := kobj.Map(o, "spec", "conversion", "webhook", "clientConfig"); config != nil {
-		config["caBundle"] = bundle()
+	if config := k8s.Map(o, "spec", "conversion", "webhook", "clientConfig"); config != nil {
+		config["caBundle"] = caBundle()
 	}
 }

@@ -1,8 +1,7 @@
 package solve
 
-// solve reports whether the constraints can hold together with the assumptions.
-// Afterwards model holds the answer, or final those assumptions that cannot
-// hold together.
+// solve reports whether the constraints can hold under the assumptions. Afterwards, model holds
+// the answer, or final holds contradicting assumptions.
 func (s *sat) solve(assume []lit) (bool, error) {
 	s.final = nil
 	s.backtrack(0)
@@ -27,8 +26,8 @@ func (s *sat) solve(assume []lit) (bool, error) {
 	}
 }
 
-// decide takes the next assumption, else guesses. It reports done when every
-// atom has a value, or when an assumption is false.
+// decide takes the next assumption, or guesses after the last one. It reports done if every atom
+// has a value or an assumption is false.
 func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	for len(s.limits) < len(assume) {
 		l := assume[len(s.limits)]
@@ -38,7 +37,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 			s.backtrack(0)
 			return true, false
 		case 1:
-			s.limits = append(s.limits, len(s.trail)) // an empty level keeps the count in step
+			s.limits = append(s.limits, len(s.trail)) // an empty level keeps levels and assumptions aligned
 			continue
 		}
 		s.limits = append(s.limits, len(s.trail))
@@ -55,9 +54,9 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 		if s.value[a] != 0 {
 			continue
 		}
-		l := neg(a)
+		l := negative(a)
 		if s.phase[a] && !s.isSelector(a) {
-			l = pos(a)
+			l = positiveLit(a)
 		}
 		s.limits = append(s.limits, len(s.trail))
 		s.assign(l, noReason())
@@ -65,10 +64,9 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	}
 }
 
-// isSelector reports whether a stands for a tag; such an atom holds only when it
-// is assumed.
+// isSelector reports whether a represents a tag; such an atom holds only if it is assumed.
 func (s *sat) isSelector(a int) bool {
-	_, is := s.tagOf[pos(a)]
+	_, is := s.tagOf[positiveLit(a)]
 	return is
 }
 
@@ -81,8 +79,8 @@ func (s *sat) save() {
 	}
 }
 
-// learn finds the clause that explains the conflict (first unique implication
-// point), goes back to where it has one literal left, and assigns that.
+// learn derives the clause that explains the conflict (first unique implication point),
+// backtracks to the level where one of its literals is left, and assigns that.
 func (s *sat) learn(bad []lit) {
 	clause := []lit{noLit}
 	var marked []int
@@ -136,7 +134,7 @@ func (s *sat) learn(bad []lit) {
 	s.assign(clause[0], reason{clause: s.attach(clause), group: -1})
 }
 
-// blame returns the assumptions that make the assumption l false, l included.
+// blame returns the assumptions that make the assumption l false, including l.
 func (s *sat) blame(l lit) []lit {
 	out := []lit{l}
 	if s.level[l.atom()] == 0 {

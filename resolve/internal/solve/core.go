@@ -2,10 +2,9 @@ package solve
 
 import "slices"
 
-// minimalCore returns tags that cannot hold together and of which none can be
-// left out: the solver's own final conflict is a first guess, then each tag is
-// dropped in turn, and stays out if what is left still cannot hold. What was
-// needed when its turn came stays needed, for the rest only shrinks.
+// minimalCore returns a minimal set of contradicting tags. It starts with the solver's own final
+// conflict, then drops each tag that is not needed for the contradiction. A tag found necessary
+// stays necessary, because the rest only shrinks.
 func minimalCore(p *Problem) ([]int, error) {
 	try, all := tryTags(p)
 	core, unsat, err := try(all)
@@ -16,14 +15,13 @@ func minimalCore(p *Problem) ([]int, error) {
 	for _, tag := range core {
 		in[tag] = true
 	}
-	small := keep(*p, in) // the rest of the problem plays no part any more
+	small := keepTags(*p, in) // the rest of the problem is irrelevant
 	try, _ = tryTags(&small)
-	return shrink(core, try)
+	return shrinkCore(core, try)
 }
 
-// tryTags returns a test for sets of tags, and all tags that there are. The test
-// reports whether the constraints of the tags cannot hold together, and which of
-// them it found to blame.
+// tryTags returns a test for sets of tags, and all tags. The test reports whether the constraints
+// of the tags contradict each other, and the tags involved.
 func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
 	sel := make(map[int]lit, len(s.tagOf))
@@ -50,10 +48,9 @@ func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	}, all
 }
 
-// shrink drops tags from the last to the first, so that of several minimal
-// cores the one with the earliest tags tends to remain; the outcome depends on
-// nothing but the problem.
-func shrink(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
+// shrinkCore drops tags from the last to the first. Of several minimal cores, the one with the
+// earliest tags tends to remain; the outcome depends only on the problem.
+func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 	for i := len(core) - 1; i >= 0; i-- {
 		if i >= len(core) {
 			continue
@@ -66,7 +63,7 @@ func shrink(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 		if !unsat {
 			continue
 		}
-		needed := core[i+1:] // proven already: each of them stays
+		needed := core[i+1:] // proven necessary
 		next := slices.Clone(smaller)
 		next = append(next, needed...)
 		slices.Sort(next)

@@ -1,11 +1,10 @@
 package solve
 
-// heap orders atoms by how often they took part in recent conflicts, then by
-// number. Only atoms that some constraint names are in it: the others may be
-// anything, and stay false.
+// heap orders atoms by their share in recent conflicts, then by number. It contains only atoms
+// that occur in a constraint; the others are unconstrained and stay false.
 type heap struct {
 	items  []int
-	at     []int // by atom: its place in items, or -1
+	at     []int // by atom: its index in items, or -1
 	weight []float64
 	step   float64
 }

@@ -7,14 +7,14 @@ type lit int32
 
 const noLit lit = -1
 
-func pos(atom int) lit       { return lit(atom << 1) }
-func neg(atom int) lit       { return lit(atom<<1 | 1) }
-func (l lit) not() lit       { return l ^ 1 }
-func (l lit) atom() int      { return int(l >> 1) }
-func (l lit) negative() bool { return l&1 == 1 }
+func positiveLit(atom int) lit { return lit(atom << 1) }
+func negative(atom int) lit    { return lit(atom<<1 | 1) }
+func (l lit) not() lit         { return l ^ 1 }
+func (l lit) atom() int        { return int(l >> 1) }
+func (l lit) negative() bool   { return l&1 == 1 }
 
-// reason says why an atom has its value: a clause, or the one other member of
-// an at-most-one group that holds.
+// reason explains the value of an atom: a clause, or another member of an at-most-one group that
+// is true.
 type reason struct {
 	clause int32 // -1: none
 	other  lit   // with group ≥ 0
@@ -23,14 +23,13 @@ type reason struct {
 
 func noReason() reason { return reason{clause: -1, group: -1} }
 
-// sat decides clauses and at-most-one groups under assumptions: conflict-driven
-// clause learning with two watched literals. It draws no random numbers, so the
-// same calls give the same answers.
+// sat decides clauses and at-most-one groups under assumptions: conflict-driven clause learning
+// with two watched literals. It draws no random numbers, therefore the same calls give the same
+// answers.
 //
-// It is our own because the search asks hundreds of small questions about one
-// set of constraints, which wants propagation that can be taken back, groups
-// that are no clauses, and cores under assumptions. BenchmarkSolve compares it
-// with gophersat, and the tests use that as an oracle.
+// It is our own implementation because the search asks hundreds of small questions about one set
+// of constraints. This needs reversible propagation, groups that are no clauses, and cores under
+// assumptions. BenchmarkSolve compares it with gophersat, which the tests also use as an oracle.
 type sat struct {
 	ok        bool // false: unsatisfiable without any assumption
 	value     []int8
@@ -46,10 +45,10 @@ type sat struct {
 	groups    [][]lit
 	groupSel  []lit
 	memberOf  [][]int32 // by atom
-	selects   [][]int32 // by atom: groups that count only where it holds
+	selects   [][]int32 // by atom: groups that apply only if it holds
 	order     heap
 	model     []bool
-	final     []lit // after an unsatisfiable solve: assumptions that cannot hold together
+	final     []lit // assumptions that contradict each other, after an unsatisfiable solve
 	tagOf     map[lit]int
 	conflicts int
 }
@@ -80,7 +79,7 @@ func (s *sat) newVar() int {
 	return v
 }
 
-// val is 1 where l holds, -1 where it does not, 0 where that is open.
+// val returns 1 if l holds, -1 if it does not, 0 if that is open.
 func (s *sat) val(l lit) int8 {
 	if l.negative() {
 		return -s.value[l.atom()]
@@ -102,7 +101,7 @@ func (s *sat) add(lits ...lit) {
 	case 0:
 		s.ok = false
 	case 1:
-		switch s.val(lits[0]) { // its consequences are drawn when everything is there
+		switch s.val(lits[0]) { // propagated after all constraints are added
 		case -1:
 			s.ok = false
 		case 0:
@@ -124,8 +123,7 @@ func (s *sat) attach(lits []lit) int32 {
 	return i
 }
 
-// group adds an at-most-one group that counts only where sel holds (noLit:
-// always).
+// group adds an at-most-one group that applies only if sel holds (noLit: always).
 func (s *sat) group(lits []lit, sel lit) {
 	lits = slices.Clone(lits)
 	slices.Sort(lits)
@@ -157,8 +155,7 @@ func (s *sat) assign(l lit, why reason) {
 	s.trail = append(s.trail, l)
 }
 
-// propagate follows every consequence. It returns the literals of a clause that
-// came out false, or nil.
+// propagate assigns all consequences. It returns the literals of a false clause, or nil.
 func (s *sat) propagate() []lit {
 	for s.head < len(s.trail) {
 		l := s.trail[s.head]
@@ -213,8 +210,8 @@ func (s *sat) propagateClauses(l lit) []lit {
 	return nil
 }
 
-// propagateGroups makes the other members of l's groups false; where l turns
-// groups on, those of their members that hold have their say now.
+// propagateGroups makes the other members of l's groups false. If l enables groups, their true
+// members exclude the others.
 func (s *sat) propagateGroups(l lit) []lit {
 	for _, g := range s.memberOf[l.atom()] {
 		if sel := s.groupSel[g]; sel != noLit && s.val(sel) <= 0 {
@@ -238,7 +235,7 @@ func (s *sat) propagateGroups(l lit) []lit {
 	return nil
 }
 
-// exclude makes every member of group g but l false.
+// exclude makes every member of group g except l false.
 func (s *sat) exclude(g int32, l lit) []lit {
 	for _, m := range s.groups[g] {
 		if m == l {
@@ -273,8 +270,8 @@ func (s *sat) because(a int) []lit {
 	return nil
 }
 
-// try assumes l on a level of its own and reports whether propagation finds
-// nothing wrong. A literal that fails leaves no trace.
+// try assumes l on a new level and reports whether propagation finds no conflict. A failed
+// literal leaves no trace.
 func (s *sat) try(l lit) bool {
 	if s.head < len(s.trail) && len(s.limits) == 0 && s.propagate() != nil {
 		s.ok = false

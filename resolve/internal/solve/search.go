@@ -1,6 +1,6 @@
 package solve
 
-// queue is the order in which choices are met.
+// queue holds the choices in the order in which they are met.
 type queue struct {
 	p      *Problem
 	wait   []Choice
@@ -12,7 +12,7 @@ func newQueue(p *Problem) *queue {
 	return &queue{p: p, wait: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
 }
 
-// next returns the first choice that nothing chosen meets yet.
+// next returns the first choice that no chosen atom meets yet.
 func (q *queue) next() (Choice, bool) {
 	for len(q.wait) > 0 {
 		c := q.wait[0]
@@ -38,7 +38,7 @@ func (q *queue) met(c Choice) bool {
 	return false
 }
 
-// take records that atom is chosen and queues what it needs.
+// take records that atom is chosen and queues its needs.
 func (q *queue) take(atom int) {
 	q.have[atom] = true
 	q.chosen = append(q.chosen, atom)
@@ -47,15 +47,15 @@ func (q *queue) take(atom int) {
 	}
 }
 
-// greedy meets the choices one after the other and trusts unit propagation to
-// see what cannot be. As long as no choice runs out of atoms the result is the
-// preferred answer: what it passed over is impossible, and what it took is part
-// of an answer. It reports false when a choice did run out.
-func greedy(p *Problem, s *sat) ([]int, bool) {
+// solveGreedily meets the choices one after the other and relies on unit propagation to exclude
+// atoms. If every choice finds an atom, the result is the preferred answer: skipped atoms are
+// impossible, and chosen atoms are part of an answer. It returns false if a choice runs out of
+// atoms.
+func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
 	for c, ok := q.next(); ok; c, ok = q.next() {
-		atom, found := firstThat(c, func(a int) bool { return s.try(pos(a)) })
+		atom, found := firstThat(c, func(a int) bool { return s.try(positiveLit(a)) })
 		switch {
 		case found:
 			q.take(atom)
@@ -66,9 +66,9 @@ func greedy(p *Problem, s *sat) ([]int, bool) {
 	return q.chosen, true
 }
 
-// careful does the same, but asks the whole solver whether an atom can be part
-// of an answer before it takes it. It reports false when there is no answer.
-func careful(p *Problem, s *sat) ([]int, bool, error) {
+// solveExactly is like solveGreedily, but runs the complete solver for each atom before choosing
+// it. It returns false if there is no answer.
+func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	var taken []lit
 	test := func(more ...lit) (bool, error) {
 		return s.solve(append(taken[:len(taken):len(taken)], more...))
@@ -84,15 +84,15 @@ func careful(p *Problem, s *sat) ([]int, bool, error) {
 				return false
 			}
 			if s.model[a] {
-				return true // the last answer holds everything taken so far, and this too
+				return true // part of the last model, as is everything taken so far
 			}
-			ok, err := test(pos(a))
+			ok, err := test(positiveLit(a))
 			fault = err
 			return ok
 		})
 		switch {
 		case found:
-			taken = append(taken, pos(atom))
+			taken = append(taken, positiveLit(atom))
 			q.take(atom)
 		case fault != nil || !c.Soft:
 			return nil, false, fault
@@ -115,8 +115,8 @@ func firstThat(c Choice, can func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// load teaches the constraints to a new solver. With selectors, every tag has a
-// literal that must be assumed for its constraints to count.
+// load adds the constraints to a new solver. With selectors, every tag has a literal, and its
+// constraints hold only if that literal is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)
@@ -125,7 +125,7 @@ func load(p *Problem, selectors bool) *sat {
 	}
 	b.s.clauses = make([][]lit, 0, rules)
 	for _, l := range p.Links {
-		b.s.add(neg(l.From), pos(l.To))
+		b.s.add(negative(l.From), positiveLit(l.To))
 	}
 	for _, c := range p.Roots {
 		if !c.Soft {
@@ -138,10 +138,10 @@ func load(p *Problem, selectors bool) *sat {
 		}
 	}
 	for _, g := range p.Groups {
-		b.s.group(positive(g.Of), b.selector(g.Tag))
+		b.s.group(positiveLits(g.Of), b.selector(g.Tag))
 	}
 	for _, ban := range p.Bans {
-		b.s.add(b.with(ban.Tag, neg(ban.Atom))...)
+		b.s.add(b.with(ban.Tag, negative(ban.Atom))...)
 	}
 	b.s.tagOf = b.tagOf
 	return b.s
@@ -154,7 +154,7 @@ type loader struct {
 	tagOf     map[lit]int
 }
 
-// selector returns the literal of a tag, or none.
+// selector returns the literal of a tag, or noLit.
 func (b *loader) selector(tag int) lit {
 	if !b.selectors {
 		return noLit
@@ -162,7 +162,7 @@ func (b *loader) selector(tag int) lit {
 	if l, ok := b.sel[tag]; ok {
 		return l
 	}
-	l := pos(b.s.newVar())
+	l := positiveLit(b.s.newVar())
 	b.sel[tag] = l
 	if b.tagOf == nil {
 		b.tagOf = map[lit]int{}
@@ -181,17 +181,17 @@ func (b *loader) with(tag int, lits ...lit) []lit {
 func (b *loader) add(tag, atom int, c Choice) {
 	lits := make([]lit, 0, len(c.Of)+len(c.Also)+2)
 	if atom != 0 {
-		lits = append(lits, neg(atom))
+		lits = append(lits, negative(atom))
 	}
-	lits = append(lits, positive(c.Of)...)
-	lits = append(lits, positive(c.Also)...)
+	lits = append(lits, positiveLits(c.Of)...)
+	lits = append(lits, positiveLits(c.Also)...)
 	b.s.add(b.with(tag, lits...)...)
 }
 
-func positive(atoms []int) []lit {
+func positiveLits(atoms []int) []lit {
 	lits := make([]lit, len(atoms))
 	for i, a := range atoms {
-		lits[i] = pos(a)
+		lits[i] = positiveLit(a)
 	}
 	return lits
 }

@@ -1,29 +1,28 @@
-// Package solve chooses atoms that satisfy constraints, in an order of
-// preference. An atom is a small integer; what it stands for is the caller's
-// business, and nothing here knows of operators.
+// Package solve chooses atoms that satisfy constraints, in an order of preference. An atom is a
+// small integer with a meaning defined by the caller; the package is independent of operators.
 //
-// The order is that of a queue. The roots stand in it first. A choice that an
-// atom already chosen meets adds nothing; else the first of its atoms with
-// which everything can still be completed is chosen, and the choices that this
-// atom needs go to the end of the queue. The answer is the only one that this
-// description allows: it is sound (every constraint holds), complete (if there
-// is any answer, one is found) and nothing is chosen that no choice asked for.
+// The order is that of a queue, which begins with the roots. A choice that an already chosen atom
+// meets adds nothing. Otherwise the solver chooses the first of its atoms that leads to a
+// complete solution, and appends that atom's needs to the queue. The answer is unique and sound
+// (every constraint holds). The search is complete (it finds an answer if there is one) and
+// chooses only atoms that a choice needs.
 //
-// When there is no answer, the result is a minimal core: tags whose constraints
-// alone cannot hold together, and can as soon as any one of them is dropped.
+// Without an answer, the result is a minimal core: tags of constraints that contradict each
+// other, and no longer do so as soon as any one of them is dropped.
 //
+// Start from [Problem], [Solve] and [Result].
 // Start from [Problem], [Solve] and [Result].
 package solve
 
 import "errors"
 
-// Problem is what must hold. Atoms are 1 … Atoms. Tags are the caller's names
-// for constraints; several constraints may share one, and are then kept or
-// dropped together in a core. Nothing in a Problem is modified.
+// Problem is a set of constraints. Atoms are 1 … Atoms. Tags are the caller's names for
+// constraints; several constraints may share one, and are then kept or dropped together in a
+// core. A Problem is never modified.
 type Problem struct {
 	Atoms  int
 	Roots  []Choice   // in order of preference
-	Needs  [][]Choice // by atom: what choosing it needs; may be shorter than Atoms+1
+	Needs  [][]Choice // by atom: its needs if chosen; may be shorter than Atoms+1
 	Groups []Group    // at most one atom of each may be chosen
 	Bans   []Ban      // atoms that may not be chosen
 	Links  []Link     // consequences, for facts that several atoms share
@@ -33,8 +32,8 @@ type Problem struct {
 // Choice is met by any one of its atoms.
 type Choice struct {
 	Of   []int // the atoms, preferred ones first
-	Also []int // atoms that meet the choice as well, chosen for its sake only when nothing in Of can be
-	Soft bool  // of a root: left where nothing can meet it; its tag is in no core
+	Also []int // atoms that also meet the choice; the last resort if none of Of is possible
+	Soft bool  // for a root: skipped if it cannot be met; its tag is in no core
 	Tag  int
 }
 
@@ -50,34 +49,33 @@ type Ban struct {
 	Tag  int
 }
 
-// Link says that where From holds, the fact To holds. It has no tag: it is a
-// definition.
+// Link makes the fact To hold if From holds. It has no tag, because it is a definition.
 type Link struct {
 	From, To int
 }
 
 // Result is an answer, or the reason why there is none.
 type Result struct {
-	Chosen []int // in the order in which they were chosen; nil where there is no answer
-	Core   []int // tags, ascending, without repeats; nil where there is an answer
+	Chosen []int // in order of choice; nil: no answer
+	Core   []int // tags, ascending, without repeats; nil if there is an answer
 }
 
-// ErrTooHard is returned when the search met more conflicts than it may.
+// ErrTooHard is returned if the search exceeds its limit of conflicts.
 var ErrTooHard = errors.New("the constraints are too hard to decide")
 
-// maxConflicts bounds the conflicts of one search. Real catalogs meet a
-// few; the bound is there for hostile ones.
+// maxConflicts bounds the conflicts of one search. Real catalogs cause a few; the bound protects
+// against hostile ones.
 const maxConflicts = 10_000
 
-// Solve returns the answer that Problem's order prefers, or a minimal core.
-// The error is ErrTooHard or nil.
+// Solve returns the preferred answer of a Problem, or a minimal core. The error is ErrTooHard or
+// nil.
 func Solve(p Problem) (Result, error) {
 	s := load(&p, false)
 	if s.ok {
-		if chosen, ok := greedy(&p, s); ok {
+		if chosen, ok := solveGreedily(&p, s); ok {
 			return Result{Chosen: chosen}, nil
 		}
-		if chosen, ok, err := careful(&p, s); ok || err != nil {
+		if chosen, ok, err := solveExactly(&p, s); ok || err != nil {
 			return Result{Chosen: chosen}, err
 		}
 	}
@@ -85,8 +83,8 @@ func Solve(p Problem) (Result, error) {
 	return Result{Core: core}, err
 }
 
-// keep returns p with only the constraints of the given tags.
-func keep(p Problem, tags map[int]bool) Problem {
+// keepTags returns p with only the constraints of the given tags.
+func keepTags(p Problem, tags map[int]bool) Problem {
 	q := Problem{Atoms: p.Atoms, Aux: p.Aux, Links: p.Links, Needs: make([][]Choice, len(p.Needs))}
 	for _, c := range p.Roots {
 		if tags[c.Tag] {

@@ -235,13 +235,13 @@ func checkCore(t *rapid.T, p Problem, core []int) {
 	for _, tag := range core {
 		all[tag] = true
 	}
-	q := keep(p, all)
+	q := keepTags(p, all)
 	if _, ok := brute(&q, q.Roots, map[int]bool{}, nil); ok {
 		t.Fatalf("core %v can hold", core)
 	}
 	for _, tag := range core {
 		all[tag] = false
-		q := keep(p, all)
+		q := keepTags(p, all)
 		if _, ok := brute(&q, q.Roots, map[int]bool{}, nil); !ok {
 			t.Fatalf("core %v is not minimal: %d can be dropped", core, tag)
 		}
@@ -259,11 +259,11 @@ func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
 		if !s.ok {
 			return
 		}
-		fast, ok := greedy(&p, s)
+		fast, ok := solveGreedily(&p, s)
 		if !ok {
 			return
 		}
-		slow, ok, err := careful(&p, load(&p, false))
+		slow, ok, err := solveExactly(&p, load(&p, false))
 		if !ok || err != nil {
 			t.Fatalf("careful: %v, %v", ok, err)
 		}
@@ -303,7 +303,7 @@ func TestSolveGivesUp(t *testing.T) {
 
 // satisfiable reports whether the constraints of the given tags alone can hold.
 func satisfiable(p Problem, tags map[int]bool) (bool, error) {
-	q := keep(p, tags)
+	q := keepTags(p, tags)
 	s := load(&q, false)
 	if !s.ok {
 		return false, nil

@@ -131,7 +131,7 @@ func TestForge(t *testing.T) {
 	}
 
 	// Tokens that do not suffice are refused in words; the policy's exit code goes first.
-	for token, say := range map[string]string{"0123456789abcdef0123456789abcdef01234567": "401", f.token(t, "quayside-bot", "read:repository,read:issue"): "GIT_TOKEN may not do this"} {
+	for token, say := range map[string]string{"0123456789abcdef0123456789abcdef01234567": "401", f.token(t, "quayside-bot", "read:repository,read:issue"): "GIT_TOKEN lacks permission"} {
 		w.secrets = append(w.secrets, token)
 		w.write(t, "README.md", say)
 		_, talk, code := w.run(t, token, "diff", "--offline", "HEAD~1", "--exit-zero", "--comment", "1", "--forge", "gitea")

@@ -169,7 +169,7 @@ func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 		if !meta.IsNoMatchError(err) || time.Now().After(limit) {
 			return nil, err
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := sleepContext(ctx, 100*time.Millisecond); err != nil {
 			return nil, err
 		}
 		a.mapper.Reset()
@@ -228,7 +228,7 @@ func (toContext) HandleWarningHeaderWithContext(ctx context.Context, code int, _
 	w.said = append(w.said, text)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -84,7 +84,7 @@ func Start(t testing.TB, opt Options) *Cluster {
 	bin := filepath.Join(Require(t, "control-plane"), "testcluster")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := launch(ctx, bin, t.TempDir(), opt)
+	c, err := launchCluster(ctx, bin, t.TempDir(), opt)
 	if err != nil {
 		t.Fatalf("starting a control plane: %v", err)
 	}
@@ -99,10 +99,10 @@ func Start(t testing.TB, opt Options) *Cluster {
 	return c
 }
 
-// launch starts the servers. A free port may be taken by another process
+// launchCluster starts the servers. A free port may be taken by another process
 // between the moment it is chosen and the moment the server listens: another
 // choice is made then, twice at most.
-func launch(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
+func launchCluster(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
 	for attempt := 0; ; attempt++ {
 		home := filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt))
 		c, err := launchOnce(ctx, bin, home, opt)
@@ -151,7 +151,7 @@ func (c *Cluster) prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFiles(c.dir, map[string][]byte{"audit.json": policy, "egress.yaml": []byte(egress(c.opt.Services))}); err != nil {
+	if err := writeFiles(c.dir, map[string][]byte{"audit.json": policy, "egress.yaml": []byte(egressConfig(c.opt.Services))}); err != nil {
 		return err
 	}
 	if c.RESTConfig, err = c.User("quayside-test-admin", "system:masters"); err != nil {

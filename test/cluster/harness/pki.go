@@ -32,7 +32,7 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template := certificate("quayside-test-ca")
+	template := newCertificate("quayside-test-ca")
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -48,7 +48,7 @@ func newAuthority() (*authority, error) {
 
 // client returns what a person or a server of that name logs in with.
 func (a *authority) client(name string, groups ...string) (pair, error) {
-	template := certificate(name)
+	template := newCertificate(name)
 	template.Subject.Organization = groups
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
@@ -56,7 +56,7 @@ func (a *authority) client(name string, groups ...string) (pair, error) {
 
 // server returns what the API server and etcd show to their clients.
 func (a *authority) server(name string) (pair, error) {
-	template := certificate(name)
+	template := newCertificate(name)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -79,8 +79,8 @@ func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	return pair{cert: encode("CERTIFICATE", der), key: private}, nil
 }
 
-// certificate returns what all certificates of a test have in common.
-func certificate(name string) *x509.Certificate {
+// newCertificate returns what all certificates of a test have in common.
+func newCertificate(name string) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		panic(err) // crypto/rand does not fail

@@ -37,7 +37,7 @@ func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructure
 		if !slices.ContainsFunc(reasons, func(r string) bool { return r != "" }) {
 			return nil
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := sleepContext(ctx, 100*time.Millisecond); err != nil {
 			return notReady(objects, reasons)
 		}
 	}
@@ -54,7 +54,7 @@ func (a *Applier) AwaitGone(ctx context.Context, objects []*unstructured.Unstruc
 			if err != nil {
 				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
 			}
-			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			if err := sleepContext(ctx, 100*time.Millisecond); err != nil {
 				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
 			}
 		}

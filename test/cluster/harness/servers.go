@@ -110,9 +110,9 @@ func (c *Cluster) apiFlags() []string {
 	return flags
 }
 
-// egress has the API server call Services through a proxy, which listens on a Unix
+// egressConfig has the API server call Services through a proxy, which listens on a Unix
 // socket.
-func egress(socket string) string {
+func egressConfig(socket string) string {
 	return fmt.Sprintf(`
 apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration

@@ -67,7 +67,7 @@ func (c Clusters) Objects(names ...string) ([]*unstructured.Unstructured, error)
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			key := id(o)
+			key := objectID(o)
 			if !seen[key] {
 				seen[key] = true
 				out = append(out, o)
@@ -107,9 +107,9 @@ func (c Clusters) WriteCatalogs(dir string) error {
 	return nil
 }
 
-func id(o *unstructured.Unstructured) string {
+func objectID(o *unstructured.Unstructured) string {
 	return o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// text returns an object as JSON.
-func text(o *unstructured.Unstructured) ([]byte, error) { return json.Marshal(o.Object) }
+// objectText returns an object as JSON.
+func objectText(o *unstructured.Unstructured) ([]byte, error) { return json.Marshal(o.Object) }

@@ -49,7 +49,7 @@ func Restore(ctx context.Context, config *rest.Config, services *Services, objec
 		services: services, uids: map[string]string{},
 	}
 	for _, o := range objects {
-		if !theirs(o) {
+		if !isOLMObject(o) {
 			r.todo = append(r.todo, o.DeepCopy())
 		}
 	}
@@ -69,8 +69,8 @@ type restorer struct {
 	uids map[string]string // by that in the dump; "" for one to come
 }
 
-// theirs reports whether Kubernetes' own controllers make an object.
-func theirs(o *unstructured.Unstructured) bool {
+// isOLMObject reports whether Kubernetes' own controllers make an object.
+func isOLMObject(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ReplicaSet" || o.GetName() == "kube-root-ca.crt" || o.GetName() == "extension-apiserver-authentication" ||
 		o.GetKind() == "Service" && o.GetName() == "kubernetes"
 }
@@ -109,7 +109,7 @@ func (r *restorer) run(ctx context.Context) error {
 			return err
 		}
 		if len(r.todo) == left {
-			return fmt.Errorf("%d objects own each other, %s among them", left, id(r.todo[0]))
+			return fmt.Errorf("%d objects own each other, %s among them", left, objectID(r.todo[0]))
 		}
 	}
 	r.mapper.Reset()
@@ -204,7 +204,7 @@ var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // mapped returns an object with the new UIDs of what is made.
 func (r *restorer) mapped(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	data, err := text(o)
+	data, err := objectText(o)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (r *restorer) each(ctx context.Context, objects []*unstructured.Unstructure
 		wg.Go(func() {
 			defer func() { <-room }()
 			if err := do(ctx, o); err != nil {
-				errs[i] = fmt.Errorf("restoring %s: %w", id(o), err)
+				errs[i] = fmt.Errorf("restoring %s: %w", objectID(o), err)
 			}
 		})
 	}

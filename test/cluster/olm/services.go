@@ -62,7 +62,7 @@ func NewServices(t testing.TB) *Services {
 	s.calls = handed{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
 	go func() { _ = proxy.Serve(proxied) }()
 	listener := tls.NewListener(s.calls, &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12})
-	s.answerer = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
+	s.answerer = &http.Server{Handler: http.HandlerFunc(answerRequest), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.answerer.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = s.answerer.Close()
@@ -253,8 +253,8 @@ func (s *Services) replace(v any) error {
 	return nil
 }
 
-// answer answers as a webhook, a converter or an aggregated API.
-func answer(w http.ResponseWriter, r *http.Request) {
+// answerRequest answers as a webhook, a converter or an aggregated API.
+func answerRequest(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		APIVersion, Kind string
 		Request          struct {

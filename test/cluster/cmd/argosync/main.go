@@ -212,7 +212,7 @@ func (a *application) sync(ctx context.Context) (Outcome, error) {
 		step.Sync()
 		phase, message, results = step.GetState()
 		done()
-		pause(ctx)
+		pauseContext(ctx)
 	}
 	return a.outcome(phase, message, results), nil
 }
@@ -242,7 +242,7 @@ func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 		}
 		var bad []string
 		for key, o := range live {
-			reason, err := unhealthy(o)
+			reason, err := unhealthyReason(o)
 			if err != nil {
 				return nil, err
 			}
@@ -254,13 +254,13 @@ func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 			slices.Sort(bad)
 			return bad, nil
 		}
-		pause(ctx)
+		pauseContext(ctx)
 	}
 }
 
-// unhealthy returns why the engine finds an object not healthy; "" where it
+// unhealthyReason returns why the engine finds an object not healthy; "" where it
 // does, or has no opinion.
-func unhealthy(o *unstructured.Unstructured) (string, error) {
+func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	if o == nil {
 		return "not there", nil
 	}
@@ -271,8 +271,8 @@ func unhealthy(o *unstructured.Unstructured) (string, error) {
 	return strings.TrimSpace(string(status.Status) + " " + status.Message), nil
 }
 
-// pause waits a little: the engine's view of the cluster comes from watches.
-func pause(ctx context.Context) {
+// pauseContext waits a little: the engine's view of the cluster comes from watches.
+func pauseContext(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(100 * time.Millisecond):

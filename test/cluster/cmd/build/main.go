@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, names []string, check bool, out, log io.Writer) error {
-	targets, err := choose(names)
+	targets, err := chooseTargets(names)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func run(ctx context.Context, names []string, check bool, out, log io.Writer) er
 	return nil
 }
 
-func choose(names []string) ([]binaries.Target, error) {
+func chooseTargets(names []string) ([]binaries.Target, error) {
 	if len(names) == 0 {
 		return binaries.Targets(), nil
 	}

@@ -17,12 +17,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/rbac"
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 type answer struct {
 	Account string // "my-etcd/etcd-operator"
-	Grant   rbac.Grant
+	Grant   k8s.Grant
 	Allowed bool
 }
 
@@ -38,22 +38,22 @@ func run(in io.Reader, out io.Writer, accounts []string) error {
 	if err := json.NewDecoder(in).Decode(&objects); err != nil {
 		return err
 	}
-	model, err := rbac.New(objects)
+	model, err := k8s.NewPermissions(objects)
 	if err != nil {
 		return err
 	}
-	may := map[string][]rbac.Grant{}
-	var questions []rbac.Grant
+	may := map[string][]k8s.Grant{}
+	var questions []k8s.Grant
 	for _, account := range accounts {
 		namespace, name, _ := strings.Cut(account, "/")
-		may[account] = model.Of(rbac.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+		may[account] = model.Of(k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
 		questions = append(questions, may[account]...)
 	}
-	slices.SortFunc(questions, rbac.Grant.Compare)
+	slices.SortFunc(questions, k8s.Grant.Compare)
 	questions = slices.Compact(questions)
 	var answers []answer
 	for _, account := range accounts {
-		set := rbac.NewSet(may[account])
+		set := k8s.NewGrantSet(may[account])
 		for _, q := range questions {
 			answers = append(answers, answer{Account: account, Grant: q, Allowed: set.Covers(q)})
 		}

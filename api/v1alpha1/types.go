@@ -1,0 +1,157 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Names of the API.
+const (
+	Group    = "quayside.dev"
+	Version  = "v1alpha1"
+	Kind     = "Installation"
+	ListKind = "InstallationList"
+	Resource = "installations"
+)
+
+// Installation is one pin of the lock, rendered for a cluster.
+type Installation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   InstallationSpec   `json:"spec" doc:"What the lock says. Written by quayside render."`
+	Status InstallationStatus `json:"status,omitzero" doc:"What the reporter found. Written by the reporter alone."`
+}
+
+// InstallationList is a list of Installations.
+type InstallationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Installation `json:"items"`
+}
+
+// InstallationSpec is the desired state of a pin in the cluster.
+type InstallationSpec struct {
+	Package           string            `json:"package" doc:"Package of the operator."`
+	Version           string            `json:"version" doc:"Version that the lock pins."`
+	Bundle            string            `json:"bundle,omitempty" doc:"Bundle that the lock pins."`
+	Channel           string            `json:"channel,omitempty" doc:"Channel that the bundle was chosen from."`
+	Pin               string            `json:"pin" doc:"Digest of the pin's block in the lock."`
+	BundleDigest      string            `json:"bundleDigest,omitempty" doc:"Digest of the bundle's image; of its manifests where the catalog embeds them."`
+	OperatorCondition string            `json:"operatorCondition,omitempty" doc:"Name of the OperatorCondition in this namespace in which the operator says whether it may be upgraded."`
+	Objects           []ObjectReference `json:"objects,omitempty" doc:"Everything that was rendered for the pin, by group, kind, namespace and name."`
+}
+
+// ObjectReference refers to a rendered object.
+type ObjectReference struct {
+	APIVersion string           `json:"apiVersion" doc:"Group and version."`
+	Kind       string           `json:"kind" doc:"Kind."`
+	Namespace  string           `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Name       string           `json:"name" doc:"Name."`
+	Version    string           `json:"version,omitempty" doc:"What the label that names the version has to say. Empty: it is not looked at."`
+	Images     []ContainerImage `json:"images,omitempty" doc:"Images of a workload's containers, init containers first."`
+}
+
+// ContainerImage is the expected image of a container of a workload.
+type ContainerImage struct {
+	Container string `json:"container" doc:"Name of the container."`
+	Image     string `json:"image" doc:"Reference of the image."`
+}
+
+// Types of the conditions of an Installation. As in kstatus, Stalled and
+// Reconciling are present only while they are True; the others can also be False
+// or Unknown.
+const (
+	Ready       = "Ready"       // every object matches the lock and is healthy
+	Reconciling = "Reconciling" // a change is in progress
+	Stalled     = "Stalled"     // manual action is required
+	Upgradeable = "Upgradeable" // as reported by the operator; absent if not reported
+	ImagesMatch = "ImagesMatch" // whether pods run the locked digests; absent if the lock has none
+)
+
+// LabelVersion is the label with the version of the operator that an object
+// belongs to.
+const LabelVersion = "quayside.dev/version"
+
+// InstallationStatus is the state observed by the reporter.
+type InstallationStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty" doc:"Generation of the Installation that this status speaks of."`
+	Pin                string             `json:"pin,omitempty" doc:"spec.pin that this status speaks of."`
+	Version            string             `json:"version,omitempty" doc:"spec.version that this status speaks of."`
+	BundleDigest       string             `json:"bundleDigest,omitempty" doc:"spec.bundleDigest that this status speaks of."`
+	ObservedAt         *metav1.Time       `json:"observedAt,omitempty" doc:"When the reporter looked: at the latest change of this status, and every hour where nothing changes."`
+	ReadySince         *metav1.Time       `json:"readySince,omitempty" doc:"Since when this bundle is Ready without a break. Absent where it is not Ready."`
+	Conditions         []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Reconciling, Stalled, Upgradeable, ImagesMatch."`
+	Summary            ObjectCounts       `json:"summary,omitzero" doc:"How many objects are in which state."`
+	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`
+	MoreObjects        int32              `json:"moreObjects,omitempty" doc:"How many objects that are not Current are left out of the list."`
+	StoredVersions     []StoredVersions   `json:"storedVersions,omitempty" doc:"Definitions with more than one version, by name, and the versions that objects may be stored in."`
+	Images             []RunningImage     `json:"images,omitempty" doc:"What the containers of the workloads run."`
+	MoreImages         int32              `json:"moreImages,omitempty" doc:"How many containers are left out of the list."`
+}
+
+// ObjectCounts counts objects by their state.
+type ObjectCounts struct {
+	Total       int32 `json:"total" doc:"All."`
+	Current     int32 `json:"current" doc:"As they should be."`
+	InProgress  int32 `json:"inProgress,omitempty" doc:"On their way."`
+	NotFound    int32 `json:"notFound,omitempty" doc:"Missing."`
+	Failed      int32 `json:"failed,omitempty" doc:"Stuck, or not what the lock says."`
+	Terminating int32 `json:"terminating,omitempty" doc:"Being deleted."`
+	Forbidden   int32 `json:"forbidden,omitempty" doc:"Not permitted to be read."`
+	Unknown     int32 `json:"unknown,omitempty" doc:"Not readable for another reason."`
+}
+
+// HealthStatus is the state of one object.
+type HealthStatus string
+
+// The states of an object.
+const (
+	Current     HealthStatus = "Current"
+	InProgress  HealthStatus = "InProgress"
+	NotFound    HealthStatus = "NotFound"
+	Failed      HealthStatus = "Failed"
+	Terminating HealthStatus = "Terminating"
+	Forbidden   HealthStatus = "Forbidden" // reading it is not permitted
+	Unknown     HealthStatus = "Unknown"   // it could not be read
+)
+
+// ObjectHealth is an object that is not Current.
+type ObjectHealth struct {
+	APIVersion string       `json:"apiVersion" doc:"Group and version."`
+	Kind       string       `json:"kind" doc:"Kind."`
+	Namespace  string       `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Name       string       `json:"name" doc:"Name."`
+	Health     HealthStatus `json:"health" doc:"State."`
+	Message    string       `json:"message,omitempty" doc:"Why."`
+}
+
+// StoredVersions is status.storedVersions of a CustomResourceDefinition.
+type StoredVersions struct {
+	Definition string   `json:"crd" doc:"Name of the CustomResourceDefinition."`
+	Versions   []string `json:"versions" doc:"Its status.storedVersions, sorted."`
+}
+
+// RunningImage is the expected and the actual image of a container.
+type RunningImage struct {
+	Kind      string   `json:"kind" doc:"Kind of the workload."`
+	Namespace string   `json:"namespace" doc:"Namespace of the workload."`
+	Name      string   `json:"name" doc:"Name of the workload."`
+	Container string   `json:"container" doc:"Name of the container."`
+	Want      string   `json:"want" doc:"Image that the lock says."`
+	Have      string   `json:"have,omitempty" doc:"Image of the workload's pod template, where it differs."`
+	Digests   []string `json:"digests,omitempty" doc:"Digests that the pods report, sorted."`
+}
+
+// Reasons why an object could not be read.
+const (
+	ReasonForbidden = "Forbidden" // reading it is not permitted
+	ReasonNoKind    = "NoKind"    // the API server does not serve the kind
+	ReasonError     = "Error"     // anything else
+)
+
+// Observed is the observation of one expected object.
+type Observed struct {
+	Ref     ObjectReference
+	Object  map[string]any // as returned by the API server; nil if it is missing or could not be read
+	Reason  string         // why it could not be read; empty if it was read or is missing
+	Message string         // explains Reason, or why the object is missing
+}

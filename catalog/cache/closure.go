@@ -1,0 +1,162 @@
+package cache
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// Picker selects contents from indexes. beside holds the needs of catalogs
+// without an index. The caller sets ID, Priority, Labels and Source of the
+// contents.
+type Picker func(indexes []*Index, beside model.Needs) ([]model.Content, error)
+
+// PickClosure returns a Picker of all packages that could satisfy want: the
+// packages it names, the providers of its requirements, and transitively the
+// providers of the requirements of their bundles, from all indexes. For an
+// unknown package it selects packages with a similar name, and for an API
+// without a provider the providers of its other versions. Content.Unread has
+// the other packages.
+func PickClosure(want model.Needs) Picker {
+	return func(indexes []*Index, beside model.Needs) ([]model.Content, error) {
+		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
+		for i, x := range indexes {
+			c.chosen[i] = make([]bool, len(x.head.Packages))
+		}
+		want := want.And(beside)
+		c.addSimilar(want.Packages)
+		c.addRequired(want)
+		return pickContents(indexes, func(i, number int) bool { return c.chosen[i][number] })
+	}
+}
+
+// PickNames returns a Picker of packages by name, or of none.
+func PickNames(names ...string) Picker {
+	return func(indexes []*Index, _ model.Needs) ([]model.Content, error) {
+		return pickContents(indexes, func(i, number int) bool {
+			return slices.Contains(names, indexes[i].head.Packages[number].Summary.Name)
+		})
+	}
+}
+
+func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]model.Content, error) {
+	out := make([]model.Content, len(indexes))
+	for i, x := range indexes {
+		var err error
+		if out[i], err = x.content(func(number int) bool { return chosen(i, number) }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// providers maps APIs and labels to the numbers of the packages with a bundle
+// that provides them.
+type providers struct {
+	apis   map[model.GVK][]int
+	labels map[string][]int
+}
+
+func (x *Index) provided() *providers {
+	if x.providers != nil {
+		return x.providers
+	}
+	p := &providers{apis: map[model.GVK][]int{}, labels: map[string][]int{}}
+	for i, r := range x.head.Packages {
+		for _, g := range r.APIs {
+			p.apis[g] = append(p.apis[g], i)
+		}
+		for _, l := range r.Labels {
+			p.labels[l] = append(p.labels[l], i)
+		}
+	}
+	x.providers = p
+	return p
+}
+
+// closure collects the selected packages.
+type closure struct {
+	indexes []*Index
+	chosen  [][]bool // by index, then number
+	queue   []model.Needs
+}
+
+// addRequired selects the packages that satisfy want, transitively.
+func (c *closure) addRequired(want model.Needs) {
+	c.queue = append(c.queue, want)
+	for len(c.queue) > 0 {
+		n := c.queue[len(c.queue)-1]
+		c.queue = c.queue[:len(c.queue)-1]
+		if n.Anything {
+			c.all()
+			return
+		}
+		for _, g := range n.APIs {
+			c.addProviders(g)
+		}
+		for i, x := range c.indexes {
+			for _, name := range n.Packages {
+				if k, ok := x.number(name); ok {
+					c.choose(i, k)
+				}
+			}
+			for _, l := range n.Labels {
+				c.choose(i, x.provided().labels[l]...)
+			}
+		}
+	}
+}
+
+// addSimilar selects packages with names similar to unknown ones.
+func (c *closure) addSimilar(names []string) {
+	for _, name := range names {
+		if slices.ContainsFunc(c.indexes, func(x *Index) bool { _, ok := x.number(name); return ok }) {
+			continue
+		}
+		for i, x := range c.indexes {
+			have := make([]string, len(x.head.Packages))
+			for k := range x.head.Packages {
+				have[k] = x.head.Packages[k].Summary.Name
+			}
+			for _, meant := range diag.Nearest(name, have) {
+				k, _ := x.number(meant)
+				c.choose(i, k)
+			}
+		}
+	}
+}
+
+// addProviders selects the providers of g or, if there are none, those of its
+// other versions.
+func (c *closure) addProviders(g model.GVK) {
+	known := slices.ContainsFunc(c.indexes, func(x *Index) bool { return len(x.provided().apis[g]) > 0 })
+	for i, x := range c.indexes {
+		c.choose(i, x.provided().apis[g]...)
+		if known {
+			continue
+		}
+		for other, numbers := range x.provided().apis {
+			if other.Group == g.Group && other.Kind == g.Kind {
+				c.choose(i, numbers...)
+			}
+		}
+	}
+}
+
+func (c *closure) choose(i int, numbers ...int) {
+	for _, k := range numbers {
+		if !c.chosen[i][k] {
+			c.chosen[i][k] = true
+			c.queue = append(c.queue, c.indexes[i].head.Packages[k].Needs)
+		}
+	}
+}
+
+func (c *closure) all() {
+	for i := range c.chosen {
+		for k := range c.chosen[i] {
+			c.chosen[i][k] = true
+		}
+	}
+}

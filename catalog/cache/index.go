@@ -1,0 +1,214 @@
+package cache
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// Index is a catalog in a format that opens in milliseconds and gives access
+// to single packages: a zip archive of CBOR entries, compressed by zstd, with
+// a checksum each. Entries are read on demand.
+type Index struct {
+	entries   map[string]*zip.File
+	head      head
+	providers *providers // built on first use
+}
+
+// Entries of the archive.
+const (
+	headEntry      = "head"
+	searchEntry    = "search"    // []string: the search text of each package, in the order of head
+	packageEntries = "packages/" // plus the name of the package: model.PackageData
+	method         = zstd.ZipMethodWinZip
+	maxEntry       = 128 << 20 // bytes of an entry
+	maxWindow      = 8 << 20   // bytes of the zstd window
+	layout         = "5"       // increment on changes of the entries, or of the way model.Content is filled
+)
+
+// head is the entry read on opening.
+type head struct {
+	Key      string
+	Warnings []diag.Warning
+	Packages []row // by name
+}
+
+// row is the part of a package in the head.
+type row struct {
+	Summary model.Summary
+	Needs   model.Needs
+	APIs    []model.GVK // provided by its bundles, sorted
+	Labels  []string    // of its bundles, sorted
+}
+
+// faultError is the reason for rejecting an index: it is damaged, of another
+// version, or of another state of the catalog. The caller must load the
+// catalog.
+type faultError struct {
+	index  *Index
+	reason string
+}
+
+// Error returns the reason.
+func (e *faultError) Error() string { return "catalog index: " + e.reason }
+
+func (x *Index) faultf(format string, args ...any) error {
+	return &faultError{x, fmt.Sprintf(format, args...)}
+}
+
+// WriteIndex writes the index of a whole catalog, without its ID, Priority,
+// Labels, Source and Digest. key identifies the state of the catalog;
+// OpenIndex needs the same key. The output is deterministic.
+func WriteIndex(w io.Writer, key string, c *model.Catalog) error {
+	mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
+	if err != nil {
+		return err
+	}
+	z := zip.NewWriter(w)
+	z.RegisterCompressor(method, zstd.ZipCompressor(zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)))
+	put := func(name string, value any) {
+		var entry io.Writer
+		if err == nil {
+			entry, err = z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+		}
+		if err == nil {
+			err = mode.NewEncoder(entry).Encode(value)
+		}
+	}
+	h := head{Key: layout + key, Warnings: c.Warnings()}
+	var texts []string
+	for _, p := range c.Packages() {
+		h.Packages, texts = append(h.Packages, rowOf(p)), append(texts, p.SearchText())
+		put(packageEntries+p.Name(), p.Data())
+	}
+	put(searchEntry, texts)
+	put(headEntry, h)
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("writing a catalog index: %w", err)
+	}
+	return nil
+}
+
+func rowOf(p *model.Package) row {
+	r := row{Summary: p.Summary(), Needs: p.Needs()}
+	for _, b := range p.Bundles() {
+		r.APIs = append(r.APIs, b.Provides()...)
+		r.Labels = append(r.Labels, b.Labels()...)
+	}
+	slices.SortFunc(r.APIs, model.GVK.Compare)
+	slices.Sort(r.Labels)
+	r.APIs, r.Labels = slices.Compact(r.APIs), slices.Compact(r.Labels)
+	return r
+}
+
+// OpenIndex opens the index of size bytes in r. It fails if the index was
+// written with another key.
+func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
+	x := &Index{entries: map[string]*zip.File{}}
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, x.faultf("%v", err)
+	}
+	z.RegisterDecompressor(method, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow)))
+	for _, f := range z.File {
+		x.entries[f.Name] = f
+	}
+	if err := x.read(headEntry, &x.head); err != nil {
+		return nil, err
+	}
+	if x.head.Key != layout+key {
+		return nil, x.faultf("from different content")
+	}
+	byName := func(a, b row) int { return strings.Compare(a.Summary.Name, b.Summary.Name) }
+	if !slices.IsSortedFunc(x.head.Packages, byName) {
+		return nil, x.faultf("packages are not in order")
+	}
+	return x, nil
+}
+
+// read decodes an entry and verifies its checksum.
+func (x *Index) read(name string, into any) error {
+	entry := x.entries[name]
+	switch {
+	case entry == nil:
+		return x.faultf("%s is missing", name)
+	case entry.UncompressedSize64 > maxEntry:
+		return x.faultf("%s: %d bytes exceed the limit of %d", name, entry.UncompressedSize64, maxEntry)
+	}
+	r, err := entry.Open()
+	if err != nil {
+		return x.faultf("%s: %v", name, err)
+	}
+	defer r.Close()
+	var data bytes.Buffer
+	data.Grow(int(entry.UncompressedSize64) + bytes.MinRead)
+	_, err = data.ReadFrom(r) // limited to the size in the header and verified by its checksum
+	if err == nil {
+		err = cbor.Unmarshal(data.Bytes(), into)
+	}
+	if err != nil {
+		return x.faultf("%s: %v", name, err)
+	}
+	return nil
+}
+
+// Search returns the summaries of the packages with a search text that passes
+// match, by name. A nil match selects all packages and reads no entry.
+func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
+	var texts []string
+	if match != nil {
+		if err := x.read(searchEntry, &texts); err != nil {
+			return nil, err
+		}
+		if len(texts) != len(x.head.Packages) {
+			return nil, x.faultf("%d search texts of %d packages", len(texts), len(x.head.Packages))
+		}
+	}
+	var out []model.Summary
+	for i, r := range x.head.Packages {
+		if match == nil || match(texts[i]) {
+			out = append(out, r.Summary)
+		}
+	}
+	return out, nil
+}
+
+// number returns the number of a package.
+func (x *Index) number(name string) (int, bool) {
+	return slices.BinarySearchFunc(x.head.Packages, name, func(r row, name string) int {
+		return strings.Compare(r.Summary.Name, name)
+	})
+}
+
+// content returns the chosen packages.
+func (x *Index) content(chosen func(number int) bool) (model.Content, error) {
+	c := model.Content{Warnings: x.head.Warnings}
+	for i, r := range x.head.Packages {
+		name := r.Summary.Name
+		if !chosen(i) {
+			c.Unread = append(c.Unread, name)
+			continue
+		}
+		var p model.PackageData
+		if err := x.read(packageEntries+name, &p); err != nil {
+			return model.Content{}, err
+		}
+		if p.Name != name {
+			return model.Content{}, x.faultf("%s%s has package %q", packageEntries, name, p.Name)
+		}
+		c.Packages = append(c.Packages, p)
+	}
+	return c, nil
+}

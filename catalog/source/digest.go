@@ -1,0 +1,48 @@
+package source
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/quayside/quayside/internal/model"
+)
+
+// fileDigest returns the digest of a file.
+func fileDigest(fsys fs.FS, name string) (model.Digest, error) {
+	sum, err := fileSum(fsys, name, make([]byte, bufferSize))
+	return model.Digest(fmt.Sprintf("sha256:%x", sum)), err
+}
+
+// treeDigest returns a digest of the names and contents of all files, in
+// name order.
+func treeDigest(fsys fs.FS) (model.Digest, error) {
+	var all []byte
+	buf := make([]byte, bufferSize)
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		sum, err := fileSum(fsys, name, buf)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		all = fmt.Appendf(all, "%x %q\n", sum, name)
+		return nil
+	})
+	return model.DigestOf(all), err
+}
+
+const bufferSize = 256 << 10
+
+func fileSum(fsys fs.FS, name string, buf []byte) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, buf) // os.File would allocate a smaller buffer
+	return sum.Sum(nil), err
+}

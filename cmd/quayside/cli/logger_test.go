@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+)
+
+// TestTalkChangesNoData runs every command that prints a document in three copies of a
+// workspace, plainly, with --quiet and with --verbose, every other one as JSON: what it
+// prints and its exit code are the same. Where all is well --quiet says nothing at all, and else only a part of
+// what is said without it. --verbose leaves out nothing of that.
+func TestTalkChangesNoData(t *testing.T) {
+	cache := t.TempDir()
+	spoken := 0
+	if testing.Short() {
+		t.Skip("runs every command three times and more")
+	}
+	commands := documented()
+	for n, name := range slices.Sorted(maps.Keys(commands)) {
+		line := commands[name][0]
+		format := []string{"text", "json"}[n%2]
+		type result struct {
+			code      int
+			data, log string
+		}
+		run := func(more ...string) result {
+			dir := quickstart(t)
+			var stdout, stderr bytes.Buffer
+			args := append([]string{"-C", dir}, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
+			code := cli.Main(cli.Parts, append(append(args, "-o", format), more...), nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache})
+			return result{code, strings.ReplaceAll(stdout.String(), dir, "DIR"), strings.ReplaceAll(stderr.String(), dir, "DIR")}
+		}
+		plain, quiet, verbose := run(), run("--quiet"), run("--verbose")
+		if plain.data != quiet.data || plain.data != verbose.data || plain.code != quiet.code || plain.code != verbose.code {
+			t.Errorf("%s -o %s: exit codes %d, %d, %d; with --quiet:\n%s\nwith --verbose:\n%s\nwith neither:\n%s", line, format, plain.code, quiet.code, verbose.code, quiet.data, verbose.data, plain.data)
+		}
+		if quiet.code == 0 && quiet.log != "" {
+			t.Errorf("%s -o %s --quiet says:\n%s", line, format, quiet.log)
+		}
+		if quiet.code > 1 && quiet.log == "" {
+			t.Errorf("%s -o %s --quiet does not say what went wrong", line, format)
+		}
+		for said := range strings.Lines(quiet.log) {
+			if !strings.Contains(plain.log, said) {
+				t.Errorf("%s -o %s: only --quiet says %s", line, format, said)
+			}
+		}
+		for said := range strings.Lines(plain.log) {
+			if !strings.Contains(verbose.log, said) {
+				t.Errorf("%s -o %s --verbose does not say %s", line, format, said)
+			}
+		}
+		spoken += strings.Count(verbose.log, "s] ")
+	}
+	if spoken < 100 {
+		t.Errorf("--verbose told %d things in all", spoken)
+	}
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/cluster"
+)
+
+// Part is a set of commands from another package, with their schemas. It is optional.
+type Part struct {
+	Group      string // name of the group of commands: "leave"
+	Title      string // in help: "Leave OLM:"
+	Commands   []func(Host) *cobra.Command
+	Schemas    map[string]func() []byte     // of files, by name
+	OtherWords map[string]map[string]string // other tools' names for commands, by parent command
+}
+
+// Host gives commands of another package access to the program.
+type Host struct {
+	*app
+
+	Stdin   io.Reader
+	Prompt  *terminal.Prompt
+	Out     *terminal.Terminal // data
+	Talk    *terminal.Logger   // everything else
+	Offline *bool              // for a flag
+}
+
+func newHost(a *app) Host { return Host{a, a.stdin, a.prompt, a.out, a.log, &a.offline} }
+
+// Open opens the workspace at -C, or the nearest one upwards.
+func (h Host) Open() (*workspace.Project, error) { return h.open() }
+
+// Path returns the location of a path argument.
+func (h Host) Path(name string) string { return h.argPath(name) }
+
+// ReadArg reads a file argument.
+func (h Host) ReadArg(name string) ([]byte, error) { return h.readArg(name) }
+
+// AddOutput adds the flag -o to cmd. The documents are its JSON and YAML output.
+func (h Host) AddOutput(cmd *cobra.Command, documents ...any) {
+	addOutput(cmd, h.app, nil, documents...)
+}
+
+// IsText reports whether the output format is text.
+func (h Host) IsText() bool { return h.output == "text" }
+
+// Print writes v in the format of -o. For formats other than JSON and YAML it calls text.
+func (h Host) Print(v any, text func(w io.Writer)) error { return h.print(v, text) }
+
+// AddChoice adds a flag with a fixed set of values to cmd.
+func (h Host) AddChoice(cmd *cobra.Command, value *string, name, usage string, words []string) {
+	cmd.Flags().Var(&format{value: value, known: words}, name, usage)
+	h.complete(cmd, name, words)
+}
+
+// AddCluster adds the flag --cluster to cmd.
+func (h Host) AddCluster(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
+	h.offer(cmd, "cluster", h.overlays)
+}
+
+// Login holds the flags that select a live cluster.
+type Login struct {
+	host  Host
+	flags loginFlags
+}
+
+// AddLogin adds the flags --context and --kubeconfig to cmd.
+func (h Host) AddLogin(cmd *cobra.Command) *Login {
+	l := &Login{host: h}
+	l.flags.flags(cmd)
+	h.offer(cmd, "context", func(context.Context, string) []string { return l.flags.contexts(h.app) })
+	return l
+}
+
+// Given reports whether any of the flags is set.
+func (l *Login) Given() bool { return l.flags != loginFlags{} }
+
+// Open returns a client of the cluster.
+func (l *Login) Open() (*cluster.Client, error) { return cluster.Open(l.flags.options(l.host.app)) }

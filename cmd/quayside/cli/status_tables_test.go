@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/app/status"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/health"
+)
+
+// TestUnhealthyMessage names a few operators that are not ready, and never hides one alone
+// behind a number.
+func TestUnhealthyMessage(t *testing.T) {
+	for n, want := range map[int]string{
+		0: "unhealthy: ", 1: "unhealthy: a (Failed)", 6: "unhealthy: a (Failed), b (Failed), c (Failed), d (Failed), e (Failed), f (Failed)",
+		7: "unhealthy: a (Failed), b (Failed), c (Failed), d (Failed), e (Failed), and 2 more",
+	} {
+		v := status.Status{Operators: []status.OperatorStatus{{Operator: "good", State: health.StateReady}}}
+		for i := range n {
+			v.Operators = append(v.Operators, status.OperatorStatus{Operator: string(rune('a' + i)), State: health.StateFailed})
+		}
+		if got := unhealthyMessage(&v); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	if got := unhealthyMessage(&status.Status{Healthy: true}); got != "" {
+		t.Errorf("all is well: %q", got)
+	}
+}
+
+// TestWriteStatus prints each table that has a row, objects and kinds once, those that are
+// not well first, and no line that a message forges.
+func TestWriteStatus(t *testing.T) {
+	bad := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Service", Namespace: "ops", Name: "z", Health: v1alpha1.Failed, Message: "x\nforged"}
+	good := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Namespace", Name: "a", Health: v1alpha1.Current}
+	kind := status.CustomKind{APIVersion: "g/v1", Kind: "Light", Count: 100, AtLeast: true, NotReady: 2}
+	v := status.Status{Operators: []status.OperatorStatus{
+		{
+			Operator: "ops/lamp", Version: "1.0.0", Applied: []string{"0.9.0", "1.0.0"}, State: health.StateFailed, Message: "m", Upgradeable: "False", UpgradeMessage: "wait",
+			Conditions: []metav1.Condition{{Type: v1alpha1.ImagesMatch, Status: "False", Message: "another image"}},
+			Objects:    []v1alpha1.ObjectHealth{good, bad}, CustomResources: []status.CustomKind{kind, {Kind: "Empty"}},
+			Images:   []v1alpha1.RunningImage{{Kind: "Deployment", Name: "lamp", Container: "c", Want: "x", Digests: []string{"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}},
+			Reporter: &status.Reporter{State: "stale", Message: "old"}, Notes: []string{"note"},
+		},
+		{Operator: "ops/tin", State: health.StateReady, Upgradeable: "True", Objects: []v1alpha1.ObjectHealth{good}, CustomResources: []status.CustomKind{kind}},
+	}}
+	var out bytes.Buffer
+	writeStatus(terminal.New(&out, nil), &v)
+	want := strings.ReplaceAll(`ops/lamp|1.0.0|0.9.0,1.0.0|Failed|False|m
+ops/tin|-|-|Ready|True|
+
+ops/lamp|Upgradeable=False: wait
+ops/lamp|another image
+ops/lamp|reporter stale: old
+ops/lamp|note
+
+Light|at least 100 resources, 2 not ready|||
+
+z|ops|Service|Failed|x forged
+a|-|Namespace|Current|
+
+ops/lamp|Deployment/lamp|c|x|sha256:0123456789ab
+`, "|", "\t")
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}

@@ -1,0 +1,18 @@
+package source
+
+import (
+	"context"
+	"io/fs"
+)
+
+// crate is "crate:path": a directory whose bundles lie below content.
+func crate() Scheme {
+	return Scheme{Name: "crate", prefix: func(rest string) string { return rest + "/content" }, find: findCrate}
+}
+
+func findCrate(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+	return findDir(at, "crate", rest, func(c *Catalog) (_ Form, err error) {
+		c.FS, err = fs.Sub(c.FS, "content")
+		return bundleDirs{c.FS, nil}, err
+	})
+}

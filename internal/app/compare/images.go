@@ -1,0 +1,104 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// Images returns every image that a lock needs, and every other one that a cluster runs,
+// such as one set by the user's own patch, component or resource. It uses the tree in the
+// workspace if that is up to date with the lock, or else the rendered lock. An image from a
+// mirror has its original name.
+func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, error) {
+	c, s, err := presentSide(ctx, p, lock)
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.base()
+	if err != nil {
+		return nil, err
+	}
+	original, err := mirroredImages(p, lock)
+	if err != nil {
+		return nil, err
+	}
+	var shares []inventory.ClusterShare
+	type place struct {
+		file     *byte // start of raw data that no overlay changes
+		document int
+	}
+	known := map[place][]string{}
+	images := func(o *diff.Object) []string {
+		if len(o.Raw) == 0 {
+			return o.Images()
+		}
+		at := place{&o.Raw[0], o.Document}
+		list, is := known[at]
+		if !is {
+			list = o.Images()
+			known[at] = list
+		}
+		return list
+	}
+	err = c.alone(s, s.clusters(), base, func(got gets) error {
+		x := inventory.ClusterShare{Clusters: got.clusters}
+		for _, pin := range got.state.Pins {
+			x.Operators = append(x.Operators, pin.Key())
+		}
+		for i := range got.state.Objects {
+			o := &got.state.Objects[i]
+			for _, image := range images(o) {
+				if name, ok := original[image]; ok {
+					image = name
+				}
+				x.Runs = append(x.Runs, inventory.RunningImage{Image: image, Operator: o.Operator})
+			}
+		}
+		shares = append(shares, x)
+		return nil
+	})
+	return inventory.ListImages(lock, shares), err
+}
+
+// mirroredImages returns the original names of the images that rendering replaces with
+// mirrors, by their names in the mirror.
+func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]string, error) {
+	mirrors, err := p.RenderMirrors()
+	if err != nil || len(mirrors) == 0 {
+		return nil, err
+	}
+	out := map[string]string{}
+	note := func(image string) {
+		name := imageref.Split(image).String()
+		if at := render.Mirrored(name, mirrors); at != name {
+			out[at] = name
+		}
+	}
+	noteConfig := func(data []byte) {
+		var config map[string]any
+		if len(data) == 0 || json.Unmarshal(data, &config) != nil {
+			return // rendering reports the fault
+		}
+		for _, env := range k8s.Items(config, "env") {
+			note(k8s.Text(env, "value"))
+		}
+	}
+	for _, image := range inventory.ListImages(lock, nil) {
+		note(image.Image)
+	}
+	for _, pin := range lock.Pins {
+		noteConfig(pin.Config)
+	}
+	for _, cluster := range p.Settings.Clusters {
+		noteConfig(cluster.Config)
+	}
+	return out, nil
+}

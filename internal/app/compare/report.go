@@ -1,0 +1,480 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s/overlay"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Report compares the two sides, and applies the policy of the side after, as of today.
+func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
+	if err := c.fill(ctx); err != nil {
+		return nil, err
+	}
+	day := now.UTC().Format(time.DateOnly)
+	opt, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
+	parts, err := c.reports(opt)
+	if err != nil {
+		return nil, err
+	}
+	report := diff.Join(parts, c.fleet(), opt)
+	if c.ImageSizes {
+		if err := c.measure(ctx, report); err != nil {
+			return nil, err
+		}
+	}
+	if c.Reading {
+		if report.Reading, err = c.readings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	report.Notes = slices.Concat(report.Notes, c.notes)
+	policy, err := c.After.policy()
+	if err != nil {
+		return nil, err
+	}
+	report, err = diff.Judge(report, policy, day)
+	return report, c.After.named(err)
+}
+
+// lifecycles returns a function that looks up the lifecycles of added and upgraded pins,
+// before and after. If the version of OpenShift differs, it covers all pins.
+func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.SupportedVersion {
+	if c.Before.lock == nil || c.After.lock == nil {
+		return nil
+	}
+	known := map[model.Digest]*model.SupportedVersion{}
+	of := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
+	target := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
+	for _, p := range c.After.lock.Pins {
+		old, had := c.Before.lock.Pin(p.Namespace, p.Package)
+		if !had || old.Version != p.Version || target {
+			known[p.Checksum()] = of(p)
+		}
+		if had && old.Version != p.Version {
+			known[old.Checksum()] = of(old)
+		}
+	}
+	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
+}
+
+// options returns the settings of the side after for comparing.
+func (c *Comparison) options() (diff.CompareOptions, error) {
+	w := c.After.project.Settings
+	opt := diff.CompareOptions{Severity: map[string]diff.Severity{}, Stored: c.Stored}
+	for rule, text := range w.Policy.Severity {
+		severity, err := diff.ParseSeverity(text)
+		if err != nil {
+			return opt, err
+		}
+		opt.Severity[rule] = severity
+	}
+	mirrors, err := c.After.project.Mirrors()
+	if err != nil {
+		return opt, err
+	}
+	for _, m := range mirrors.Rewrites() {
+		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
+	}
+	if c.Before.rev != nil && !reflect.DeepEqual(plainPolicy(c.Before.project.Settings), plainPolicy(w)) {
+		c.notes = append(c.notes, "the policy in quayside.yaml changed: this report uses the new one")
+	}
+	return opt, nil
+}
+
+// plainPolicy returns the policy of settings without positions.
+func plainPolicy(w *settings.Workspace) settings.Policy {
+	p := w.Policy
+	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.Rule{}, p.Rules...)
+	for i := range p.Waivers {
+		p.Waivers[i].Pos = diag.Pos{}
+	}
+	for i := range p.Rules {
+		p.Rules[i].Pos = diag.Pos{}
+	}
+	return p
+}
+
+// policy returns the policy in quayside.yaml.
+func (s *Side) policy() (diff.Policy, error) {
+	w := s.project.Settings.Policy
+	failOn, err := diff.ParseSeverity(w.FailOn)
+	if err != nil {
+		return diff.Policy{}, err
+	}
+	p := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
+	for _, l := range w.Clusters {
+		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
+			return p, err
+		}
+		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
+	}
+	for _, r := range w.Rules {
+		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
+	}
+	if _, said := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
+		p.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
+	}
+	return p, nil
+}
+
+// FilePair is a file with its content on both sides; the content is empty where the file is
+// missing.
+type FilePair struct{ Path, Before, After string }
+
+// Files returns the files that differ between the two sides, by path: those of the trees,
+// and the user's files for clusters.
+func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
+	if err := c.fill(ctx); err != nil {
+		return nil, err
+	}
+	a, err := c.Before.everything()
+	if err != nil {
+		c.project.Log.Note("%v: files referenced only by an overlay there are not compared", c.Before.named(err))
+	}
+	b, err := c.After.everything()
+	if err != nil {
+		return nil, c.After.named(err)
+	}
+	a = moveFiles(a, c.Before.shown(c.Before.out), c.After.shown(c.After.out))
+	var out []FilePair
+	for name, data := range b {
+		if old := a[name]; old != data {
+			out = append(out, FilePair{Path: name, Before: old, After: data})
+		}
+	}
+	for name, data := range a {
+		if _, stays := b[name]; !stays {
+			out = append(out, FilePair{Path: name, Before: data})
+		}
+	}
+	slices.SortFunc(out, func(x, y FilePair) int { return strings.Compare(x.Path, y.Path) })
+	return out, nil
+}
+
+// moveFiles returns files with one directory moved to another.
+func moveFiles(files map[string]string, from, to string) map[string]string {
+	if from == to {
+		return files
+	}
+	out := map[string]string{}
+	for name, data := range files {
+		if rest, inside := strings.CutPrefix(name, strings.TrimPrefix(from+"/", "./")); inside {
+			name = path.Join(to, rest)
+		}
+		out[name] = data
+	}
+	return out
+}
+
+// everything returns the files of a side by path. With an error it returns the others.
+func (s *Side) everything() (map[string]string, error) {
+	out := map[string]string{}
+	for _, f := range s.manifests {
+		out[f.Path] = string(f.Data)
+	}
+	var errs []error
+	for _, cluster := range s.clusters() {
+		x, err := s.share(cluster)
+		errs = append(errs, err)
+		for _, o := range x.overlays {
+			for name, data := range o.All() {
+				out[s.shown(name)] = string(data)
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// fleet returns the clusters of both sides. It is empty if the side after has no tree at
+// all, because the removal of everything includes that of the clusters.
+func (c *Comparison) fleet() diff.Fleet {
+	after := c.After.clusters()
+	if len(after) == 0 && len(c.After.manifests) == 0 {
+		return diff.Fleet{}
+	}
+	return diff.Fleet{Before: c.Before.clusters(), After: after}
+}
+
+// source returns the files of a side for reading. It leaves out the user's files used by
+// overlays, because these are judged in the clusters.
+func (s *Side) source(groups []group) diff.Source {
+	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
+	for _, g := range groups {
+		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
+			for k := range o.Kustomizations() {
+				if seen[k] { // the base, common to all clusters
+					continue
+				}
+				seen[k] = true
+				for _, name := range k.Files() {
+					got[name] = true
+				}
+			}
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(s.own), func(f diff.File) bool { return got[f.Path] })
+	w := s.project.Settings
+	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.ByOperator(), Tree: s.manifests, Own: own}
+	if s.rev != nil {
+		out.Revision = s.Name
+	}
+	out.Pins = s.pins()
+	if s.lock != nil {
+		out.Leaving = s.lock.Leaving
+	}
+	return out
+}
+
+// pins returns the pins of the lock of a side, nil without a lock.
+func (s *Side) pins() []lockfile.Pin {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Pins
+}
+
+// fill ensures that both sides have a tree: the committed one if it is up to date with the
+// lock, or else the rendered lock.
+func (c *Comparison) fill(ctx context.Context) error {
+	var stale []**Side
+	for _, to := range []**Side{&c.Before, &c.After} {
+		d := *to
+		if d.read || d.lock == nil || c.from == Tree {
+			continue
+		}
+		if c.from == Auto && d.inStep() && (d == c.Before || !c.configured()) {
+			continue
+		}
+		if len(d.manifests) > 0 && c.from == Auto {
+			c.project.Log.Note("%s of %s is out of date with %s: rendering it from the lock", d.project.Settings.Output, d.Name, workspace.LockFile)
+		}
+		stale = append(stale, to)
+	}
+	locks := make([]*lockfile.File, len(stale))
+	for i, d := range stale {
+		locks[i] = (*d).lock
+	}
+	if len(stale) == 2 && c.Before.project == c.After.project && c.After.unpatched() {
+		locks[0], locks[1] = changedPins(locks[0], locks[1])
+	}
+	for i, d := range stale {
+		s, err := c.render(ctx, *d, locks[i], i == len(stale)-1)
+		if err != nil {
+			return (*d).named(err)
+		}
+		*d = s
+	}
+	return nil
+}
+
+// inStep reports whether the committed tree of a side is up to date with its lock, as far
+// as visible without rendering.
+func (s *Side) inStep() bool {
+	return s.committed(path.Join(s.out, "operators")+"/") && s.overlaid()
+}
+
+// committed reports whether the tree of a side has the pinned operators, by the version
+// labels of their objects. dir is the directory of operators.
+func (s *Side) committed(dir string) bool {
+	have := map[string][]diff.File{}
+	for _, f := range s.manifests {
+		rest, inside := strings.CutPrefix(f.Path, dir)
+		if operator, is := layout.Operator("operators/" + rest); inside && is {
+			have[operator] = append(have[operator], f)
+		}
+	}
+	for _, p := range s.lock.Pins {
+		if !hasVersion(have[p.Key()], p.Version) {
+			return false
+		}
+		delete(have, p.Key())
+	}
+	for _, l := range s.lock.Leaving {
+		delete(have, l.Key())
+	}
+	return len(have) == 0
+}
+
+// hasVersion reports whether the objects of an operator have a version label with version.
+func hasVersion(files []diff.File, version string) bool {
+	label := []byte("    quayside.dev/version: ")
+	for _, f := range files {
+		if _, rest, ok := bytes.Cut(f.Data, label); ok {
+			line, _, _ := bytes.Cut(rest, []byte("\n"))
+			return strings.Trim(string(line), `"'`) == version
+		}
+	}
+	return false
+}
+
+// changedPins returns both locks without those equal pins that share neither a namespace
+// nor an API with a changed pin. They render to the same objects on both sides.
+func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
+	changed := map[string]bool{}
+	for _, ch := range lockfile.Diff(a, b) {
+		if ch.Package != "" {
+			changed[ch.Namespace+"/"+ch.Package] = true
+		}
+	}
+	pins := slices.Concat(a.Pins, b.Pins)
+	for _, l := range slices.Concat(a.Leaving, b.Leaving) {
+		pins = append(pins, l.Pin)
+	}
+	for again := true; again; {
+		again = false
+		shared := map[string]bool{}
+		for _, p := range pins {
+			if changed[p.Key()] {
+				for _, s := range sharedNames(p) {
+					shared[s] = true
+				}
+			}
+		}
+		for _, p := range pins {
+			if !changed[p.Key()] && slices.ContainsFunc(sharedNames(p), func(s string) bool { return shared[s] }) {
+				changed[p.Key()], again = true, true
+			}
+		}
+	}
+	only := func(f *lockfile.File) *lockfile.File {
+		out := f.With(slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
+		out.Leaving = slices.DeleteFunc(out.Leaving, func(l lockfile.Leaving) bool { return !changed[l.Key()] })
+		return out
+	}
+	return only(a), only(b)
+}
+
+// sharedNames returns the namespace and the APIs of a pin, which others may share.
+func sharedNames(p lockfile.Pin) []string {
+	out := []string{"namespace " + p.Namespace}
+	for _, prop := range p.Properties {
+		if prop.Type == model.TypeGVK {
+			out = append(out, string(prop.Value))
+		}
+	}
+	return out
+}
+
+// overlaid reports whether the tree of a side has the clusters in its settings, and uses
+// the team's overlays for them.
+func (s *Side) overlaid() bool {
+	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
+		return false
+	}
+	overlays, err := s.project.Overlays()
+	if err != nil {
+		return true // rendering would fail, too
+	}
+	have := map[string]map[string]bool{}
+	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
+		have = s.takenIn()
+	}
+	for cluster, names := range have {
+		for name := range names {
+			if !slices.Contains(overlays[cluster], name) {
+				return false
+			}
+		}
+	}
+	for cluster, names := range overlays {
+		for _, name := range names {
+			if !have[cluster][name] && s.needsOverlay(cluster, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takenIn returns the names of the overlays used by the tree, by cluster.
+func (s *Side) takenIn() map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for name, data := range s.generated() {
+		cluster, _, _ := strings.Cut(name, "/")
+		if path.Base(name) != layout.Kustomization {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			_, ref, is := strings.Cut(strings.TrimSpace(line), "../"+layout.Overlays+"/")
+			at, name, _ := strings.Cut(strings.Trim(ref, `"'`), "/")
+			if !is || at != cluster {
+				continue
+			}
+			if out[cluster] == nil {
+				out[cluster] = map[string]bool{}
+			}
+			out[cluster][name] = true
+		}
+	}
+	return out
+}
+
+// needsOverlay reports whether rendering uses an overlay of that name, which is so if the
+// cluster gets the operator.
+func (s *Side) needsOverlay(cluster, name string) bool {
+	switch name {
+	case "", layout.Resources:
+		return true
+	case "reporter":
+		return s.project.Settings.Reporter.Enabled
+	}
+	key := strings.Replace(name, ".", "/", 1)
+	if !slices.ContainsFunc(s.lock.Pins, func(p lockfile.Pin) bool { return p.Key() == key }) {
+		return false
+	}
+	for _, c := range s.project.Settings.Clusters {
+		if c.Name == cluster {
+			gets, err := c.Gets(key)
+			return gets || err != nil
+		}
+	}
+	return false
+}
+
+// configured reports whether the settings of clusters have changed while their rendered
+// files have not.
+func (c *Comparison) configured() bool {
+	a, b := c.Before, c.After
+	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.generated(), b.generated(), bytes.Equal)
+}
+
+// unpatched reports whether the team has no overlays. A subset of operators can only be
+// built without overlays.
+func (s *Side) unpatched() bool {
+	overlays, err := s.project.Overlays()
+	return err == nil && len(overlays) == 0
+}
+
+// render returns a side with its tree rendered from a lock.
+func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, warn bool) (*Side, error) {
+	res, err := s.project.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	if warn {
+		c.project.Log.Warn(res.Warnings)
+	}
+	out := *s
+	out.tree, err = s.rendered(res, c.pool)
+	return &out, err
+}

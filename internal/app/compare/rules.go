@@ -1,0 +1,47 @@
+package compare
+
+import (
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// Rules applies the policy rules about objects to the rendered lock in each cluster. The
+// error contains a *workspace.PolicyError for each violation. The warnings are about the
+// waivers of these rules.
+func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]diag.Warning, error) {
+	c, s, err := renderLock(p, lock, res)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := s.policy()
+	if err != nil {
+		return nil, err
+	}
+	if !policy.TreeRules() {
+		return nil, nil
+	}
+	base, err := s.base()
+	if err != nil {
+		return nil, err
+	}
+	judge, err := policy.OnTree(base, p.Today)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.clusters()) == 0 {
+		err = judge.Add(nil, base)
+	} else {
+		err = c.alone(s, s.clusters(), base, func(got gets) error { return judge.Add(got.clusters, got.state) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	refused, waivers := judge.Verdict()
+	var faults diag.List
+	for _, f := range refused {
+		faults.Add(f.Pos, &workspace.PolicyError{Msg: f.Msg})
+	}
+	return waivers, faults.Err()
+}

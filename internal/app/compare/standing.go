@@ -1,0 +1,68 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Standing calls each with the state of a lock in clusters, with the user's own custom
+// resources, once for each group of clusters that get the same. Without names it uses all
+// clusters; without any clusters it calls each once, with nil, for the tree as it is. It
+// uses the tree in the workspace if that is up to date with the lock, or else the rendered
+// lock, and writes nothing. An unknown cluster name is an error.
+func Standing(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
+	have := p.Clusters()
+	for _, name := range names {
+		if !slices.Contains(have, name) {
+			return fmt.Errorf("no cluster %q in quayside.yaml%s", name, diag.DidYouMean(name, slices.Sorted(slices.Values(have))))
+		}
+	}
+	c, s, err := presentSide(ctx, p, lock)
+	if err != nil {
+		return err
+	}
+	whole := *s
+	if whole.own, err = c.ownFiles(); err != nil {
+		return err
+	}
+	var groups []group
+	clusters := s.clusters()
+	for _, name := range clusters {
+		x, err := s.share(name)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, group{names: []string{name}, after: x})
+	}
+	_, base, err := diff.Read(diff.Source{}, whole.source(groups))
+	if err != nil {
+		return err
+	}
+	if len(clusters) == 0 {
+		return each(nil, base)
+	}
+	if len(names) > 0 {
+		clusters = slices.DeleteFunc(clusters, func(name string) bool { return !slices.Contains(names, name) })
+	}
+	return c.alone(s, clusters, base, func(got gets) error { return each(got.clusters, got.state) })
+}
+
+// Plain returns the rendered lock before overlays, independent of the files in the
+// workspace.
+func Plain(ctx context.Context, p *workspace.Project, lock *lockfile.File) (diff.State, error) {
+	res, err := p.RenderPlain(ctx, lock)
+	if err != nil {
+		return diff.State{}, err
+	}
+	_, s, err := renderLock(p, lock, res)
+	if err != nil {
+		return diff.State{}, err
+	}
+	return s.base()
+}

@@ -1,0 +1,219 @@
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/k8s/overlay"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// ArtifactReport is the result of checking an artifact.
+type ArtifactReport struct {
+	Reference string                `json:"reference" doc:"as it was asked for, in full"`
+	Digest    string                `json:"digest"`
+	Source    string                `json:"source,omitempty" doc:"as it claims, and so are the next two"`
+	Revision  string                `json:"revision,omitempty"`
+	Created   string                `json:"created,omitempty"`
+	SignedBy  []string              `json:"signedBy" doc:"who signed it of those whom spec.trust demands; empty where it demands nobody"`
+	Made      *Producer             `json:"provenance,omitempty" doc:"what they state of what it was made of"`
+	Files     int                   `json:"files"`
+	Clusters  []string              `json:"clusters" doc:"that it has overlays for"`
+	InStep    bool                  `json:"inStep"` // no differences found; unchecked parts do not count
+	Changes   []filetree.FileChange `json:"changes" doc:"of the files, against the commit: missing, differs, extra"`
+	Unchecked []string              `json:"unchecked"`
+	workspace.Failure
+}
+
+// Producer is a provenance with its differences from the commit.
+type Producer struct {
+	inventory.Provenance
+	Differences []string `json:"differences" doc:"from what the commit has"`
+}
+
+// CheckArtifact builds the overlays of an artifact, and compares its files and provenance
+// with the commit that it names, if the repository around the workspace has that commit.
+// It returns an error if overlays of either do not build, if the tree of the commit is out
+// of date with its lock, or, with strict, if some part could not be compared. The report
+// is never nil.
+func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
+	r := &ArtifactReport{
+		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),
+		Clusters: []string{}, Changes: []filetree.FileChange{}, Unchecked: []string{}, Failure: workspace.NewFailure(),
+		SignedBy: append([]string{}, a.SignedBy...),
+	}
+	if a.Origin != nil {
+		r.Made = &Producer{*a.Origin, []string{}}
+	}
+	if !a.Meta.Created.IsZero() {
+		r.Created = a.Meta.Created.Format(time.RFC3339)
+	}
+	err := r.compare(ctx, p, a)
+	switch {
+	case err != nil:
+	case len(r.Changes) > 0:
+		err = &workspace.DiffersError{Msg: fmt.Sprintf("%s differs from %s (%s)", a.Name, a.Meta.Revision, diag.Count(len(r.Changes), "file"))}
+	case r.Made != nil && len(r.Made.Differences) > 0:
+		err = &workspace.DiffersError{Msg: fmt.Sprintf("the provenance of %s does not match %s: %s", a.Name, a.Meta.Revision, strings.Join(r.Made.Differences, "; "))}
+	case strict && len(r.Unchecked) > 0:
+		err = &workspace.DiffersError{Msg: "--strict: not everything could be checked"}
+	}
+	r.InStep = err == nil
+	r.Add(err)
+	return r, err
+}
+
+// Write prints the differences, and notes the signers and the provenance.
+func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
+	for _, c := range r.Changes {
+		fmt.Fprintf(w, "%s %s\n", w.Sign(c.Kind.Sign()), inert.Line(c.Path))
+	}
+	for _, who := range r.SignedBy {
+		log.Note("signed by %s", inert.Line(who))
+	}
+	if m := r.Made; m != nil {
+		log.Note("from %s of %s, lock %s (%s, %s)", inert.Line(m.Workspace), inert.Line(m.Revision), m.Lock,
+			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
+	}
+	if r.InStep {
+		said := "content verified"
+		if len(r.Unchecked) > 0 {
+			said = "complete; its overlays build"
+		}
+		log.Note("%s (%s) %s (%s)", inert.Line(r.Reference), r.Digest, said, diag.Count(r.Files, "file"))
+	}
+}
+
+// compare fills in the differences from the commit, or the reason for not comparing.
+func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *workspace.Artifact) error {
+	dir, whole := a.Tree()
+	lies, err := a.Layout()
+	if err != nil {
+		return &oci.Error{Image: a.Name, Err: err}
+	}
+	if len(lies.Clusters) == 0 {
+		return &oci.Error{Image: a.Name, Err: fmt.Errorf("not a tree rendered by quayside: no %s", layout.ClustersFile)}
+	}
+	for _, c := range lies.Clusters {
+		r.Clusters = append(r.Clusters, c.Name)
+	}
+	if err := checkBuilds(a.Files, dir, lies); err != nil {
+		return err
+	}
+	branch, commit, ok := parseRevision(a.Meta.Revision)
+	if !ok {
+		r.Unchecked = append(r.Unchecked, "it has no commit to compare it with")
+		return nil
+	}
+	repo, err := gitrepo.Open(p.Name())
+	if err == nil {
+		_, err = repo.Revision(commit)
+	} else if !errors.Is(err, gitrepo.ErrNone) {
+		return err
+	}
+	if err != nil {
+		r.Unchecked = append(r.Unchecked, fmt.Sprintf("its commit %s is not in this repository: %v", commit, err))
+		return nil
+	}
+	opt := LoadOptions{At: commit, Branch: branch}
+	if !whole {
+		opt.Clusters = r.Clusters
+	}
+	want, err := LoadTree(ctx, p, opt)
+	if err != nil {
+		return err
+	}
+	r.Changes = compareTrees(a.Files, want.Files)
+	if a.Origin != nil {
+		r.Made.Differences = append(r.Made.Differences, a.Origin.CompareCommit(want.Origin)...)
+	}
+	return nil
+}
+
+// parseRevision splits a revision in the format of Flux: "main@sha1:…".
+func parseRevision(text string) (branch, commit string, ok bool) {
+	m := regexp.MustCompile(`^(?:(.+)@)?(?:sha1:([0-9a-f]{40})|sha256:([0-9a-f]{64}))$`).FindStringSubmatch(text)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2] + m[3], true
+}
+
+// checkBuilds builds the overlays of all clusters, equal ones once.
+func checkBuilds(files *filetree.Tree, dir string, lies *layout.Tree) error {
+	_, err := listInputs(func(name string) ([]byte, error) {
+		if data, ok := files.Get(name); ok {
+			return data, nil
+		}
+		return nil, fs.ErrNotExist
+	}, dir, lies, lies.Clusters)
+	return err
+}
+
+// listInputs builds the overlays of clusters in a tree, equal ones once, and returns the
+// paths of the files used. It returns all faults at once, with their positions.
+func listInputs(read func(name string) ([]byte, error), dir string, lies *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
+	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}
+	kustomizations := overlay.New(overlay.Plain(read))
+	var faults diag.List
+	for _, cluster := range clusters {
+		dirs := lies.Pieces(cluster)
+		if _, crds := lies.ClusterCRDDirs(cluster); crds != "" {
+			dirs = append(dirs, crds)
+		}
+		for _, part := range dirs {
+			if seen[part] {
+				continue
+			}
+			seen[part] = true
+			o, err := kustomizations.Open(path.Join(dir, part))
+			if err == nil && !built[o.Digest] {
+				built[o.Digest] = true
+				_, err = o.Build()
+			}
+			faults.Add(diag.Pos{}, err)
+			if o == nil {
+				continue
+			}
+			for name := range o.All() {
+				names[name] = true
+			}
+		}
+	}
+	return names, faults.Err()
+}
+
+// compareTrees returns the differences between the files of two trees, sorted by path.
+func compareTrees(have, want *filetree.Tree) []filetree.FileChange {
+	out := []filetree.FileChange{}
+	for name, data := range have.All() {
+		if wanted, ok := want.Get(name); !ok {
+			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Extra})
+		} else if !bytes.Equal(data, wanted) {
+			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Differs})
+		}
+	}
+	for name := range want.All() {
+		if _, ok := have.Get(name); !ok {
+			out = append(out, filetree.FileChange{Path: name, Kind: filetree.Missing})
+		}
+	}
+	slices.SortFunc(out, func(a, b filetree.FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}

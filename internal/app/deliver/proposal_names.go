@@ -1,0 +1,92 @@
+package deliver
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/settings"
+)
+
+// environment returns the name of the workspace in this repository; see Base.Environment.
+func (b *Base) environment() (string, error) {
+	entries, err := b.head.List(".")
+	if err != nil {
+		return "", err
+	}
+	mine := workspaceName(b.clone.Project.Settings.Name, b.clone.Prefix)
+	for _, e := range entries {
+		dir := path.Dir(e.Path)
+		if path.Base(e.Path) != settings.FileName || dir == b.clone.Prefix || strings.Contains("/"+dir, "/.") && dir != "." {
+			continue
+		}
+		name := ""
+		if w, err := workspace.Revision(b.head, dir).ReadSettings(); err == nil {
+			name = w.Name
+		}
+		if cleanRefPart(workspaceName(name, dir)) == cleanRefPart(mine) && b.clone.Prefix != "." {
+			return b.clone.Prefix, nil
+		}
+	}
+	return mine, nil
+}
+
+// workspaceName returns the name of a workspace: its own, or else that of its directory.
+func workspaceName(name, dir string) string {
+	switch {
+	case name != "":
+		return name
+	case dir == ".":
+		return ""
+	default:
+		return path.Base(dir)
+	}
+}
+
+// branchBelow returns the branch name of the environment below name.
+func (b *Base) branchBelow(name string) string {
+	return path.Join(name, cleanRefPart(b.Environment))
+}
+
+// branchFor returns the branch name for the upgrade of one operator (namespace/package).
+func (b *Base) branchFor(operator string) string {
+	return path.Join(b.branchBelow(b.opt.Branch), cleanRefPart(operator))
+}
+
+// staleBranches returns the branches of this environment without a proposed upgrade,
+// sorted.
+func (b *Base) staleBranches(proposed []string) ([]string, error) {
+	top := b.branchBelow(b.opt.Branch)
+	have, err := b.clone.Repo.Branches(top)
+	if err != nil {
+		return nil, fmt.Errorf("listing branches: %w", err)
+	}
+	return slices.DeleteFunc(have, func(branch string) bool {
+		rest := strings.TrimPrefix(branch, top+"/")
+		return slices.Contains(proposed, branch) || strings.Count(rest, "/") != 1
+	}), nil
+}
+
+// cleanRefPart returns s as a valid part of a branch name.
+func cleanRefPart(s string) string {
+	var parts []string
+	for part := range strings.SplitSeq(s, "/") {
+		part = strings.Map(func(r rune) rune {
+			switch {
+			case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+				return r
+			default:
+				return '-'
+			}
+		}, part)
+		for strings.Contains(part, "..") {
+			part = strings.ReplaceAll(part, "..", ".")
+		}
+		if part = strings.Trim(strings.TrimSuffix(part, ".lock"), "."); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,246 @@
+package deliver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/app/compare"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Base is the HEAD commit on which upgrades of a workspace are proposed.
+type Base struct {
+	// Environment is the name of the workspace, or that of its directory if it has none, or
+	// the path of that directory if several workspaces of HEAD have the same name. It is
+	// empty for a workspace without a name at the top of the repository.
+	Environment string
+
+	opt    ProposalOptions
+	clone  *workspace.Clone
+	author gitrepo.Author
+	head   *gitrepo.Revision
+}
+
+// proposal is an upgrade, rendered for one commit on HEAD.
+type proposal struct {
+	*Base
+	upgrade workspace.Upgrade
+	changes []gitrepo.FileEdit
+}
+
+// OpenBase returns the base for upgrades of a workspace. It returns an error if the work
+// tree has uncommitted changes to inputs of the lock.
+func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*Base, error) {
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) || err == nil && clone.Repo.Root() == "" {
+		return nil, fmt.Errorf("%s is not in a Git work tree, which branches need", p.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &Base{opt: opt, clone: clone}
+	if b.head, err = clone.Repo.Revision("HEAD"); err != nil {
+		return nil, err
+	}
+	if err := clone.Clean(ctx); err != nil {
+		return nil, err
+	}
+	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
+		return nil, err
+	}
+	b.Environment, err = b.environment()
+	return b, err
+}
+
+func (b *Base) render(ctx context.Context, upgrade workspace.Upgrade) (*proposal, error) {
+	changes, err := b.files(ctx, upgrade.Lock)
+	return &proposal{Base: b, upgrade: upgrade, changes: changes}, err
+}
+
+// commit creates the branch and returns the hash of its commit. The commit has the time of
+// HEAD, so the same upgrade of the same HEAD has the same hash.
+func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
+	return b.clone.Repo.Branch(ctx, branch, b.head, gitrepo.Commit{
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: b.opt.Force,
+	})
+}
+
+// files returns the changes to HEAD that render lock.
+func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
+	res, err := b.clone.Project.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	have := filetree.New()
+	output := b.clone.Path(b.clone.Project.Settings.Output)
+	entries, err := b.head.List(output)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		data, err := b.head.ReadEntry(e)
+		if err != nil {
+			return nil, err
+		}
+		if err := have.Add(strings.TrimPrefix(e.Path, output+"/"), data); err != nil {
+			return nil, err
+		}
+	}
+	want, err := filetree.Settle(have, res.Tree)
+	if err != nil {
+		return nil, b.clone.Project.TreeError(fmt.Errorf("%s: %w", b.clone.Project.Settings.Output, err))
+	}
+	changes := []gitrepo.FileEdit{{Path: b.clone.Path(workspace.LockFile), Data: lockfile.Format(lock)}}
+	for name, data := range want.All() {
+		if old, ok := have.Get(name); !ok || !bytes.Equal(old, data) {
+			changes = append(changes, gitrepo.FileEdit{Path: path.Join(output, name), Data: data})
+		}
+	}
+	for name := range have.All() {
+		if _, ok := want.Get(name); !ok {
+			changes = append(changes, gitrepo.FileEdit{Path: path.Join(output, name), Removed: true})
+		}
+	}
+	return changes, nil
+}
+
+// body returns the text of a pull request: the environment, the changes with their reasons,
+// links to the releases, and the report on the step from before to the new lock. before
+// may be nil.
+func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
+	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
+	c, err := compare.Moved(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
+	if err != nil {
+		return nil, err
+	}
+	c.Scans, c.Reading = b.opt.Scans, true
+	report, err := c.Report(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	for i := range report.Reading { // the other links are in the preface
+		r := &report.Reading[i]
+		r.Links = slices.DeleteFunc(r.Links, func(l diff.ReadingLink) bool { return l.What != "link" })
+	}
+	report.Reading = slices.DeleteFunc(report.Reading, func(r diff.Reading) bool { return len(r.Links)+len(r.Texts) == 0 })
+	text := diff.Markdown(report)
+	head, err := b.preface(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	marker, rest, _ := bytes.Cut(text, []byte("\n"))
+	whole := slices.Concat(marker, []byte("\n"+head+"\n"), rest)
+	if len(whole) >= diff.MaxComment {
+		return text, nil
+	}
+	return whole, nil
+}
+
+// preface returns the text before the report.
+func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
+	links, err := b.links(ctx, before)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if b.Environment != "" {
+		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
+	}
+	for _, c := range b.upgrade.Changes {
+		text.WriteString("- " + inert.Markdown(c.String()))
+		if list := links[c.Operator]; len(list) > 0 {
+			text.WriteString(": " + strings.Join(list, ", "))
+		}
+		text.WriteString("\n")
+	}
+	if len(b.upgrade.Seen) > 0 {
+		text.WriteString("\nWhat was seen of it:\n\n")
+	}
+	for _, line := range b.upgrade.Seen {
+		text.WriteString("- " + inert.Markdown(line) + "\n")
+	}
+	if len(b.upgrade.Bonds) > 0 {
+		text.WriteString("\nWhat moves together, and why:\n\n")
+	}
+	const longest = 400
+	for _, bond := range b.upgrade.Bonds {
+		fmt.Fprintf(&text, "- %s cannot be upgraded without %s", inert.Markdown(bond.Operator), inert.Markdown(bond.With))
+		if bond.Why != "" {
+			text.WriteString(": " + inert.Markdown(inert.Cut(bond.Why, longest)))
+		}
+		text.WriteString("\n")
+	}
+	return text.String(), nil
+}
+
+// title returns the title of the pull request and its commit: the upgrades, and the
+// environment.
+func (b *proposal) title() string {
+	title := b.subject()
+	if b.Environment != "" {
+		title += " in " + b.Environment
+	}
+	return inert.Commit(title)
+}
+
+// subject describes the upgrades, or, if there are none, other changes to operators.
+func (b *proposal) subject() string {
+	var moved, changed []workspace.Change
+	for _, c := range b.upgrade.Changes {
+		switch {
+		case c.Operator == "":
+		case c.Change == lockfile.Changed:
+			changed = append(changed, c)
+		default:
+			moved = append(moved, c)
+		}
+	}
+	if len(moved) == 0 {
+		moved = changed
+	}
+	if len(moved) == 0 && len(b.upgrade.Changes) > 0 {
+		return "Update declared Namespaces"
+	}
+	if len(moved) == 0 {
+		return fmt.Sprintf("Migrate %s to schema %d", workspace.LockFile, lockfile.Schema)
+	}
+	if len(b.upgrade.Operators) == 0 && len(moved) > 1 {
+		return fmt.Sprintf("Update %s", diag.Count(len(moved), "operator"))
+	}
+	first := moved[0]
+	if i := slices.IndexFunc(moved, func(c workspace.Change) bool { return slices.Index(b.upgrade.Operators, c.Operator) == 0 }); i > 0 {
+		first = moved[i]
+	}
+	subject := "Update " + first.Operator
+	if first.From != "" && first.To != "" && first.From != first.To {
+		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
+	}
+	if others := len(moved) - 1; others > 0 {
+		subject += fmt.Sprintf(" together with %s", diag.Count(others, "operator"))
+	}
+	return subject
+}
+
+// message returns the commit message: the upgrades in the first line, and the changes with
+// their reasons below.
+func (b *proposal) message() string {
+	var text strings.Builder
+	text.WriteString(b.title() + "\n\n")
+	for _, c := range b.upgrade.Changes {
+		text.WriteString(c.Sign() + " " + inert.Commit(c.String()) + "\n")
+	}
+	return text.String()
+}

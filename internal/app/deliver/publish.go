@@ -1,0 +1,210 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/forge"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/scan"
+	"github.com/quayside/quayside/resolve"
+)
+
+// ProposalOptions are the options for publishing upgrades.
+type ProposalOptions struct {
+	Branch  string        // base name for several upgrades
+	Force   bool          // replace existing branches
+	Remote  string        // name or URL to push to; empty: do not push
+	Body    string        // file for the text, a directory for several upgrades; empty: none
+	Request bool          // create or update a pull request for each upgrade
+	Into    string        // target branch of pull requests; empty: the default one
+	Forge   string        // kind of forge; empty: detected from its address
+	Scans   *scan.Results // scan results of images, for the text; may be nil
+	Check   bool          // do not commit or push; only report the changes
+}
+
+// PublishedProposal is one published upgrade.
+type PublishedProposal struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit,omitempty" doc:"absent with --check"`
+	Pushed string `json:"pushed,omitempty"`
+
+	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
+
+	sent bool // the remote did not have the commit
+}
+
+// Propose renders an upgrade and publishes it. If several is true, the branch and the text
+// file are specific to the environment.
+func (b *Base) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
+	made, err := b.render(ctx, upgrade)
+	if err != nil {
+		return nil, err
+	}
+	branch, body := b.opt.Branch, b.opt.Body
+	if several {
+		branch = b.branchBelow(branch)
+		body = b.bodyFile(branch)
+	}
+	return made.publish(ctx, branch, body, in)
+}
+
+// bodyFile returns the text file for one of several branches.
+func (b *Base) bodyFile(branch string) string {
+	if b.opt.Body == "" {
+		return ""
+	}
+	return filepath.Join(b.opt.Body, filepath.FromSlash(strings.TrimPrefix(branch, b.opt.Branch))+".md")
+}
+
+// publish writes the text, creates and pushes the branch, and creates or updates the pull
+// request, each if requested.
+func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
+	var text []byte
+	var err error
+	if file != "" || b.opt.Request {
+		if text, err = b.body(ctx, branch, in.Lock, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	if file != "" {
+		write := filetree.WriteFile
+		if file != b.opt.Body {
+			write = filetree.WriteFileBelow
+		}
+		if _, err := write(file, text); err != nil {
+			return nil, err
+		}
+	}
+	out := &PublishedProposal{Branch: branch}
+	if b.opt.Check {
+		return out, nil
+	}
+	if out.Commit, err = b.commit(ctx, branch); err != nil {
+		return nil, err
+	}
+	log := b.clone.Project.Log
+	log.Note("committed %.12s to branch %s", out.Commit, branch)
+	if b.opt.Remote == "" {
+		return out, nil
+	}
+	if out.sent, err = b.clone.Repo.Push(ctx, b.opt.Remote, branch, b.clone.Project.Getenv("GIT_TOKEN"), b.opt.Force); err != nil {
+		return nil, err
+	}
+	out.Pushed = diag.Redact(b.opt.Remote)
+	if out.sent {
+		log.Note("pushed %s", branch)
+	} else {
+		log.Note("%s already has this commit of %s", out.Pushed, branch)
+	}
+	if b.opt.Request {
+		out.Request, err = b.request(ctx, branch, text)
+	}
+	return out, err
+}
+
+// request creates or updates the pull request of a pushed branch.
+func (b *proposal) request(ctx context.Context, branch string, text []byte) (*forge.RequestResult, error) {
+	remote, err := b.clone.Repo.Address(b.opt.Remote)
+	if err != nil {
+		return nil, err
+	}
+	client, err := forge.Open(b.opt.Forge, remote, b.clone.Project.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	made, err := client.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
+	if err != nil {
+		return nil, err
+	}
+	b.clone.Project.Log.Note("pull request %d of %s: %s", made.Number, inert.Line(branch), made.Outcome)
+	made.URL = inert.Line(made.URL)
+	return &made, nil
+}
+
+// PublishedProposals is the result of publishing several upgrades.
+type PublishedProposals struct {
+	Environment  string        `json:"environment" doc:"what the workspace is called in titles and branches; empty for one without a name at the top of the repository"`
+	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
+	Done         []string      `json:"done" doc:"branches of earlier runs in which nothing is left to move"`
+}
+
+// PullRequest is one branch with its upgrade.
+type PullRequest struct {
+	Branch    string               `json:"branch"`
+	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
+	Pushed    string               `json:"pushed,omitempty" doc:"the remote that holds the commit now"`
+	Sent      bool                 `json:"sent" doc:"it did not before"`
+	Title     string               `json:"title"`
+	Body      string               `json:"body,omitempty" doc:"the file with the text"`
+	Operators []string             `json:"operators" doc:"that were to move and do; the first gives the branch its name"`
+	Changes   []workspace.Change   `json:"changes"`
+	Bonds     []resolve.Bond       `json:"bonds" doc:"why several operators move together"`
+	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
+}
+
+// ProposeEach publishes each upgrade on its own branch.
+func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Done: []string{}}
+	var branches []string
+	for _, u := range upgrades {
+		made, err := b.render(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		branch := b.branchFor(migrationBranch)
+		if len(u.Operators) > 0 {
+			branch = b.branchFor(u.Operators[0])
+		}
+		if slices.Contains(branches, branch) {
+			return nil, fmt.Errorf("two upgrades need the same branch %q: use --one-branch", branch)
+		}
+		branches = append(branches, branch)
+		body := b.bodyFile(branch)
+		out, err := made.publish(ctx, branch, body, in)
+		if err != nil {
+			return nil, err
+		}
+		s.PullRequests = append(s.PullRequests, PullRequest{
+			Branch: branch, Commit: out.Commit, Pushed: out.Pushed, Sent: out.sent, Title: made.title(), Body: body,
+			Operators: u.Operators, Changes: u.Changes, Bonds: append([]resolve.Bond{}, u.Bonds...), Request: out.Request,
+		})
+	}
+	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
+		return s, nil // open upgrades remain, and their branches are not stale
+	}
+	done, err := b.staleBranches(branches)
+	s.Done = append(s.Done, done...)
+	return s, err
+}
+
+// migrationBranch replaces the operator in the name of the branch that migrates the lock to
+// a newer schema. It is no valid Kubernetes name, so it cannot clash with an operator.
+const migrationBranch = "quayside.lock/_schema"
+
+// Print prints each pull request with its changes, and notes stale branches.
+func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger) {
+	for _, p := range s.PullRequests {
+		fmt.Fprintf(out, "%s: %s\n", p.Branch, inert.Line(p.Title))
+		for _, c := range p.Changes {
+			fmt.Fprintln(out, "  "+out.Sign(c.Sign())+" "+inert.Line(c.String()))
+		}
+		for _, b := range p.Bonds {
+			fmt.Fprintf(out, "  %s does not move without %s\n", inert.Line(b.Operator), inert.Line(b.With))
+		}
+	}
+	if len(s.PullRequests) == 0 {
+		log.Note("no upgrades left")
+	}
+	for _, branch := range s.Done {
+		log.Note("branch %s has no upgrades left: close its pull request and delete it", inert.Line(branch))
+	}
+}

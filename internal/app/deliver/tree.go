@@ -1,0 +1,315 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/inventory"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/oci/artifact"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// LoadOptions selects the tree to load.
+type LoadOptions struct {
+	At       string   // revision; empty: HEAD, and the work tree must equal it
+	Branch   string   // branch named in the artifact; empty: the current one, or none for another revision
+	Clusters []string // empty: the whole environment
+}
+
+// Tree is the content of an artifact.
+type Tree struct {
+	Meta     artifact.Meta
+	Project  *workspace.Project // as committed, or on disk if that is equal
+	Lock     *lockfile.File     // as committed
+	Origin   *inventory.Provenance
+	Clusters []string // target clusters, sorted; empty: all
+	Files    *filetree.Tree
+}
+
+// LoadTree returns the content of an artifact for a workspace in a Git repository. A tree
+// that is out of date with its lock is a *workspace.DiffersError. It returns all faults of
+// overlays at once: those that do not build, or use files outside of the artifact.
+func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree, error) {
+	l, err := openTree(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	c := &Tree{Meta: l.meta(opt.Branch), Files: filetree.New()}
+	for _, name := range opt.Clusters {
+		if _, err := l.there.Cluster(name, "--cluster"); err != nil {
+			return nil, err
+		}
+	}
+	c.Clusters = slices.Compact(slices.Sorted(slices.Values(opt.Clusters)))
+	if c.Lock, err = l.there.NeedLock(); err != nil {
+		return nil, err
+	}
+	if c.Origin, err = l.origin(c); err != nil {
+		return nil, err
+	}
+	if c.Project = p; opt.At != "" {
+		c.Project = l.there
+	}
+	if err := l.checkUpToDate(ctx, c); err != nil {
+		return nil, err
+	}
+	files, err := l.files(c.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	if opt.At == "" {
+		if err := l.outside(ctx, files); err != nil {
+			return nil, err
+		}
+	}
+	return c, l.fill(c.Files, files, c.Clusters)
+}
+
+// treeLoader loads a tree from a revision of a workspace.
+type treeLoader struct {
+	clone  *workspace.Clone   // the workspace on disk
+	there  *workspace.Project // the workspace in the revision
+	rev    *gitrepo.Revision
+	branch string
+	out    string // path of the tree in the repository
+	root   string // directory that becomes the top of the artifact
+}
+
+func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*treeLoader, error) {
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) {
+		return nil, fmt.Errorf("%s is not in a Git repository: an artifact contains the tree of a commit", p.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &treeLoader{clone: clone}
+	at := opt.At
+	if at == "" {
+		if at = "HEAD"; clone.Repo.Root() == "" {
+			return nil, errors.New("a bare repository has no work tree: give a revision with --at")
+		}
+		l.branch = clone.Repo.HeadBranch()
+	}
+	if l.rev, err = clone.Repo.Revision(at); err != nil {
+		return nil, err
+	}
+	if l.there, err = clone.At(l.rev); err != nil {
+		return nil, err
+	}
+	if opt.At == "" {
+		if err := clone.Clean(ctx); err != nil {
+			return nil, fmt.Errorf("%w, or give a revision with --at", err)
+		}
+	}
+	l.out = clone.Path(l.there.Settings.Output)
+	l.root, err = l.top()
+	return l, err
+}
+
+// top returns the repository directory that becomes the top of the artifact. The tree is
+// below it at the path configured for engines.
+func (l *treeLoader) top() (string, error) {
+	w := l.there.Settings
+	at := w.Output
+	if w.GitOps != nil {
+		at = path.Clean(w.GitOps.Path)
+	}
+	if at == "." {
+		return l.out, nil
+	}
+	if top, ok := strings.CutSuffix("/"+l.out, "/"+at); ok {
+		return path.Join(".", strings.TrimPrefix(top, "/")), nil
+	}
+	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is in %s of the repository, so it cannot be at %q: use the end of that path or \".\"", l.out, at)
+}
+
+// meta returns the metadata of the artifact: revision, time and source.
+func (l *treeLoader) meta(branch string) artifact.Meta {
+	if branch == "" {
+		branch = l.branch
+	}
+	m := artifact.Meta{Revision: formatRevision(branch, l.rev.Hash()), Created: l.rev.Time()}
+	if g := l.there.Settings.GitOps; g != nil {
+		m.Source = gitrepo.WithoutSecrets(g.RepoURL)
+	}
+	if m.Source == "" || strings.HasPrefix(m.Source, "oci:") {
+		m.Source = l.clone.Repo.Origin()
+	}
+	return m
+}
+
+// origin returns the provenance of the artifact.
+func (l *treeLoader) origin(c *Tree) (*inventory.Provenance, error) {
+	data, err := l.rev.Read(l.clone.Path(workspace.LockFile))
+	if err != nil {
+		return nil, err
+	}
+	o := &inventory.Provenance{Source: c.Meta.Source, Revision: c.Meta.Revision, Workspace: l.clone.Prefix, Clusters: c.Clusters, Lock: store.DigestOf(data)}
+	o.Catalogs, o.Operators = inventory.NewProvenanceInputs(c.Lock)
+	return o, nil
+}
+
+// formatRevision formats a commit like Flux: "main@sha1:…".
+func formatRevision(branch, commit string) string {
+	const sha256Digits = 64
+	kind := "sha1:"
+	if len(commit) == sha256Digits {
+		kind = "sha256:"
+	}
+	if branch != "" {
+		branch += "@"
+	}
+	return branch + kind + commit
+}
+
+// checkUpToDate returns an error if the tree is out of date with its lock, like render
+// --check.
+func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
+	res, err := c.Project.Render(ctx, c.Lock)
+	if err != nil {
+		return err
+	}
+	have, err := l.there.Rendered(res.Tree)
+	if err != nil {
+		return err
+	}
+	n := len(filetree.Diff(have, res.Tree))
+	for _, name := range filetree.Foreign(have, res.Tree) {
+		if layout.AppliedAsIs(name) {
+			n++
+		}
+	}
+	if n > 0 {
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s of %s is out of date with %s (%s): run 'quayside render' and commit the result", l.there.Settings.Output, l.rev.Name(), workspace.LockFile, diag.Count(n, "file"))}
+	}
+	return nil
+}
+
+// files returns the paths of all files of the artifact, sorted.
+func (l *treeLoader) files(clusters []string) ([]string, error) {
+	entries, err := l.rev.List(l.out)
+	if err != nil {
+		return nil, err
+	}
+	below := strings.TrimPrefix(l.out+"/", "./")
+	lies, err := layout.Read(func(yield func(string) bool) {
+		for _, e := range entries {
+			if !yield(strings.TrimPrefix(e.Path, below)) {
+				return
+			}
+		}
+	}, func(name string) ([]byte, bool) {
+		data, err := l.rev.Read(path.Join(l.out, name))
+		return data, err == nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.out, err)
+	}
+	everywhere, those := len(clusters) == 0, lies.Clusters
+	if !everywhere {
+		those = slices.DeleteFunc(slices.Clone(those), func(c layout.Cluster) bool { return !slices.Contains(clusters, c.Name) })
+	}
+	var is []func(name string) bool
+	for _, c := range those {
+		is = append(is, isForCluster(lies, c))
+	}
+	names, err := listInputs(l.read, l.out, lies, those)
+	dirs := map[string]bool{} // directories with a file in the artifact
+	for name := range names {
+		dirs[path.Dir(name)] = true
+	}
+	for _, e := range entries {
+		rest := strings.TrimPrefix(e.Path, below)
+		if everywhere || slices.ContainsFunc(is, func(is func(string) bool) bool { return is(rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
+			names[e.Path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), err
+}
+
+// isForCluster returns a predicate that reports whether a file of the tree is for a
+// cluster, in addition to the inputs of its builds: CRDs, the Installations for the
+// reporter, and the files that an engine applies there.
+func isForCluster(lies *layout.Tree, c layout.Cluster) func(name string) bool {
+	crds, _ := lies.ClusterCRDDirs(c)
+	return func(name string) bool {
+		parts, dir := strings.Split(name, "/"), path.Dir(name)
+		about, engine := profile.OfDirectory(parts[0])
+		switch shared := c.Prefix == ""; {
+		case name == layout.ClustersFile, !shared && strings.HasPrefix(name, c.Prefix), slices.Contains(crds, dir):
+			return true
+		case engine:
+			return !about.DirectoryPerCluster || parts[1] == c.Name
+		case parts[0] == "inputs", dir == layout.Pieces:
+			return true
+		case parts[0] == layout.Pieces:
+			return parts[1] == c.Name || shared && strings.HasPrefix(parts[1], "_")
+		default:
+			return shared && (dir == layout.CRDs || dir == layout.Installations) // CRDs can have an empty placeholder file
+		}
+	}
+}
+
+// read returns a file of the revision. It rejects a file behind a symbolic link, because
+// engines do not find it in an artifact.
+func (l *treeLoader) read(name string) ([]byte, error) {
+	for at := name; at != "."; at = path.Dir(at) {
+		if _, is := l.rev.Link(at); is {
+			return nil, fmt.Errorf("%s is a symbolic link, which artifacts cannot contain: replace it with a copy of its target", at)
+		}
+	}
+	return l.rev.Read(name)
+}
+
+// outside returns an error if files beyond the tree have uncommitted changes.
+func (l *treeLoader) outside(ctx context.Context, files []string) error {
+	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
+		return l.out == "." || strings.HasPrefix(name, l.out+"/")
+	})
+	if len(files) == 0 {
+		return nil
+	}
+	unclean, _, err := l.clone.Repo.Unclean(ctx, files)
+	if err == nil && len(unclean) > 0 {
+		err = fmt.Errorf("uncommitted changes: %s: commit or undo them first, or give a revision with --at", strings.Join(unclean[:min(len(unclean), 5)], ", "))
+	}
+	return err
+}
+
+// fill adds files of the revision to a tree, at their paths in the artifact. The cluster
+// list contains only the selected clusters.
+func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
+	var faults diag.List
+	for _, name := range files {
+		at := name
+		if l.root != "." {
+			var inside bool
+			if at, inside = strings.CutPrefix(name, l.root+"/"); !inside {
+				faults.Addf(diag.Pos{File: name}, "an overlay includes this, but the artifact starts at %s: set spec.gitops.path to %q, to start at the top of the repository, and render again", l.root, l.out)
+				continue
+			}
+		}
+		data, err := l.read(name)
+		if err == nil && len(clusters) > 0 && name == path.Join(l.out, layout.ClustersFile) {
+			data, err = layout.FilterClusters(data, clusters)
+		}
+		if err == nil {
+			err = tree.Add(at, data)
+		}
+		faults.Add(diag.Pos{}, err)
+	}
+	return faults.Err()
+}

@@ -1,0 +1,361 @@
+package edit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// Wish is a request to declare operators.
+type Wish struct {
+	Packages  []string // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Namespace string   // for all packages; "": the suggested namespace of each, or else the package name
+	Catalog   string   // "[namespace/]name"; "" for the only one that has the package
+	Watch     []string // namespaces; "*" alone: all; nil: the preference of each operator
+	To        string   // entry of spec.declarations to write to; "" for the default
+
+	Choose Chooser // nil: do not ask
+}
+
+// Add declares operators.
+func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
+	set, err := p.DeclarationsIfAny()
+	if err != nil {
+		return nil, err
+	}
+	a := adder{project: p, wish: w, set: set, writer: usualWriter(set), draft: NewDraft(p)}
+	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
+		return nil, err
+	}
+	if err := a.look(ctx); err != nil {
+		return nil, err
+	}
+	var faults diag.List
+	for _, text := range w.Packages {
+		if err := a.add(ctx, text); err != nil {
+			faults.Add(diag.Pos{File: text}, err)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	merged, err := a.draft.Declared(set)
+	if err != nil {
+		return nil, err
+	}
+	e, err := resolveEdit(ctx, p, merged, a.draft.list(), false)
+	if err != nil {
+		return nil, diag.Moved(err, a.asked)
+	}
+	if e.Resolution.Lock == nil {
+		a.point(e.Resolution)
+	}
+	return e, nil
+}
+
+// Chooser lets the user choose one of several options.
+type Chooser func(ctx context.Context, question string, options []string) (string, error)
+
+// Destination returns the entry of spec.declarations to write to: the one named by to, or
+// the only candidate, or else the user's choice.
+func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
+	candidates, err := p.NewDeclarations(to)
+	if err != nil {
+		return workspace.DeclarationPath{}, err
+	}
+	if len(candidates) == 1 {
+		return candidates[0], nil
+	}
+	var paths []string
+	for _, c := range candidates {
+		paths = append(paths, c.Path)
+	}
+	if choose == nil {
+		return workspace.DeclarationPath{}, fmt.Errorf("several paths of spec.declarations can hold new declarations: choose one with --to (%s), or set spec.newDeclarations", strings.Join(paths, ", "))
+	}
+	chosen, err := choose(ctx, "the path for new declarations", paths)
+	if err != nil {
+		return workspace.DeclarationPath{}, err
+	}
+	return candidates[slices.Index(paths, chosen)], nil
+}
+
+// operator is an operator to declare, with the writer of its dialect.
+type operator struct {
+	declare.Declaration
+	writer declare.Writer
+}
+
+type adder struct {
+	project *workspace.Project
+	to      workspace.DeclarationPath
+	wish    Wish
+	set     *declare.Set
+	writer  declare.Writer // of the usual dialect
+	index   *model.Index
+	draft   *Draft
+	wanted  []operator
+	places  []place // of the new declarations
+}
+
+// place is the start of a new declaration, and the argument that it comes from.
+type place struct {
+	file string
+	line int
+	text string
+}
+
+// look opens the requested packages.
+func (a *adder) look(ctx context.Context) error {
+	lock, err := a.project.LockIfAny()
+	if err != nil {
+		return err
+	}
+	all := a.project.Catalogs(a.set)
+	if len(all) == 0 {
+		return errors.New("no catalog to search: create a workspace with 'quayside init --catalog', or add one to spec.catalogs of quayside.yaml")
+	}
+	sh, err := a.project.Shelf(ctx, all, lock, false)
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	var names []string
+	for _, text := range a.wish.Packages {
+		name, _, _ := strings.Cut(text, "@")
+		names = append(names, name)
+	}
+	if a.index, err = sh.Pick(ctx, cache.PickNames(names...)); err != nil {
+		return err
+	}
+	_, err = a.project.Broken(a.index)
+	return err
+}
+
+// add adds the declaration of one package to the draft.
+func (a *adder) add(ctx context.Context, text string) error {
+	name, at, _ := strings.Cut(text, "@")
+	pkg, err := a.pick(name)
+	if err != nil {
+		return err
+	}
+	o := operator{writer: a.writer, Declaration: declare.Declaration{Name: name, Package: name}}
+	if id := pkg.Catalog().ID(); a.writer.Fits(id) && (len(a.index.Having(name)) > 1 || a.writer.NamesCatalog) {
+		o.Catalog = id
+	} else if !a.writer.Fits(id) {
+		o.writer = declare.Writers()[0] // fits every catalog
+		if len(a.index.Having(name)) > 1 {
+			o.Catalog = id
+		}
+	}
+	b, err := a.version(ctx, &o, pkg, at)
+	if err != nil {
+		return err
+	}
+	o.Namespace = cmp.Or(a.wish.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
+	if have := declaredAs(a.set, o.Namespace+"/"+name); len(have) > 0 {
+		return fmt.Errorf("%s/%s is already declared at %s", o.Namespace, name, have[0].Pos)
+	}
+	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	if err := a.watch(&o, b); err != nil {
+		return err
+	}
+	a.wanted = append(a.wanted, o)
+	return a.place(o, text)
+}
+
+// pick returns the package with a name, and an error if several catalogs have it.
+func (a *adder) pick(name string) (*model.Package, error) {
+	var found []*model.Package
+	var names, have []string
+	for _, c := range a.index.Catalogs() {
+		if a.wish.Catalog != "" && a.wish.Catalog != c.ID().Name && a.wish.Catalog != c.ID().String() {
+			continue
+		}
+		names = append(names, c.Names()...)
+		if p, ok := c.Package(name); ok {
+			found, have = append(found, p), append(have, c.ID().String())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
+	case len(names) == 0 && a.wish.Catalog != "":
+		return nil, fmt.Errorf("no catalog %q", a.wish.Catalog)
+	}
+	hint := diag.DidYouMean(name, names)
+	if hint == "" {
+		hint = fmt.Sprintf(": try 'quayside catalog search %s'", name)
+	}
+	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
+}
+
+// version sets the channel and version in o, and returns the matching bundle.
+func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at string) (*model.Bundle, error) {
+	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
+	if ok && at == "" && a.wish.Choose != nil && len(pkg.Channels()) > 1 {
+		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
+		names := append([]string{pkg.DefaultChannel()}, others...)
+		name, err := a.wish.Choose(ctx, "channel of "+pkg.Name(), names)
+		if err != nil {
+			return nil, err
+		}
+		channel, ok = pkg.Channel(name)
+	}
+	if ok {
+		o.Channel = channel.Name()
+		return channel.Head().Bundle(), nil
+	}
+	within, err := model.ParseVersions(at)
+	if err != nil {
+		return nil, fmt.Errorf("package %q has no channel %q, which is not a version or version range either%s", pkg.Name(), at, diag.DidYouMean(at, pkg.ChannelNames()))
+	}
+	b, channel := newestBundle(pkg, within)
+	if b == nil {
+		return nil, fmt.Errorf("package %q has no version %s", pkg.Name(), at)
+	}
+	if !o.writer.HasStart {
+		o.Version = at
+		return b, nil
+	}
+	o.Channel, o.Start = channel.Name(), b.Name()
+	return b, nil
+}
+
+// newestBundle returns the highest matching version of a package, and a channel with it,
+// preferably the default one.
+func newestBundle(pkg *model.Package, within func(version string) bool) (best *model.Bundle, in *model.Channel) {
+	for _, c := range pkg.Channels() {
+		for _, e := range c.Entries() {
+			b := e.Bundle()
+			if b == nil || !within(b.Version().String()) {
+				continue
+			}
+			by := 1
+			if best != nil {
+				by = cmp.Or(b.Version().Compare(best.Version()), b.CompareReleases(best))
+			}
+			if by > 0 || by == 0 && c.Name() == pkg.DefaultChannel() {
+				best, in = b, c
+			}
+		}
+	}
+	return best, in
+}
+
+// watch sets the watched namespaces in o.
+func (a *adder) watch(o *operator, b *model.Bundle) error {
+	modes := b.Metadata().InstallModes
+	groups := a.set.OperatorGroupsIn(o.Namespace)
+	switch {
+	case a.wish.Watch != nil:
+		watch := a.wish.Watch
+		if slices.Equal(watch, []string{"*"}) {
+			watch = nil
+		}
+		if !model.SupportsNamespaces(modes, o.Namespace, watch) {
+			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.wish.Watch, ", "), Supported(modes))
+		}
+		if len(groups) > 0 {
+			return fmt.Errorf("%s: the OperatorGroup at %s sets the namespaces that operators in %s watch: leave out --watch", o.Package, groups[0].Pos, o.Namespace)
+		}
+		o.Watch = a.wish.Watch
+	case len(groups) > 0 || slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Group }):
+		return nil
+	case model.SupportsNamespaces(modes, o.Namespace, nil):
+		o.Watch = []string{"*"}
+	case model.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
+		o.Watch = []string{o.Namespace}
+	default:
+		return fmt.Errorf("%s watches only given namespaces (%s): add --watch NAMESPACE", o.Package, Supported(modes))
+	}
+	switch {
+	case o.writer.HasGroup:
+		o.Group = true
+	case a.wish.Watch == nil:
+		o.Watch = nil // the operator's preference
+	}
+	return nil
+}
+
+// Supported lists install modes.
+func Supported(modes []model.InstallMode) string {
+	var names []string
+	for _, m := range modes {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// place adds a declaration to the destination file, or to a new file in the destination
+// directory.
+func (a *adder) place(o operator, text string) error {
+	names := []string{a.to.Path}
+	if !a.to.IsFile {
+		names = []string{path.Join(a.to.Path, o.Name+".yaml"), path.Join(a.to.Path, o.Namespace+"-"+o.Name+".yaml")}
+	}
+	for _, name := range names {
+		if !a.to.IsFile {
+			if taken, err := a.draft.isTaken(name); err != nil {
+				return err
+			} else if taken {
+				continue
+			}
+		}
+		line, err := a.draft.Add(name, o.writer.Objects(o.Declaration)...)
+		a.places = append(a.places, place{name, line, text})
+		return err
+	}
+	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
+}
+
+// asked returns the argument behind a position in the draft, because the user cannot see
+// the draft's text. It returns other positions as they are.
+func (a *adder) asked(p diag.Pos) diag.Pos {
+	for _, at := range slices.Backward(a.places) {
+		if p.File == at.file && p.Line >= at.line {
+			return diag.Pos{File: at.text}
+		}
+	}
+	return p
+}
+
+// point replaces positions in the draft by arguments, in warnings and conflicts. A conflict
+// is reported at the first argument involved, because it is new.
+func (a *adder) point(res *workspace.Resolution) {
+	for i := range res.Warnings {
+		res.Warnings[i].Pos = a.asked(res.Warnings[i].Pos)
+	}
+	for _, c := range res.Conflicts {
+		c.Point(func(at string) string {
+			file, rest, _ := strings.Cut(at, ":")
+			row, _, _ := strings.Cut(rest, ":")
+			if line, err := strconv.Atoi(row); err == nil {
+				if p := a.asked(diag.Pos{File: file, Line: line}); p.Line == 0 {
+					return p.String()
+				}
+			}
+			return at
+		})
+		for _, l := range slices.Backward(c.Chain) {
+			if slices.ContainsFunc(a.places, func(p place) bool { return l.Depth == 0 && l.At == diag.Pos{File: p.text}.String() }) {
+				c.At = l.At
+			}
+		}
+	}
+}

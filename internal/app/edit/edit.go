@@ -1,0 +1,155 @@
+// Package edit changes the declarations of a workspace: it adds and removes operators. New
+// declarations look handwritten, and everything else in the files stays unchanged,
+// including comments and order.
+//
+// An [Edit] contains the declarations together with their lock. It is only written if it
+// resolves.
+//
+// Start from [Add], [Remove], [Draft] and [Edit.Write].
+package edit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Edit is a change to the declarations, with the resulting lock.
+type Edit struct {
+	Files      []File // by path, quayside.yaml first
+	Inputs     *workspace.Inputs
+	Resolution *workspace.Resolution // without a lock if there is no solution
+	Notes      []string              // notes for the user
+	SharedWith []string              // directories of other workspaces that use one of Files
+
+	project *workspace.Project
+}
+
+// File is a changed file of declarations.
+type File struct {
+	Path    string     `json:"path"`
+	Change  ChangeKind `json:"change"`
+	Objects []string   `json:"objects,omitempty" doc:"that are added: Subscription my-etcd/etcd"`
+
+	text []byte // nil: the file is removed
+}
+
+// ChangeKind is the kind of change to a file.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	Created ChangeKind = "created"
+	Changed ChangeKind = "changed"
+	Removed ChangeKind = "removed"
+)
+
+// Sign returns "+", "~" or "-".
+func (c ChangeKind) Sign() string {
+	return map[ChangeKind]string{Created: "+", Changed: "~", Removed: "-"}[c]
+}
+
+// resolveEdit resolves the changed declarations.
+func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, files []File, prune bool) (*Edit, error) {
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	there := p.With(p.Settings, set, lock)
+	opt := there.ResolveOptions()
+	opt.Prune = prune
+	e := &Edit{Files: files, project: p}
+	if e.Inputs, err = there.Inputs(ctx, opt, false); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	if e.SharedWith, err = p.SharedWith(paths); err != nil {
+		return nil, err
+	}
+	if len(e.SharedWith) > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
+	}
+	e.Resolution, err = e.Inputs.Resolve(ctx)
+	return e, err
+}
+
+// Write writes the declarations, and then the lock. Without a solution it writes nothing,
+// and returns the error of the resolution.
+func (e *Edit) Write() error {
+	if e.Resolution.Lock == nil {
+		return e.Resolution.Failed
+	}
+	for _, f := range e.Files {
+		at := e.project.Path(f.Path)
+		if f.text == nil {
+			if err := os.Remove(at); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return err
+		}
+		if _, err := filetree.WriteFile(at, f.text); err != nil {
+			return err
+		}
+	}
+	_, err := filetree.WriteFile(e.project.Path(workspace.LockFile), lockfile.Format(e.Resolution.Lock))
+	return err
+}
+
+// usualWriter returns the writer of the most frequent dialect of set, or the default one.
+func usualWriter(set *declare.Set) declare.Writer {
+	best, most := declare.Writers()[0], 0
+	for _, w := range declare.Writers() {
+		n := 0
+		for _, s := range set.Subscriptions {
+			if s.Dialect == w.Dialect {
+				n++
+			}
+		}
+		if n > most {
+			best, most = w, n
+		}
+	}
+	return best
+}
+
+// declaredAs returns the subscriptions with the name want: "namespace/package", the package
+// alone, or the name of the Subscription.
+func declaredAs(set *declare.Set, want string) []declare.Subscription {
+	var out []declare.Subscription
+	for _, s := range set.Subscriptions {
+		if slices.Contains([]string{s.Package, s.Namespace + "/" + s.Package, s.Name, s.Key()}, want) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// readIfAny reads a file of the workspace; nil if it does not exist.
+func readIfAny(p *workspace.Project, name string) ([]byte, error) {
+	data, err := p.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// byHand returns the error for a declaration that quayside cannot edit.
+func byHand(s declare.Subscription, why string) error {
+	return fmt.Errorf("%s is declared at %s, %s: edit that by hand", s.Key(), s.Pos, why)
+}

@@ -1,0 +1,231 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+)
+
+// Remove removes operators from the declarations: "namespace/package", or the package alone
+// if it is declared once. It removes the OperatorGroup of a namespace without further
+// declarations, but keeps its Namespace. Dependencies no longer required leave the lock.
+func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edit, error) {
+	set, err := p.Declarations()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	if set, err = workspace.FromLock(set, lock); err != nil {
+		return nil, err
+	}
+	r := remover{project: p, set: *set, cuts: map[string][]cut{}}
+	var gone []declare.Subscription
+	for _, want := range operators {
+		s, err := findSubscription(set, want)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(gone, func(g declare.Subscription) bool { return g.Key() == s.Key() && g.Dialect == s.Dialect }) {
+			gone = append(gone, s)
+		}
+	}
+	for _, s := range gone {
+		r.subscription(s)
+	}
+	for _, s := range gone {
+		r.around(s.Namespace)
+	}
+	if err := r.rewrite(); err != nil {
+		return nil, err
+	}
+	e, err := resolveEdit(ctx, p, &r.set, r.files, true)
+	if e != nil {
+		e.Notes = append(r.notes, e.Notes...)
+	}
+	return e, err
+}
+
+// findSubscription returns the subscription with the name want.
+func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
+	found := declaredAs(set, want)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		var keys []string
+		for _, s := range set.Subscriptions {
+			keys = append(keys, s.Namespace+"/"+s.Package)
+		}
+		return declare.Subscription{}, fmt.Errorf("%q is not declared%s", want, diag.DidYouMean(want, keys))
+	default:
+		var keys []string
+		for _, s := range found {
+			keys = append(keys, s.Namespace+"/"+s.Package)
+		}
+		return declare.Subscription{}, fmt.Errorf("%q is declared several times: choose one of %s", want, strings.Join(slices.Compact(keys), ", "))
+	}
+}
+
+// remover removes documents from files.
+type remover struct {
+	project *workspace.Project
+	set     declare.Set
+	files   []File // by path
+	cuts    map[string][]cut
+	notes   []string
+}
+
+// cut is a document to remove.
+type cut struct {
+	line int
+	of   declare.Subscription
+}
+
+func (r *remover) subscription(s declare.Subscription) {
+	r.set.Subscriptions = slices.DeleteFunc(slices.Clone(r.set.Subscriptions), func(o declare.Subscription) bool { return o.Pos == s.Pos && o.Key() == s.Key() })
+	r.cuts[s.Pos.File] = append(r.cuts[s.Pos.File], cut{s.Pos.Line, s})
+}
+
+// around removes the OperatorGroups of a namespace without operators.
+func (r *remover) around(namespace string) {
+	if slices.ContainsFunc(r.set.Subscriptions, func(s declare.Subscription) bool { return s.Namespace == namespace }) {
+		return
+	}
+	for _, g := range r.set.OperatorGroupsIn(namespace) {
+		if r.untouchable(g.Pos.File) == "" {
+			r.cuts[g.Pos.File] = append(r.cuts[g.Pos.File], cut{line: g.Pos.Line})
+			r.set.OperatorGroups = slices.DeleteFunc(slices.Clone(r.set.OperatorGroups), func(o declare.OperatorGroup) bool { return o.Pos == g.Pos })
+		}
+	}
+	for _, ns := range r.set.Namespaces {
+		if ns.Name == namespace {
+			r.notes = append(r.notes, fmt.Sprintf("Namespace %s is still declared at %s, so it stays in the tree", namespace, ns.Pos))
+		}
+	}
+}
+
+// untouchable returns the reason why this package must not change a file, or "".
+func (r *remover) untouchable(file string) string {
+	if r.project.Built(file) {
+		return "which a kustomization builds"
+	}
+	return ""
+}
+
+// rewrite rewrites the files, and verifies that only the removed declarations are missing.
+func (r *remover) rewrite() error {
+	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
+		cuts := r.cuts[file]
+		for _, c := range cuts {
+			if why := r.untouchable(file); c.of.Name != "" && why != "" {
+				return byHand(c.of, why)
+			}
+		}
+		text, err := r.project.Read(file)
+		if err != nil {
+			return err
+		}
+		var lines []int
+		for _, c := range cuts {
+			lines = append(lines, c.line)
+		}
+		left := deleteLines(text, lines)
+		if !r.keeps(file, text, left, cuts) {
+			i := slices.IndexFunc(cuts, func(c cut) bool { return c.of.Name != "" })
+			return byHand(cuts[max(i, 0)].of, "in a document with other objects")
+		}
+		f := File{Path: file, Change: Changed, text: left}
+		if isEmpty(left) {
+			f.Change, f.text = Removed, nil
+		}
+		r.files = append(r.files, f)
+	}
+	return nil
+}
+
+// keeps reports whether left declares the same as text, without the removed documents.
+func (r *remover) keeps(file string, text, left []byte, cuts []cut) bool {
+	before, err := declare.Parse(file, text)
+	if err != nil {
+		return false
+	}
+	after, err := declare.Parse(file, left)
+	if err != nil {
+		return false
+	}
+	goes := func(pos diag.Pos) bool {
+		return slices.ContainsFunc(cuts, func(c cut) bool { return c.line == pos.Line })
+	}
+	return slices.Equal(listObjects(before, goes), listObjects(after, func(diag.Pos) bool { return false }))
+}
+
+// listObjects lists the declarations of a set, without removed ones.
+func listObjects(set *declare.Set, goes func(diag.Pos) bool) []string {
+	var out []string
+	note := func(pos diag.Pos, format string, args ...any) {
+		if !goes(pos) {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	for _, s := range set.Subscriptions {
+		note(s.Pos, "%s %s %s", s.Dialect, s.Key(), s.Digest)
+	}
+	for _, g := range set.OperatorGroups {
+		note(g.Pos, "group %s/%s", g.Namespace, g.Name)
+	}
+	for _, c := range set.CatalogSources {
+		note(c.Pos, "catalog %s %s", c.ID, c.Image)
+	}
+	for _, n := range set.Namespaces {
+		note(n.Pos, "namespace %s %v %v", n.Name, n.Labels, n.Annotations)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// deleteLines removes the YAML documents that contain these lines. Lines count from 1.
+func deleteLines(text []byte, lines []int) []byte {
+	var out []byte
+	var doc []byte
+	first, n := 1, 0
+	flush := func() {
+		gone := slices.ContainsFunc(lines, func(line int) bool { return line >= first && line <= n })
+		if !gone {
+			out = append(out, doc...)
+		}
+		doc, first = nil, n+1
+	}
+	for line := range bytes.Lines(text) {
+		if n++; bytes.HasPrefix(line, []byte("---")) && (len(bytes.TrimSpace(line)) == 3 || line[3] == ' ') {
+			n--
+			flush()
+			n++
+		}
+		doc = append(doc, line...)
+	}
+	flush()
+	if rest, ok := bytes.CutPrefix(out, []byte("---\n")); ok && !bytes.HasPrefix(text, []byte("---\n")) {
+		return rest
+	}
+	return out
+}
+
+// isEmpty reports whether a stream has no documents.
+func isEmpty(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {
+			return false
+		}
+	}
+	return true
+}

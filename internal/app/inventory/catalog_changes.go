@@ -1,0 +1,77 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// CatalogChanges is the list of changes between two catalogs.
+type CatalogChanges struct {
+	Before  string                `json:"before"`
+	After   string                `json:"after"`
+	Changes []model.CatalogChange `json:"changes"`
+}
+
+// Write prints d as text.
+func (d CatalogChanges) Write(w *terminal.Terminal) {
+	last := ""
+	for _, c := range d.Changes {
+		if c.Part == model.PartPackage {
+			fmt.Fprintf(w, "%s %s%s\n", changeSign(w, c), inert.Line(c.Package), inert.Line(withPrefix(" ", c)))
+			continue
+		}
+		if c.Package != last {
+			fmt.Fprintf(w, "%s %s\n", w.Sign("~"), inert.Line(c.Package))
+			last = c.Package
+		}
+		fmt.Fprintf(w, "  %s %s\n", changeSign(w, c), inert.Line(describeChange(c)))
+	}
+}
+
+func changeSign(w *terminal.Terminal, c model.CatalogChange) string {
+	return w.Sign(map[model.ChangeKind]string{model.Added: "+", model.Removed: "-", model.Changed: "~"}[c.Kind])
+}
+
+// describeChange describes a change within a package.
+func describeChange(c model.CatalogChange) string {
+	where := ""
+	switch {
+	case c.Channel != "" && c.Part != model.PartChannel:
+		where = "channel " + c.Channel + ": "
+	case c.Bundle != "" && c.Part != model.PartBundle:
+		where = "bundle " + c.Bundle + ": "
+	}
+	change := cmp.Or(c.From, "nothing") + " → " + cmp.Or(c.To, "nothing")
+	switch c.Part {
+	case model.PartChannel:
+		return "channel " + c.Channel + withPrefix(", head ", c)
+	case model.PartBundle:
+		return "bundle " + c.Bundle + withPrefix(" ", c)
+	case model.PartEdges:
+		if c.Kind == model.Changed {
+			return where + c.Bundle + ": " + change
+		}
+		return where + c.Bundle + withPrefix(" ", c)
+	case model.PartDefault:
+		return "default channel: " + change
+	case model.PartLifecycle:
+		return "support of " + c.Version + ": " + change
+	case model.PartImages:
+		return where + "related images: " + change
+	default:
+		return where + string(c.Part) + ": " + change
+	}
+}
+
+// withPrefix returns the value of a part that only one side has, after a prefix; "" if
+// there is no value.
+func withPrefix(before string, c model.CatalogChange) string {
+	if c.From+c.To == "" {
+		return ""
+	}
+	return before + c.From + c.To
+}

@@ -1,0 +1,143 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Copier copies images between registries and OCI layouts.
+type Copier struct {
+	client *oci.Client
+	from   string // source layout of all images; empty for their registries
+	to     string // target layout; empty for a registry
+}
+
+// NewCopier returns a Copier that copies images from the layout from, or from their
+// registries if that is empty, to the layout to, or to a registry if that is empty.
+// It changes client accordingly.
+func NewCopier(client *oci.Client, from, to string) *Copier {
+	if from != "" {
+		client.Vendored, client.Dir = from, ""
+		client.Offline = to != "" // the target registry needs the network
+	}
+	return &Copier{client: client, from: from, to: to}
+}
+
+// Check marks each copy that is already at its target, looked up with the client there.
+// It copies nothing. Other copies keep their state.
+func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, there *oci.Client) {
+	p.forEach(copies, parallel, func(c *ImageCopy) error {
+		if err := p.resolveTag(ctx, c); err != nil {
+			return err
+		}
+		target := "image:" + c.To
+		if p.to != "" {
+			target = "oci:" + p.to + "@" + c.Digest
+		}
+		found, err := there.Inspect(ctx, target)
+		var answer *oci.Error
+		switch {
+		case err == nil && found.Digest == c.Digest:
+			c.State = CopyPresent
+		case errors.Is(err, fs.ErrNotExist) || errors.As(err, &answer) && answer.NotFound():
+			return nil
+		}
+		return err
+	}, func(*ImageCopy) {})
+}
+
+// Copy makes the copies, at most parallel at once, and sets the state of each. It calls
+// said after each copy, never concurrently.
+func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, said func(*ImageCopy)) {
+	p.forEach(copies, parallel, func(c *ImageCopy) error {
+		c.State = CopyPresent
+		return p.copy(ctx, c)
+	}, said)
+}
+
+// forEach calls do for each copy, at most parallel at once, and said after each.
+func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) error, said func(*ImageCopy)) {
+	slots := make(chan struct{}, parallel)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	for i := range copies {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			c := &copies[i]
+			if c.Err = do(c); c.Err != nil {
+				c.State, c.Error = CopyFailed, c.Err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said(c)
+		})
+	}
+	wait.Wait()
+}
+
+// copy copies an image, then its signatures.
+func (p *Copier) copy(ctx context.Context, c *ImageCopy) error {
+	if err := p.resolveTag(ctx, c); err != nil {
+		return err
+	}
+	if err := p.copyManifest(ctx, c, oci.VendoredImage{Name: c.name, Digest: c.Digest}, c.To); err != nil {
+		return err
+	}
+	signatures, err := p.listSignatures(ctx, c.source+"@"+c.Digest)
+	for i := 0; i < len(signatures) && err == nil; i++ {
+		err = p.copyManifest(ctx, c, signatures[i], c.target+strings.TrimPrefix(signatures[i].Name, c.source))
+	}
+	c.Signatures = len(signatures)
+	return err
+}
+
+// resolveTag resolves the digest of an image referenced by tag.
+func (p *Copier) resolveTag(ctx context.Context, c *ImageCopy) error {
+	switch {
+	case c.Digest != "":
+		return nil
+	case p.from != "":
+		if c.Digest = p.client.VendoredDigest(c.name); c.Digest == "" {
+			return fmt.Errorf("image %q: not in the layout %s", c.name, p.from)
+		}
+		return nil
+	default:
+		found, err := p.client.Inspect(ctx, "image:"+c.From)
+		c.Digest = found.Digest
+		return err
+	}
+}
+
+func (p *Copier) listSignatures(ctx context.Context, ref string) ([]oci.VendoredImage, error) {
+	if p.from != "" {
+		return p.client.VendoredSignatures(ctx, ref)
+	}
+	return p.client.SignatureImages(ctx, ref)
+}
+
+// copyManifest copies one image or signature.
+func (p *Copier) copyManifest(ctx context.Context, c *ImageCopy, im oci.VendoredImage, to string) error {
+	if p.to != "" {
+		report, err := p.client.Vendor(ctx, p.to, []oci.VendoredImage{im}, oci.VendorOptions{Mirror: true})
+		if err == nil && report.New > 0 {
+			c.State, c.Bytes = CopyDone, c.Bytes+report.New
+		}
+		return err
+	}
+	from := "oci:" + p.from
+	if p.from == "" {
+		from = "image:" + c.source
+	}
+	done, err := p.client.Upload(ctx, from+"@"+im.Digest, to)
+	if c.Bytes += done.Bytes; err == nil && !done.Present {
+		c.State = CopyDone
+	}
+	return err
+}

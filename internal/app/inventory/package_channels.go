@@ -1,0 +1,50 @@
+package inventory
+
+import "github.com/quayside/quayside/internal/model"
+
+// Channel is a channel of a package in one catalog.
+type Channel struct {
+	Channel     string `json:"channel"`
+	Default     bool   `json:"default"`
+	Head        string `json:"head"` // the bundle's name
+	Version     string `json:"version"`
+	Entries     int    `json:"entries"`
+	Catalog     string `json:"catalog"`
+	Deprecation string `json:"deprecation,omitempty"`
+}
+
+func newChannels(p *model.Package) []Channel {
+	var rows []Channel
+	for _, c := range p.Channels() {
+		rows = append(rows, Channel{
+			Channel:     c.Name(),
+			Default:     c.Name() == p.DefaultChannel(),
+			Head:        c.Head().Name(),
+			Version:     headVersion(c),
+			Entries:     len(c.Entries()),
+			Catalog:     p.Catalog().ID().String(),
+			Deprecation: c.Deprecation(),
+		})
+	}
+	return rows
+}
+
+// note returns the deprecation message, or "default" for the default channel.
+func (r Channel) note() string {
+	switch {
+	case r.Deprecation != "":
+		return "deprecated: " + r.Deprecation
+	case r.Default:
+		return "default"
+	default:
+		return ""
+	}
+}
+
+// headVersion returns the version of a channel's head, or "".
+func headVersion(c *model.Channel) string {
+	if b := c.Head().Bundle(); b != nil {
+		return b.VersionText()
+	}
+	return ""
+}

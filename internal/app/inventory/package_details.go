@@ -1,0 +1,242 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// PackageDescriptions is a package in every catalog that has it.
+type PackageDescriptions struct {
+	Packages []PackageDetails `json:"packages"`
+}
+
+// PackageDetails is the information about a package in one catalog.
+type PackageDetails struct {
+	Package
+	Provider     string           `json:"provider,omitempty"`
+	InstallModes []string         `json:"installModes,omitempty"` // of the head; empty if not in the catalog
+	MinKube      string           `json:"minKubeVersion,omitempty"`
+	Provides     []string         `json:"provides,omitempty"`
+	Requires     []string         `json:"requires,omitempty"`
+	Channels     []ChannelDetails `json:"channels"`
+
+	Support   *model.Support           `json:"support,omitempty"`   // of the head, today; absent if not in the catalog
+	Lifecycle []model.SupportedVersion `json:"lifecycle,omitempty"` // of all versions
+	Unclear   string                   `json:"unclear,omitempty"`   // errors in the lifecycle of the catalog
+
+	head *model.SupportedVersion // lifecycle of the head
+}
+
+// ChannelDetails is a channel with its versions.
+type ChannelDetails struct {
+	Channel
+	Versions []ChannelEntry `json:"versions"` // head first
+}
+
+// ChannelEntry is a version in a channel.
+type ChannelEntry struct {
+	Version     string   `json:"version,omitempty"`
+	Release     string   `json:"release,omitempty"`
+	Bundle      string   `json:"bundle"`
+	Replaces    string   `json:"replaces,omitempty"`
+	Skips       []string `json:"skips,omitempty"`
+	SkipRange   string   `json:"skipRange,omitempty"`
+	Image       string   `json:"image,omitempty"`
+	Deprecation string   `json:"deprecation,omitempty"`
+	Unusable    string   `json:"unusable,omitempty"`
+
+	Support *model.Support `json:"support,omitempty"` // today; absent if not in the catalog
+}
+
+func newPackageDetails(p *model.Package, today string) PackageDetails {
+	v := PackageDetails{Package: newPackage(p.Summary(), p.Catalog().ID()), Lifecycle: p.Lifecycle()}
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		if b := c.Head().Bundle(); b != nil {
+			v.describe(b)
+			v.head, v.Support = b.Lifecycle(), b.Lifecycle().On(today)
+		}
+	}
+	if err := p.LifecycleFaults(); err != nil {
+		v.Unclear = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	rows := newChannels(p)
+	for i, c := range p.Channels() {
+		v.Channels = append(v.Channels, ChannelDetails{rows[i], newChannelEntries(c, today)})
+	}
+	return v
+}
+
+func (v *PackageDetails) describe(b *model.Bundle) {
+	m := b.Metadata()
+	v.Provider, v.MinKube = m.Provider, m.MinKubeVersion
+	for _, mode := range m.InstallModes {
+		v.InstallModes = append(v.InstallModes, string(mode))
+	}
+	for _, gvk := range b.Provides() {
+		v.Provides = append(v.Provides, gvk.String())
+	}
+	for _, r := range b.Requires() {
+		v.Requires = append(v.Requires, formatRequirement(r))
+	}
+	slices.Sort(v.Requires)
+	v.Requires = slices.Compact(v.Requires)
+}
+
+// formatRequirement describes a requirement in words.
+func formatRequirement(r model.Requirement) string {
+	parts := make([]string, len(r.Of))
+	for i, part := range r.Of {
+		parts[i] = formatRequirement(part)
+	}
+	list := "(" + strings.Join(parts, "; ") + ")"
+	switch r.Kind {
+	case model.RequireGVK:
+		return r.GVK.String()
+	case model.RequirePackage:
+		return fmt.Sprintf("package %s %s", r.Package, r.Range)
+	case model.RequireLabel:
+		return "label " + r.Label
+	case model.RequireAll:
+		return "all of " + list
+	case model.RequireAny:
+		return "any of " + list
+	case model.RequireNot:
+		return "none of " + list
+	case model.RequireCEL:
+		return cmp.Or(r.Message, r.Rule)
+	default:
+		return ""
+	}
+}
+
+func newChannelEntries(c *model.Channel, today string) []ChannelEntry {
+	var views []ChannelEntry
+	for _, e := range c.Entries() {
+		v := ChannelEntry{Bundle: e.Name(), Replaces: e.Replaces(), Skips: e.Skips()}
+		if r, ok := e.SkipRange(); ok {
+			v.SkipRange = r.String()
+		}
+		if b := e.Bundle(); b != nil {
+			v.Version, v.Release, v.Image = b.Version().String(), b.Release(), b.Image()
+			v.Deprecation, v.Unusable = b.Deprecation(), b.Unusable()
+			v.Support = b.Lifecycle().On(today)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// DescribePackages returns the details of one package in each of its catalogs, on a given
+// day.
+func DescribePackages(pkgs []*model.Package, today string) PackageDescriptions {
+	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
+	for i, p := range pkgs {
+		s.Packages[i] = newPackageDetails(p, today)
+	}
+	return s
+}
+
+// Write prints s as text.
+func (s PackageDescriptions) Write(w *terminal.Terminal) {
+	for i, v := range s.Packages {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		v.write(w)
+	}
+}
+
+func (v *PackageDetails) write(w *terminal.Terminal) {
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-15s %s\n", name+":", inert.Line(value))
+		}
+	}
+	field("package", v.Package.Package)
+	field("catalog", v.Catalog)
+	field("name", v.DisplayName)
+	field("description", v.Description)
+	field("provider", v.Provider)
+	field("deprecated", v.Deprecation)
+	field("install modes", strings.Join(v.InstallModes, ", "))
+	if v.MinKube != "" {
+		field("Kubernetes", v.MinKube+" or newer")
+	}
+	field("provides", strings.Join(v.Provides, ", "))
+	field("requires", strings.Join(v.Requires, ", "))
+	if v.Unclear != "" {
+		field("support", "not known: "+v.Unclear)
+	} else {
+		field("support", formatSupport(v.Support))
+	}
+	if v.head != nil {
+		field("phases", formatPhases(v.head))
+		field("platforms", formatPlatforms(v.head))
+	}
+	for _, c := range v.Channels {
+		note := c.note()
+		if note != "" {
+			note = " (" + note + ")"
+		}
+		fmt.Fprintf(w, "\nchannel %s%s\n", w.Paint(terminal.Bold, inert.Line(c.Channel.Channel)), inert.Line(note))
+		for _, e := range c.Versions {
+			fmt.Fprintln(w, "  "+inert.Line(e.line()))
+		}
+	}
+}
+
+// line returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
+func (e ChannelEntry) line() string {
+	line := fmt.Sprintf("%-10s %s", model.VersionText(e.Version, e.Release), e.Bundle)
+	if e.Replaces != "" {
+		line += ", replaces " + e.Replaces
+	}
+	if len(e.Skips) > 0 {
+		line += ", skips " + strings.Join(e.Skips, ", ")
+	}
+	if e.SkipRange != "" {
+		line += ", skips range " + e.SkipRange
+	}
+	if e.Deprecation != "" {
+		line += ", deprecated: " + e.Deprecation
+	}
+	if e.Unusable != "" {
+		line += ", unusable: " + e.Unusable
+	}
+	if e.Support != nil {
+		line += ", support " + formatSupport(e.Support)
+	}
+	return line
+}
+
+// formatSupport returns the end of support: "until 2026-12-31 (Maintenance support)".
+func formatSupport(s *model.Support) string {
+	if s == nil || s.State == model.Ended {
+		return s.String()
+	}
+	return "until " + s.String()
+}
+
+// formatPhases lists the phases of a version with their days.
+func formatPhases(v *model.SupportedVersion) string {
+	var out []string
+	for _, p := range v.Phases {
+		out = append(out, fmt.Sprintf("%s %s to %s", p.Name, p.Start, p.End))
+	}
+	return strings.Join(out, ", ")
+}
+
+// formatPlatforms lists the supported platforms of a version.
+func formatPlatforms(v *model.SupportedVersion) string {
+	var out []string
+	for _, p := range v.Platforms {
+		out = append(out, p.Name+" "+p.Version)
+	}
+	return strings.Join(out, ", ")
+}

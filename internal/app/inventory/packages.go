@@ -1,0 +1,71 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// PackageList is packages, a line each.
+type PackageList struct {
+	Packages []Package `json:"packages"`
+}
+
+// Package is one package of one catalog.
+type Package struct {
+	Package        string `json:"package"`
+	DefaultChannel string `json:"defaultChannel"`
+	Version        string `json:"version"` // at the head of the default channel
+	Catalog        string `json:"catalog"`
+	DisplayName    string `json:"displayName,omitempty"`
+	Description    string `json:"description,omitempty"`
+	Deprecation    string `json:"deprecation,omitempty"`
+}
+
+// ListPackages returns the list of packages.
+func ListPackages(found []cache.Summary) PackageList {
+	l := PackageList{Packages: []Package{}}
+	for _, s := range found {
+		l.Packages = append(l.Packages, newPackage(s.Summary, s.Catalog))
+	}
+	return l
+}
+
+// RankPackages is like ListPackages, with the best matches for words first.
+func RankPackages(found []cache.Summary, words []string) PackageList {
+	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Answers(words), b.Answers(words)) })
+	return ListPackages(found)
+}
+
+func newPackage(s model.Summary, id model.ID) Package {
+	return Package{
+		Package:        s.Name,
+		DefaultChannel: s.DefaultChannel,
+		Version:        s.Version,
+		Catalog:        id.String(),
+		DisplayName:    s.DisplayName,
+		Description:    s.Description,
+		Deprecation:    s.Deprecation,
+	}
+}
+
+// Table returns l as text.
+func (l PackageList) Table() *terminal.Table {
+	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
+	for _, r := range l.Packages {
+		t.Add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
+	}
+	return t
+}
+
+// MatchWords returns a predicate that reports whether a lower-case text contains every
+// word.
+func MatchWords(words []string) func(text string) bool {
+	return func(text string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
+	}
+}

@@ -1,0 +1,106 @@
+package status
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Limits for the custom resources of one kind: how many are read and how many
+// are listed.
+const (
+	mostCustom  = 100
+	namedCustom = 10
+)
+
+// CustomKind is one of an operator's own kinds with its custom resources.
+type CustomKind struct {
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Count      int                     `json:"count"`
+	AtLeast    bool                    `json:"atLeast,omitempty"` // Count is a lower bound
+	NotReady   int                     `json:"notReady"`
+	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few, those that are not ready first
+	Message    string                  `json:"message,omitempty"` // error of the list request
+}
+
+// countCustomResources adds the custom resources of the operators' kinds to a status,
+// by the observed objects of all installations. A kind of several operators is listed
+// once.
+func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
+	var lists []cluster.ListOptions
+	owners := map[int][]string{} // operators by index in lists
+	for _, in := range l.want.Installations {
+		own := objects[:len(in.Spec.Objects)]
+		objects = objects[len(in.Spec.Objects):]
+		for _, o := range own {
+			if o.Ref.Kind != "CustomResourceDefinition" || o.Ref.Version == "" || o.Object == nil {
+				continue // missing, or already listed for another operator
+			}
+			opt, ok := newListOptions(o.Object)
+			if !ok {
+				continue
+			}
+			i := slices.Index(lists, opt)
+			if i < 0 {
+				i = len(lists)
+				lists = append(lists, opt)
+			}
+			owners[i] = append(owners[i], in.Namespace+"/"+in.Spec.Package)
+		}
+	}
+	found, err := l.c.ListAll(ctx, lists)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for i, f := range found {
+		k := CustomKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
+		k.Resources, k.NotReady = judgeResources(f.Objects, now)
+		for j := range out.Operators {
+			if op := &out.Operators[j]; slices.Contains(owners[i], op.Operator) {
+				op.CustomResources = append(op.CustomResources, k)
+			}
+		}
+	}
+	return nil
+}
+
+// newListOptions returns the options to list the custom resources of a CRD, in
+// its storage version, or else in its first served version.
+func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
+	d := k8s.ParseCRD(definition)
+	opt := cluster.ListOptions{Limit: mostCustom, Kind: d.Kind}
+	for _, v := range d.Versions {
+		if v.Served && (opt.APIVersion == "" || v.Storage) {
+			opt.APIVersion = d.Group + "/" + v.Name
+		}
+	}
+	return opt, opt.Kind != "" && opt.APIVersion != ""
+}
+
+// judgeResources returns the first few objects, those that are not ready first,
+// and the number of those that are not ready.
+func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectHealth, int) {
+	bad, good := []v1alpha1.ObjectHealth{}, []v1alpha1.ObjectHealth{}
+	for _, o := range objects {
+		h := health.Compute(o, now)
+		r := v1alpha1.ObjectHealth{
+			APIVersion: k8s.Text(o, "apiVersion"), Kind: k8s.Text(o, "kind"),
+			Namespace: k8s.Text(o, "metadata", "namespace"), Name: k8s.Text(o, "metadata", "name"),
+			Health: h.Status, Message: h.Message,
+		}
+		if h.Status == v1alpha1.Current {
+			good = append(good, r)
+		} else {
+			bad = append(bad, r)
+		}
+	}
+	all := append(bad, good...)
+	return all[:min(len(all), namedCustom)], len(bad)
+}

@@ -1,0 +1,68 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/health"
+)
+
+// Status is the observation of a cluster as a document.
+type Status struct {
+	Context     string           `json:"context"`
+	Server      string           `json:"server"`
+	Environment string           `json:"environment" doc:"what the workspace is called; empty for one without a name at the top of the repository"`
+	Cluster     string           `json:"cluster" doc:"as quayside.yaml names it"`
+	ObservedAt  metav1.Time      `json:"observedAt"`
+	Healthy     bool             `json:"well"`
+	Operators   []OperatorStatus `json:"operators"`
+
+	Summary health.Summary `json:"-"` // of the operators, for an observed file
+}
+
+// OperatorStatus is one operator of a Status.
+type OperatorStatus struct {
+	Operator        string                    `json:"operator"`
+	Version         string                    `json:"version,omitempty"` // in the lock
+	Pin             string                    `json:"pin,omitempty"`     // checksum of the pin in the lock
+	BundleDigest    string                    `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
+	Applied         []string                  `json:"applied"` // versions in the cluster
+	State           health.State              `json:"state"`
+	Message         string                    `json:"message,omitempty"`
+	Upgradeable     string                    `json:"upgradeable,omitempty"` // True, False, Unknown; absent if not reported
+	UpgradeMessage  string                    `json:"upgradeMessage,omitempty"`
+	Conditions      []metav1.Condition        `json:"conditions"`
+	Summary         v1alpha1.ObjectCounts     `json:"summary"`
+	Objects         []v1alpha1.ObjectHealth   `json:"objects"`
+	Images          []v1alpha1.RunningImage   `json:"images"`
+	StoredVersions  []v1alpha1.StoredVersions `json:"storedVersions,omitempty" doc:"definitions with more than one version, and the versions that objects may be stored in"`
+	CustomResources []CustomKind              `json:"customResources"`
+	Reporter        *Reporter                 `json:"reporter,omitempty"`
+	Notes           []string                  `json:"notes,omitempty"`
+}
+
+// newStatus returns the status with the health of the operators. details has their objects,
+// reporters and notes, by namespace/package.
+func (l *observer) newStatus(summary health.Summary, details map[string]OperatorStatus) *Status {
+	v := &Status{
+		Context: l.c.Context, Server: l.c.Server, Environment: l.want.Environment, Cluster: l.want.Cluster,
+		ObservedAt: metav1.NewTime(summary.At), Healthy: summary.IsHealthy(), Operators: []OperatorStatus{}, Summary: summary,
+	}
+	for _, st := range summary.Operators {
+		key := st.Namespace + "/" + st.Package
+		op := OperatorStatus{
+			Operator: key, Version: st.Version, Pin: string(st.Pin), Applied: append([]string{}, st.Applied...), State: st.State, Message: st.Message,
+			Upgradeable: string(st.Upgradeable), UpgradeMessage: st.UpgradeMessage, Conditions: st.Status.Conditions, Summary: st.Status.Summary,
+			StoredVersions: st.StoredVersions,
+			Images:         append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []CustomKind{},
+		}
+		if pin, ok := l.want.Lock.Pin(st.Namespace, st.Package); ok {
+			op.BundleDigest = string(pin.BundleDigest())
+		}
+		if known, ok := details[key]; ok {
+			op.Objects, op.Reporter, op.Notes = known.Objects, known.Reporter, known.Notes
+		}
+		v.Operators = append(v.Operators, op)
+	}
+	return v
+}

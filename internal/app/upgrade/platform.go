@@ -1,0 +1,189 @@
+package upgrade
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Platform is the target version of a cluster. Empty fields are not checked.
+type Platform struct {
+	Kubernetes string `json:"kubernetes,omitempty" doc:"Version of Kubernetes, such as 1.37."`
+	OpenShift  string `json:"openshift,omitempty" doc:"Version of OpenShift, such as 4.20."`
+}
+
+// String returns "Kubernetes 1.37, OpenShift 4.20".
+func (t Platform) String() string {
+	var parts []string
+	if t.Kubernetes != "" {
+		parts = append(parts, "Kubernetes "+t.Kubernetes)
+	}
+	if t.OpenShift != "" {
+		parts = append(parts, "OpenShift "+t.OpenShift)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Problem is a blocker on the target, or one expected on a later version.
+type Problem struct {
+	Rule     string      `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
+	Blocks   bool        `json:"blocks" doc:"Whether it is in the way. Otherwise a later version makes it so."`
+	Operator string      `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for what is the user's own."`
+	Object   *diff.Ref   `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
+	Message  string      `json:"message" doc:"What is wrong, in one line."`
+	Place    *diff.Place `json:"place,omitempty" doc:"Where it stands."`
+	Clusters []string    `json:"clusters,omitempty" doc:"Clusters that it holds for. Absent: all that were looked at."`
+}
+
+// PlatformVerdict is the verdict on an operator for the target.
+type PlatformVerdict string
+
+// The verdicts.
+const (
+	PlatformSupported  PlatformVerdict = "lives"
+	PlatformDeprecated PlatformVerdict = "deprecated" // supported, but not on a later version
+	PlatformBlocked    PlatformVerdict = "blocked"
+)
+
+// OperatorVerdict is a pin with its verdict.
+type OperatorVerdict struct {
+	Operator string          `json:"operator" doc:"namespace/package."`
+	Version  string          `json:"version"`
+	Verdict  PlatformVerdict `json:"verdict" form:"enum=lives|deprecated|blocked" doc:"Whether it can live there: lives, deprecated where a later version will not have what it uses, blocked."`
+}
+
+// Judgement is the result for one lock.
+type Judgement struct {
+	Lives     bool              `json:"lives" doc:"Whether nothing is in the way."`
+	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
+	Problems  []Problem         `json:"problems" doc:"What is in the way first, then by operator and object."`
+}
+
+// PlatformFinding is the findings in a group of clusters; nil Clusters: all of them.
+type PlatformFinding struct {
+	Clusters []string
+	Found    []diff.Finding // from diff.Unserved
+}
+
+// JudgePlatform judges every pin, in lock order, for the target. Problems are misfits with
+// the bundle's own requirements, findings in the objects that clusters get, and a version
+// of OpenShift that the lifecycle of a pin does not list, because it is unsupported there.
+func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Misfit, seen []PlatformFinding) Judgement {
+	var all []Problem
+	for _, m := range misfits {
+		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})
+	}
+	for _, p := range pins {
+		if said, fits := lifecycles(p).Fits(model.OpenShift, target.OpenShift); !fits {
+			all = append(all, Problem{
+				Rule: "lifecycle.platform", Blocks: true, Operator: p.Key(), Place: pinPlace(p),
+				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(said, ", ")),
+			})
+		}
+	}
+	all = append(all, groupFindings(seen)...)
+	slices.SortStableFunc(all, compareProblems)
+	j := Judgement{Lives: true, Operators: []OperatorVerdict{}, Problems: append([]Problem{}, all...)}
+	worst := map[string]PlatformVerdict{}
+	for _, p := range all {
+		switch {
+		case p.Blocks:
+			worst[p.Operator], j.Lives = PlatformBlocked, false
+		case worst[p.Operator] == "":
+			worst[p.Operator] = PlatformDeprecated
+		}
+	}
+	for _, p := range pins {
+		j.Operators = append(j.Operators, OperatorVerdict{p.Key(), p.VersionText(), cmp.Or(worst[p.Key()], PlatformSupported)})
+	}
+	return j
+}
+
+// groupFindings merges equal findings of several clusters. If a finding blocks only in some
+// clusters, the problem names these.
+func groupFindings(seen []PlatformFinding) []Problem {
+	type key struct {
+		rule, operator, message string
+		object                  diff.Ref
+		place                   diff.Place
+	}
+	var out []Problem
+	index, holds := map[key]int{}, map[int]map[int]bool{} // by problem: its index; the indexes of seen it holds for
+	for n, s := range seen {
+		for _, f := range s.Found {
+			if strings.HasPrefix(f.Rule, "resources.") {
+				f.Operator = "" // the finding is at the CRD, but the user has to change the resource
+			}
+			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
+			i, known := index[k]
+			if !known {
+				i = len(out)
+				index[k] = i
+				out = append(out, Problem{Rule: f.Rule, Blocks: blocks, Operator: f.Operator, Object: &f.Object, Message: f.Message, Place: &f.Place})
+			}
+			if out[i].Blocks && !blocks {
+				continue
+			}
+			if !known || blocks && !out[i].Blocks {
+				out[i].Blocks, out[i].Clusters, holds[i] = blocks, nil, map[int]bool{}
+			}
+			out[i].Clusters = append(out[i].Clusters, s.Clusters...)
+			holds[i][n] = true
+		}
+	}
+	for i := range out {
+		slices.Sort(out[i].Clusters)
+		if out[i].Clusters = slices.Compact(out[i].Clusters); len(holds[i]) == len(seen) {
+			out[i].Clusters = nil
+		}
+	}
+	return out
+}
+
+// pinPlace returns the position of a pin, nil if unknown.
+func pinPlace(p lockfile.Pin) *diff.Place {
+	if p.Pos.File == "" {
+		return nil
+	}
+	return &diff.Place{Path: p.Pos.File, Line: p.Pos.Line, Column: p.Pos.Col}
+}
+
+func compareProblems(a, b Problem) int {
+	object := func(p Problem) diff.Ref {
+		if p.Object == nil {
+			return diff.Ref{}
+		}
+		return *p.Object
+	}
+	if a.Blocks != b.Blocks {
+		if a.Blocks {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(a.Operator, b.Operator), object(a).Compare(object(b)), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
+}
+
+// blockedOperators returns the blocked pins, in their order.
+func (j Judgement) blockedOperators() []string {
+	var out []string
+	for _, o := range j.Operators {
+		if o.Verdict == PlatformBlocked {
+			out = append(out, o.Operator)
+		}
+	}
+	return out
+}
+
+// ownProblems returns the blocking problems that belong to no pin.
+func (j Judgement) ownProblems() []Problem {
+	return slices.DeleteFunc(slices.Clone(j.Problems), func(p Problem) bool {
+		return !p.Blocks || slices.ContainsFunc(j.Operators, func(o OperatorVerdict) bool { return o.Operator == p.Operator })
+	})
+}

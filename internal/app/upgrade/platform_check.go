@@ -1,0 +1,85 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// PlatformReport is the result for the lock of a workspace.
+type PlatformReport struct {
+	Platform
+	Clusters []string `json:"clusters" doc:"Clusters that were looked at: those that were named, else all. Empty where the workspace has none."`
+	Judgement
+	Upgrades []PlatformStep `json:"upgrades" doc:"Upgrades after which no operator is blocked, and none of which can be left out. Empty where there are none, or none are needed."`
+	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
+	Why      []string       `json:"why" doc:"Why no upgrades help, or not alone."`
+	Notes    []string       `json:"notes" doc:"What could not be looked at."`
+}
+
+// CheckPlatform judges the lock of a workspace for a target, in the named clusters or in
+// all. If operators are blocked, it searches for upgrades to make first. These upgrades
+// work on the version in quayside.yaml. Blocked operators are upgraded by as few hops as
+// possible, and others only if necessary.
+func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	in, err := p.Inputs(ctx, p.ResolveOptions(), true)
+	if err != nil {
+		return nil, err
+	}
+	r := &PlatformReport{Platform: target, Clusters: slices.Clone(clusters), Upgrades: []PlatformStep{}, Why: []string{}, Notes: platformNotes(p, target)}
+	if len(clusters) == 0 {
+		r.Clusters = append([]string{}, p.Clusters()...)
+	}
+	c := platformChecker{p: p, in: in, target: target, clusters: clusters, lock: lock}
+	unknown, err := c.judge(ctx, lock, &r.Judgement)
+	if err != nil {
+		return nil, err
+	}
+	if len(unknown) > 0 {
+		r.Notes = append(r.Notes, "minKubeVersion unknown, because the catalog no longer has the version: "+strings.Join(unknown, ", "))
+	}
+	for _, own := range r.ownProblems() {
+		r.Why = append(r.Why, fmt.Sprintf("%s blocks the upgrade and is not managed by quayside: edit it", problemPlace(own)))
+	}
+	if len(r.blockedOperators()) == 0 {
+		return r, nil
+	}
+	return r, c.search(ctx, r)
+}
+
+// platformNotes returns notes on unchecked versions, and on a downgrade.
+func platformNotes(p *workspace.Project, target Platform) []string {
+	out := []string{}
+	for _, v := range []struct{ target, now, field, unchecked string }{
+		{target.Kubernetes, p.Settings.KubernetesVersion, "kubernetesVersion", "minKubeVersion and removed APIs"},
+		{target.OpenShift, p.Settings.OpenShiftVersion, "openshiftVersion", ""},
+	} {
+		to, err1 := semver.ParseTolerant(v.target)
+		from, err2 := semver.ParseTolerant(v.now)
+		switch {
+		case v.target == "" && v.unchecked != "":
+			out = append(out, v.unchecked+" are not checked: --kubernetes is not set")
+		case err1 == nil && err2 == nil && to.LT(from):
+			out = append(out, fmt.Sprintf("%s is older than %s %s in quayside.yaml: this is a downgrade", v.target, v.field, v.now))
+		}
+	}
+	return out
+}
+
+func problemPlace(p Problem) string {
+	words := p.Object.String()
+	if p.Place != nil && p.Place.Path != "" {
+		words += " (" + diag.Pos{File: p.Place.Path, Line: p.Place.Line, Col: p.Place.Column}.String() + ")"
+	}
+	return words
+}

@@ -1,0 +1,416 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// PromotionOptions are the options for a promotion.
+type PromotionOptions struct {
+	Only []string           // namespace/package; empty: all
+	Rule *gate.Rule         // required observations; nil: none
+	Seen []gate.Observation // of any environment
+	Now  time.Time
+}
+
+// PromotionOutcome is the outcome for one operator.
+type PromotionOutcome string
+
+// The outcomes.
+const (
+	OutcomeUpgraded  PromotionOutcome = "moves" // to the version of the upstream environment
+	OutcomeAdded     PromotionOutcome = "comes" // likewise, and not pinned here before
+	OutcomeUnchanged PromotionOutcome = "same"  // already at that version
+	OutcomeKept      PromotionOutcome = "stays" // by a declaration here, or by the upstream environment
+	OutcomeHeld      PromotionOutcome = "held"  // by the gate
+)
+
+// PromotionReason is the reason for an operator that is kept or held.
+type PromotionReason string
+
+// The reasons.
+const (
+	ReasonNotInFrom   PromotionReason = "notInFrom"   // not pinned in the upstream environment
+	ReasonNotDeclared PromotionReason = "notDeclared" // not required here
+	ReasonOlder       PromotionReason = "older"       // the upstream environment pins an older version
+	ReasonHold        PromotionReason = "hold"        // on hold in its declaration
+	ReasonRange       PromotionReason = "range"       // its declaration asks for other versions or channels
+	ReasonCluster     PromotionReason = "cluster"     // it does not support the version of the clusters
+	ReasonCatalog     PromotionReason = "catalog"     // not in any catalog here
+	ReasonContent     PromotionReason = "content"     // the catalog here has another bundle of that name
+	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
+	ReasonGate        PromotionReason = "gate"        // insufficient observations
+	ReasonNeeds       PromotionReason = "needs"       // it requires a held operator
+)
+
+// PromotionRow is the outcome for one operator with its versions.
+type PromotionRow struct {
+	Operator string           `json:"operator"`
+	From     string           `json:"from,omitempty" doc:"version in the environment before"`          // empty if not pinned
+	Have     string           `json:"have,omitempty" doc:"version in the one that takes over, before"` // likewise
+	Outcome  PromotionOutcome `json:"fate" form:"enum=moves|comes|same|stays|held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|needs" doc:"why it stays or is held"`
+	Message  string           `json:"message,omitempty"`                              // likewise, as text
+	Verdict  *gate.Verdict    `json:"seen,omitempty" doc:"in the environment before"` // nil without a rule
+}
+
+// isPromoted reports whether the outcome is an upgrade or an addition.
+func (r PromotionRow) isPromoted() bool {
+	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
+}
+
+// keptReason is the reason for keeping an operator of the upstream environment back.
+type keptReason struct {
+	reason PromotionReason
+	text   string
+}
+
+// outcome returns the outcome for an operator with that reason.
+func (r PromotionReason) outcome() PromotionOutcome {
+	if r == ReasonGate || r == ReasonNeeds {
+		return OutcomeHeld
+	}
+	return OutcomeKept
+}
+
+// promotion is a step in progress.
+type promotion struct {
+	PromotionStep
+	opt      PromotionOptions
+	from     *lockfile.File
+	in       *workspace.Inputs
+	declared *declare.Set
+	asked    map[string]bool       // operators allowed to change; nil: all
+	stays    map[string]keptReason // operators of from that are not promoted
+	others   map[string]keptReason // and those with other content in a catalog here
+	contents map[*model.Bundle]model.Digest
+	verdicts map[string]*gate.Verdict
+}
+
+// Promote promotes pins of the upstream environment, by bundle digest, and returns the
+// outcome for the operators of both environments. All other pins stay as they are;
+// otherwise it returns an error.
+func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
+	p := &promotion{PromotionStep: s, opt: opt, stays: map[string]keptReason{}, others: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
+	var err error
+	if p.from, err = s.From.NeedLock(); err != nil {
+		return nil, err
+	}
+	settings := s.To.ResolveOptions()
+	settings.From = p.from
+	if p.in, err = s.To.Inputs(ctx, settings, true); err != nil {
+		return nil, err
+	}
+	p.declared = p.in.Declared
+	if err := p.prepare(); err != nil {
+		return nil, err
+	}
+	if err := p.judge(); err != nil {
+		return nil, err
+	}
+	res, err := p.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &PromotionStepReport{
+		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]PromotionRow{}, p.rows(res)...),
+		Changes: []workspace.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in,
+	}
+	if out.promoted() > 0 {
+		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
+	}
+	return out, nil
+}
+
+// have returns the pin of an operator in the target environment.
+func (p *promotion) have(key string) (lockfile.Pin, bool) { return findPin(p.in.Read, key) }
+
+func findPin(f *lockfile.File, key string) (lockfile.Pin, bool) {
+	if f == nil {
+		return lockfile.Pin{}, false
+	}
+	ns, pkg, _ := strings.Cut(key, "/")
+	return f.Pin(ns, pkg)
+}
+
+// isSamePin reports whether two pins have the same bundle, by digest.
+func isSamePin(a, b lockfile.Pin) bool {
+	return a.Bundle == b.Bundle && a.BundleDigest() == b.BundleDigest()
+}
+
+// prepare selects the named operators, and their dependencies in the upstream environment.
+func (p *promotion) prepare() error {
+	if len(p.opt.Only) == 0 {
+		return nil
+	}
+	var known []string
+	for _, pin := range p.from.Pins {
+		known = append(known, pin.Key())
+	}
+	var faults diag.List
+	p.asked = map[string]bool{}
+	for _, key := range p.opt.Only {
+		if _, ok := findPin(p.from, key); !ok {
+			faults.Addf(diag.Pos{}, "%s does not pin %s%s", p.From.Title, key, diag.DidYouMean(key, known))
+		}
+		p.asked[key] = true
+	}
+	for more := true; more; {
+		more = false
+		for _, pin := range p.from.Pins {
+			for _, r := range pin.Requires {
+				if p.asked[pin.Key()] && !p.asked[r.Pin] {
+					p.asked[r.Pin], more = true, true
+				}
+			}
+		}
+	}
+	return faults.Err()
+}
+
+// judge holds the operators that fail the gate.
+func (p *promotion) judge() error {
+	for _, pin := range p.from.Pins {
+		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || ok && isSamePin(now, pin) {
+			continue
+		}
+		v, err := p.verdict(pin)
+		if err != nil {
+			return err
+		}
+		p.verdicts[pin.Key()] = v
+		if !v.Pass {
+			p.stays[pin.Key()] = keptReason{ReasonGate, "in " + p.From.Title + " " + v.Text(*p.opt.Rule)}
+		} else if text := p.gateRefusal(pin); text != "" {
+			p.stays[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
+		}
+	}
+	return nil
+}
+
+// verdict returns the gate's verdict on a pin of the upstream environment.
+func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
+	clusters, err := p.From.clusters(pin.Key())
+	if err != nil {
+		return nil, err
+	}
+	v := gate.Judge(*p.opt.Rule, gate.Pin{
+		Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters,
+	}, p.observationsIn(p.From, true), p.opt.Now)
+	return &v, nil
+}
+
+// gateRefusal returns the reason if the operator itself reports in a target cluster that it
+// is not upgradeable; "" otherwise.
+func (p *promotion) gateRefusal(pin lockfile.Pin) string {
+	clusters, err := p.To.clusters(pin.Key())
+	now, ok := p.have(pin.Key())
+	if err != nil || !ok {
+		return ""
+	}
+	v := gate.Judge(*p.opt.Rule, gate.Pin{Operator: now.Key(), Bundle: string(now.BundleDigest()), Clusters: clusters}, p.observationsIn(p.To, false), p.opt.Now)
+	for _, r := range v.Reasons {
+		if r.Cause == gate.NotUpgradeable {
+			return r.String()
+		}
+	}
+	return ""
+}
+
+// observationsIn returns the observations in an environment, and, with unsaid, those
+// without an environment: these come from files about the upstream environment.
+func (p *promotion) observationsIn(e *Environment, unsaid bool) []gate.Observation {
+	return slices.DeleteFunc(slices.Clone(p.opt.Seen), func(o gate.Observation) bool {
+		return o.Environment != e.Title && (o.Environment != "" || !unsaid)
+	})
+}
+
+// clusters returns the clusters of an environment that get an operator.
+func (e *Environment) clusters(operator string) ([]string, error) {
+	return profile.ClustersThatGet(operator, e.Settings.Clusters)
+}
+
+// resolve resolves with the pins to promote.
+func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
+	p.in.Options.From, p.in.Options.Lenient = p.upstreamLock(), true
+	p.in.Options.Against = func(namespace string, to *model.Bundle) string { return p.refusal(ctx, namespace, to) }
+	res, err := p.in.Resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if res.Failed != nil {
+		return nil, res.Failed
+	}
+	return res, p.check(res)
+}
+
+// refusal returns the reason for rejecting a bundle, or "". A promotion only installs
+// content tested upstream, so a bundle of the same name with other content is rejected.
+func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bundle) string {
+	key := namespace + "/" + to.Package().Name()
+	theirs, there := findPin(p.from, key)
+	switch s, stays := p.stays[key]; {
+	case !there:
+		return "is not pinned in " + p.From.Title
+	case theirs.Bundle != to.Name():
+		return "is not what " + p.From.Title + " pins (" + theirs.Bundle + ")"
+	case stays:
+		return "blocked: " + s.text
+	case !p.isPromoted(key):
+		return "is not to be promoted"
+	}
+	content, known := p.contents[to]
+	if !known {
+		var err error
+		if content, err = p.in.Content(ctx, namespace, to); err != nil {
+			return "" // an error when the resolver selects the bundle
+		}
+		p.contents[to] = content
+	}
+	if content == theirs.BundleDigest() {
+		return ""
+	}
+	p.others[key] = keptReason{ReasonContent, fmt.Sprintf("%s has %s with %s, %s with %s", p.From.Title, to.Name(), theirs.BundleDigest().Short(), p.To.Title, content.Short())}
+	return "blocked: " + p.others[key].text
+}
+
+// kept returns the reason for keeping an operator of the upstream environment back, if any.
+func (p *promotion) kept(key string) (keptReason, bool) {
+	if s, ok := p.stays[key]; ok {
+		return s, true
+	}
+	s, ok := p.others[key]
+	return s, ok
+}
+
+// isPromoted reports whether an operator of the upstream environment is to be promoted.
+func (p *promotion) isPromoted(key string) bool {
+	_, stays := p.stays[key]
+	return !stays && (p.asked == nil || p.asked[key])
+}
+
+// upstreamLock returns the upstream lock with only the pins to promote.
+func (p *promotion) upstreamLock() *lockfile.File {
+	var pins []lockfile.Pin
+	for _, pin := range p.from.Pins {
+		if p.isPromoted(pin.Key()) {
+			pins = append(pins, pin)
+		}
+	}
+	return p.from.With(pins)
+}
+
+// check returns a fault for each pin that would change to an untested bundle.
+func (p *promotion) check(res *workspace.Resolution) error {
+	var faults diag.List
+	for _, pin := range res.Lock.Pins {
+		theirs, there := findPin(p.from, pin.Key())
+		if old, ok := p.have(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
+			continue
+		}
+		faults.Addf(diag.Pos{}, "%s: %s would become %s, which differs from the version observed in %s: run 'quayside resolve' in %s first",
+			p.To.Title, pin.Key(), pin.Bundle, p.From.Title, p.To.Dir)
+	}
+	return faults.Err()
+}
+
+// rows returns the outcome for every requested operator.
+func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
+	keys := map[string]bool{}
+	for _, pin := range p.from.Pins {
+		keys[pin.Key()] = true
+	}
+	if p.in.Read != nil {
+		for _, pin := range p.in.Read.Pins {
+			keys[pin.Key()] = true
+		}
+	}
+	for _, s := range p.declared.Subscriptions {
+		if s.Package != "" {
+			keys[s.Namespace+"/"+s.Package] = true
+		}
+	}
+	var out []PromotionRow
+	for key := range keys {
+		if p.asked != nil && !p.asked[key] {
+			continue
+		}
+		out = append(out, p.row(key, res))
+	}
+	slices.SortFunc(out, func(a, b PromotionRow) int { return strings.Compare(a.Operator, b.Operator) })
+	return out
+}
+
+func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
+	theirs, there := findPin(p.from, key)
+	old, had := p.have(key)
+	now, has := findPin(res.Lock, key)
+	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
+	s, stays := p.kept(key)
+	switch {
+	case !there:
+		row.Reason, row.Message = ReasonNotInFrom, p.From.Title+" does not pin it"
+		if !had {
+			row.Message += ": run 'quayside resolve' to pin it here"
+		}
+	case has && isSamePin(now, theirs) && had && isSamePin(old, theirs):
+		row.Outcome = OutcomeUnchanged
+	case has && isSamePin(now, theirs) && had:
+		row.Outcome = OutcomeUpgraded
+	case has && isSamePin(now, theirs):
+		row.Outcome = OutcomeAdded
+	case stays && (has || p.isDeclared(key) || s.reason == ReasonContent):
+		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
+	case !has && !p.isDeclared(key):
+		row.Reason, row.Message = ReasonNotDeclared, "it is not requested in "+p.To.Title
+	default:
+		s := p.explain(key, theirs, res)
+		row.Outcome, row.Reason, row.Message = s.reason.outcome(), s.reason, s.text
+	}
+	return row
+}
+
+// isDeclared reports whether an operator is declared in the target environment.
+func (p *promotion) isDeclared(key string) bool {
+	return slices.ContainsFunc(p.declared.Subscriptions, func(s declare.Subscription) bool { return s.Namespace+"/"+s.Package == key })
+}
+
+// explain returns the reason why an operator is not promoted.
+func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Resolution) keptReason {
+	i := slices.IndexFunc(res.Stays, func(s resolve.Stay) bool { return s.Namespace+"/"+s.Package == key })
+	if i < 0 {
+		return keptReason{ReasonConflict, fmt.Sprintf("%s pins %s, which conflicts with other pins", p.From.Title, theirs.Bundle)}
+	}
+	reasons := map[resolve.HeldBack]PromotionReason{
+		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
+		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByDrop: ReasonCatalog,
+	}
+	if reason, ok := reasons[res.Stays[i].By]; ok {
+		return keptReason{reason, p.From.Title + " pins " + res.Stays[i].Text}
+	}
+	for todo, seen := []lockfile.Pin{theirs}, map[string]bool{key: true}; len(todo) > 0; todo = todo[1:] {
+		for _, r := range todo[0].Requires {
+			below, there := findPin(p.from, r.Pin)
+			if !there || seen[r.Pin] {
+				continue
+			}
+			seen[r.Pin], todo = true, append(todo, below)
+			if s, ok := p.kept(r.Pin); ok && slices.Contains(res.Stays[i].Refused, r.Pin) {
+				return keptReason{ReasonNeeds, "it needs " + r.Pin + " " + below.Version + ", which is held back: " + s.text}
+			}
+		}
+	}
+	return keptReason{ReasonConflict, p.From.Title + " pins " + res.Stays[i].Text}
+}

@@ -1,0 +1,121 @@
+package upgrade
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/health/gate"
+)
+
+// Limits for reading observations.
+const (
+	maxFiles = 50_000
+	maxDepth = 8
+)
+
+// Observed reads a file with observations, or every .json, .yaml and .yml file below a
+// directory. Observations without a cluster belong to the cluster that the file or its
+// directory is named after; the parent directory may be named after the environment. An
+// unknown cluster is a warning. All faults are returned at once.
+func (es Environments) Observed(f source.File) ([]gate.Observation, []diag.Warning, error) {
+	if f.Name != "" {
+		data, err := workspace.ReadFile(f)
+		if err != nil {
+			return nil, nil, err
+		}
+		return es.read(f.DisplayPath, data)
+	}
+	var out []gate.Observation
+	var warnings []diag.Warning
+	var faults diag.List
+	files := 0
+	err := fs.WalkDir(f.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || strings.Count(name, "/") >= maxDepth):
+			return fs.SkipDir
+		case d.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(name)):
+			return nil
+		}
+		if files++; files > maxFiles {
+			return fmt.Errorf("%s: more than %d files", f.DisplayPath, maxFiles)
+		}
+		data, err := workspace.ReadFile(source.File{FS: f.FS, Name: name, DisplayPath: path.Join(f.DisplayPath, name)})
+		if err != nil {
+			return err
+		}
+		seen, ws, err := es.read(path.Join(f.DisplayPath, name), data)
+		faults.Add(diag.Pos{}, err)
+		out, warnings = append(out, seen...), append(warnings, ws...)
+		return nil
+	})
+	if err == nil && files == 0 {
+		err = fmt.Errorf("%s: contains no .json, .yaml or .yml file", f.DisplayPath)
+	}
+	faults.Add(diag.Pos{}, err)
+	return out, warnings, faults.Err()
+}
+
+func (es Environments) read(name string, data []byte) ([]gate.Observation, []diag.Warning, error) {
+	seen, err := gate.Read(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	environment, cluster := es.named(name)
+	var warnings []diag.Warning
+	for i := range seen {
+		o := &seen[i]
+		if o.Cluster == "" {
+			o.Environment, o.Cluster = environment, cluster
+		}
+		if i > 0 && o.Cluster == seen[i-1].Cluster && o.Environment == seen[i-1].Environment || es.has(o.Environment, o.Cluster) {
+			continue
+		}
+		of := "any environment"
+		if o.Environment != "" {
+			of = "environment " + o.Environment
+		}
+		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "unknown-cluster", Subject: o.Cluster, Msg: fmt.Sprintf("%q is not a cluster of %s: its observations are ignored", o.Cluster, of)})
+	}
+	for _, e := range es {
+		warnings = e.Waive(warnings)
+	}
+	return seen, warnings, nil
+}
+
+// named returns the environment and the cluster that a file is named after.
+func (es Environments) named(file string) (environment, cluster string) {
+	parts := strings.Split(path.Clean(file), "/")
+	last := len(parts) - 1
+	parts[last] = strings.TrimSuffix(parts[last], path.Ext(parts[last]))
+	if last > 0 && !es.has("", parts[last]) && es.has("", parts[last-1]) {
+		last--
+	}
+	if last > 0 && slices.ContainsFunc(es, func(e *Environment) bool { return e.Title == parts[last-1] }) {
+		environment = parts[last-1]
+	}
+	return environment, parts[last]
+}
+
+// has reports whether an environment has a cluster of that name. An empty environment
+// matches all of them.
+func (es Environments) has(environment, cluster string) bool {
+	return slices.ContainsFunc(es, func(e *Environment) bool {
+		if environment != "" && e.Title != environment {
+			return false
+		}
+		for _, c := range e.Settings.Clusters {
+			if c.Name == cluster {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,153 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/deliver"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/health/gate"
+)
+
+// PromotionReport is the result of several steps.
+type PromotionReport struct {
+	Steps    []PromotionStepReport `json:"steps" doc:"the last ring first"`
+	Promoted int                   `json:"promoted" doc:"operators that move or come, in all steps"`
+	Warnings []diag.Warning        `json:"warnings"`
+}
+
+// PromotionStepReport is the result of one step.
+type PromotionStepReport struct {
+	From      string                     `json:"from" doc:"the environment before"`
+	To        string                     `json:"to" doc:"the one that takes over"`
+	Directory string                     `json:"directory" doc:"of the one that takes over"`
+	Gate      *gate.Rule                 `json:"gate,omitempty" doc:"what has to have been seen; absent: nothing"`
+	Operators []PromotionRow             `json:"operators" doc:"of both, by name"`
+	Changes   []workspace.Change         `json:"changes" doc:"to the lock"`
+	Warnings  []diag.Warning             `json:"warnings"`
+	Written   bool                       `json:"written" doc:"the lock was"`
+	Rendered  *workspace.TreeReport      `json:"rendered,omitempty" doc:"with --render"`
+	Proposed  *deliver.PublishedProposal `json:"proposed,omitempty" doc:"by quayside propose"`
+
+	Step       PromotionStep         `json:"-"`
+	Inputs     *workspace.Inputs     `json:"-"` // of the target environment
+	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
+}
+
+// Choose returns the step between two named environments, and the operators named after
+// them; without names it returns all steps.
+func (es Environments) Choose(names []string) (steps []PromotionStep, only []string, err error) {
+	if len(names) == 0 {
+		steps, err = es.Steps()
+		if err == nil && len(steps) == 0 {
+			err = errors.New("no environment has spec.follows: give two environments, or set spec.follows in the quayside.yaml of the downstream one")
+		}
+		return steps, nil, err
+	}
+	from, err := es.Find(names[0])
+	to, toErr := es.Find(names[1])
+	if err := errors.Join(err, toErr); err != nil {
+		return nil, nil, err
+	}
+	if from == to {
+		return nil, nil, fmt.Errorf("%s and %s are the same environment", names[0], names[1])
+	}
+	return []PromotionStep{{From: from, To: to}}, names[2:], nil
+}
+
+// Promote makes steps, each with the rule for its target environment. If a named operator
+// is held, it returns the report and a *workspace.PolicyError.
+func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Rule, error)) (*PromotionReport, error) {
+	r := &PromotionReport{Steps: []PromotionStepReport{}, Warnings: []diag.Warning{}}
+	var refused []string
+	for _, step := range steps {
+		var err error
+		if opt.Rule, err = rule(step.To); err != nil {
+			return nil, err
+		}
+		s, err := step.Promote(ctx, opt)
+		if err != nil {
+			return nil, err
+		}
+		r.Steps = append(r.Steps, *s)
+		r.Promoted += s.promoted()
+		for _, row := range s.Operators {
+			if row.Outcome == OutcomeHeld && slices.Contains(opt.Only, row.Operator) {
+				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
+			}
+		}
+	}
+	if len(refused) > 0 {
+		return r, &workspace.PolicyError{Msg: strings.Join(refused, "\n")}
+	}
+	return r, nil
+}
+
+// promoted returns the number of upgraded and added operators.
+func (s *PromotionStepReport) promoted() (n int) {
+	for _, r := range s.Operators {
+		if r.isPromoted() {
+			n++
+		}
+	}
+	return n
+}
+
+// Upgrade returns the promoted operators with their observations, for a pull request.
+func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
+	u := workspace.Upgrade{Resolution: s.Resolution}
+	for _, op := range s.Operators {
+		if op.isPromoted() && op.Verdict != nil {
+			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate))
+		}
+	}
+	return u
+}
+
+// Print prints a table for each step, and notes the results.
+func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
+	for i, s := range r.Steps {
+		if len(r.Steps) > 1 {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			fmt.Fprintf(out, "%s → %s:\n", inert.Line(s.From), inert.Line(s.To))
+		}
+		t := &terminal.Table{Uncut: true, Head: []string{"operator", s.From, s.To, "result", "why"}}
+		for _, op := range s.Operators {
+			why := op.Message
+			if why == "" && op.Verdict != nil {
+				why = op.Verdict.Text(*s.Gate)
+			}
+			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Outcome), terminal.Dash(why))
+		}
+		t.Write(out)
+		if s.Rendered != nil {
+			s.Rendered.Print(out, log)
+		}
+		s.note(log)
+	}
+}
+
+// note logs the result of the step.
+func (s *PromotionStepReport) note(log workspace.Logger) {
+	from, to, promoted := inert.Line(s.From), inert.Line(s.To), s.promoted()
+	if s.Gate == nil {
+		log.Note("no health evidence required in %s: %s has no spec.promotion", from, to)
+	}
+	n := diag.Count(promoted, "operator")
+	switch {
+	case promoted == 0:
+		log.Note("nothing to promote from %s to %s", from, to)
+	case s.Written:
+		log.Note("wrote %s of %s (%s promoted)", workspace.LockFile, to, n)
+	case s.Proposed == nil:
+		log.Note("%s to promote from %s to %s: nothing written", n, from, to)
+	}
+}

@@ -1,0 +1,207 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Argument is a directory or an image named by the user.
+type Argument struct {
+	Text  string // as given
+	Dir   string // path of the directory; empty for an image
+	Image string // "oci:dist", "image:quay.io/org/name:v1"
+}
+
+// Argument parses a directory or image argument. A scheme decides; otherwise an existing
+// directory is one, and anything else is an image in a registry.
+func (p *Project) Argument(text string) (Argument, error) {
+	switch dir, image := source.Ref(text).Argument(); {
+	case dir != "":
+		return Argument{Text: text, Dir: p.Path(dir)}, nil
+	case image != "":
+		return Argument{Text: text, Image: image}, nil
+	}
+	dir := p.Path(text)
+	info, err := os.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return Argument{}, fmt.Errorf("%s is not a directory", text)
+	case err == nil && source.IsLayout(os.DirFS(dir)):
+		return Argument{Text: text, Image: string(oci.Layout) + ":" + text}, nil
+	case err == nil:
+		return Argument{Text: text, Dir: dir}, nil
+	}
+	if src, err := oci.ParseSource(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
+		return Argument{Text: text, Image: string(source.ImageRef(text))}, nil
+	}
+	return Argument{}, fmt.Errorf("%q is neither a directory that exists nor an image (registry/name:tag, oci:path)", text)
+}
+
+// Ref returns the reference of a catalog named by the user, with or without a scheme.
+func (p *Project) Ref(text string) (source.Ref, error) {
+	if _, _, ok := source.Ref(text).Scheme(); ok {
+		return source.Ref(text), nil
+	}
+	arg, err := p.Argument(text)
+	if err != nil || arg.Image != "" {
+		return source.Ref(arg.Image), err
+	}
+	return source.DirRef(os.DirFS(arg.Dir), text)
+}
+
+// Checked is the content of a catalog that was read in full.
+type Checked struct {
+	Content  model.Content  // the readable part
+	Catalog  *model.Catalog // nil if it is invalid
+	Warnings []diag.Warning
+}
+
+// CheckCatalog reads a catalog named by the user: a source as in quayside.yaml, a directory
+// of either kind, an image, or the name of a catalog of the workspace. Paths are relative
+// to here. The error is a diag.List with every fault of the catalog.
+func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (Checked, error) {
+	at, ref, ok := p, p.named(text), true
+	if ref == "" {
+		if _, err := p.trusted(); err != nil {
+			return Checked{}, err
+		}
+		var err error
+		if ref, err = here.Ref(text); err != nil {
+			return Checked{}, err
+		}
+		at, ok = here, false
+	}
+	prefix := ref.Prefix()
+	if ok {
+		prefix = ""
+	}
+	c, err := source.Open(ctx, at.Place(), ref)
+	if err != nil {
+		return Checked{}, err
+	}
+	defer c.Close()
+	content, err := c.Content(ctx)
+	out := Checked{Content: content, Warnings: p.Waive(diag.WarningsBelow(prefix, content.Warnings))}
+	if err == nil {
+		out.Catalog, err = model.New(content)
+	}
+	if err == nil {
+		err = out.Catalog.Strict()
+	}
+	if err != nil {
+		err = diag.Below(prefix, err)
+	}
+	return out, err
+}
+
+// named returns the reference of the workspace's catalog with that name, or "".
+func (p *Project) named(text string) source.Ref {
+	set, err := p.Declarations()
+	if err != nil {
+		return "" // callers that need the declarations report the error
+	}
+	all := p.Catalogs(set)
+	i := slices.IndexFunc(all, func(c cache.Catalog) bool { return c.ID.String() == text })
+	if i < 0 {
+		return ""
+	}
+	return all[i].Source
+}
+
+// BundleFiles opens the bundle named by an argument. Positions in its files are to be
+// reported below prefix.
+func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
+	if arg.Dir != "" {
+		return os.DirFS(arg.Dir), arg.Text, func() {}, nil
+	}
+	im, err := p.argImage(ctx, arg)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	done = func() { _ = im.Close() } // only read from
+	if im.Kind() != image.Bundle {
+		done()
+		return nil, "", nil, fmt.Errorf("image %q is a catalog, not a bundle", im.Name())
+	}
+	if fsys, err = im.FS(ctx); err != nil {
+		done()
+	}
+	return fsys, "", done, err
+}
+
+// argImage opens the image named by an argument. It does not apply the trust rules of
+// quayside.yaml, because the user named the image.
+func (p *Project) argImage(ctx context.Context, arg Argument) (*image.Image, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	return image.Open(ctx, client, arg.Image, image.OpenOptions{})
+}
+
+// CopyImage pushes an existing image of a bundle or a catalog, and returns its digest.
+func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (string, error) {
+	im, err := p.argImage(ctx, arg)
+	if err != nil {
+		return "", err
+	}
+	if err := im.Close(); err != nil {
+		return "", err
+	}
+	client, err := p.Client()
+	if err != nil {
+		return "", err
+	}
+	done, err := client.Upload(ctx, arg.Image, to)
+	return done.Digest, err
+}
+
+// Choose returns the catalogs to search: all catalogs of the workspace, the one named by
+// --catalog, or the well-known catalog or source given with --catalog, which needs no
+// workspace. A source is relative to here. Choose also returns the project that the paths of
+// the catalogs are relative to.
+func (p *Project) Choose(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
+	if name == "" {
+		if len(all) == 0 {
+			return nil, nil, fmt.Errorf("no catalog: choose one with --catalog (%s, or a source), or create a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
+		}
+		return p, all, nil
+	}
+	var some []cache.Catalog
+	var names []string
+	for _, s := range all {
+		names = append(names, s.ID.String())
+		if name == s.ID.String() || name == s.ID.Name {
+			some = append(some, s)
+		}
+	}
+	if len(some) > 0 {
+		return p, some, nil
+	}
+	k, ref, known, err := source.FindKnown(name, p.Settings.OpenShiftVersion)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case known:
+		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
+	}
+	from := p.At(here)
+	arg, err := from.Ref(name)
+	// name/… is a catalog's name here, and not an image of Docker Hub.
+	if host, _, _ := strings.Cut(name, "/"); err != nil || arg.IsRemote() && !strings.ContainsAny(host, ".:") {
+		names = append(names, source.KnownNames()...)
+		return nil, nil, fmt.Errorf("no catalog %q (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+	}
+	return from, []cache.Catalog{{ID: model.ID{Name: arg.SuggestedName()}, Source: arg}}, nil
+}

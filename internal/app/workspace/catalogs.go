@@ -1,0 +1,171 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Catalogs returns the catalogs of quayside.yaml and the declared ones, sorted by namespace
+// and name. A catalog of quayside.yaml overrides a declared one of the same name.
+func (p *Project) Catalogs(set *declare.Set) []cache.Catalog {
+	byID := map[model.ID]cache.Catalog{}
+	for _, c := range set.CatalogSources {
+		if !c.Disabled {
+			byID[c.ID] = declaredCatalog(c)
+		}
+	}
+	for i, c := range p.Settings.Catalogs {
+		byID[c.ID()] = cache.Catalog{
+			ID:       c.ID(),
+			Source:   c.Source,
+			Priority: int(c.Priority),
+			Labels:   byID[c.ID()].Labels,
+			Pos:      p.Settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
+		}
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b cache.Catalog) int {
+		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name))
+	})
+}
+
+func declaredCatalog(c declare.CatalogSource) cache.Catalog {
+	cat := cache.Catalog{ID: c.ID, Priority: c.Priority, Labels: c.Labels, Pos: c.Content}
+	const remedy = "set its source in " + settings.FileName + ", under spec.catalogs"
+	switch {
+	case c.Image != "":
+		cat.Source = source.ImageRef(c.Image)
+	case c.Address != "":
+		cat.Why = fmt.Sprintf("it is served at %s, which is reachable only from inside a cluster: %s", c.Address, remedy)
+	default:
+		cat.Why = "it has no image: " + remedy
+	}
+	return cat
+}
+
+// lockedAt returns the reference for reading a catalog. For a tag it is the locked digest, if
+// all pins from the catalog have the same one and the declared source; otherwise the tag.
+func lockedAt(locked *lockfile.File, cat cache.Catalog) source.Ref {
+	if locked == nil {
+		return cat.Source
+	}
+	var digest model.Digest
+	for _, c := range locked.Catalogs() {
+		switch {
+		case c.ID != cat.ID:
+		case c.Source != lockfile.SourceName(string(cat.Source)) || digest != "" && c.Digest != digest:
+			return cat.Source
+		default:
+			digest = c.Digest
+		}
+	}
+	if digest == "" {
+		return cat.Source
+	}
+	return cat.Source.AtDigest(digest)
+}
+
+// Place returns the base for the sources of the workspace's catalogs.
+func (p *Project) Place() source.Place {
+	return source.Place{Lookup: p.lookup, Image: p.openImage}
+}
+
+// indexes returns the cache of catalog indexes.
+func (p *Project) indexes() (*cache.Cache, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &cache.Cache{
+		Store: client.Store, Place: p.Place(), Version: p.Version,
+		Progress: p.tellCatalog,
+	}, nil
+}
+
+// tellCatalog logs the progress of reading a catalog.
+func (p *Project) tellCatalog(cat cache.Catalog, phase cache.Phase) {
+	switch phase {
+	case cache.Finding:
+		p.Log.Progress("reading catalog %s", cat.ID)
+		p.Log.Detail("catalog %s is %s", cat.ID, cmp.Or(cat.At, "nowhere"))
+	case cache.Indexing:
+		p.Log.Progress("indexing catalog %s", cat.ID)
+	case cache.Known:
+		p.Log.Detail("catalog %s: index found in the cache", cat.ID)
+	}
+}
+
+// Shelf opens catalogs. It keeps an unreadable one as broken, with the reason, and the
+// resolver decides whether that matters. One without a signature required by quayside.yaml
+// is an error in any case. If locked, which may be nil, has a catalog by tag, Shelf reads
+// the locked digest. It hashes directories only if digests is true.
+func (p *Project) Shelf(ctx context.Context, cats []cache.Catalog, locked *lockfile.File, digests bool) (*cache.CatalogSet, error) {
+	indexes, err := p.indexes()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.trusted(); err != nil {
+		return nil, err
+	}
+	cats = slices.Clone(cats)
+	for i, cat := range cats {
+		cats[i].At = lockedAt(locked, cat)
+	}
+	sh := indexes.Open(ctx, cats, digests)
+	p.Log.Done()
+	var faults diag.List
+	for _, cat := range cats {
+		var unsigned *trust.Error
+		if errors.As(sh.Broken(cat.ID), &unsigned) {
+			faults.Addf(cat.Pos, "catalog %q: %w", cat.ID, unsigned)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		sh.Close()
+		return nil, err
+	}
+	return sh, nil
+}
+
+// Broken returns the faults of unreadable catalogs as warnings, or as an error if there is
+// no readable catalog.
+func (p *Project) Broken(x *model.Index) ([]diag.Warning, error) {
+	faults := brokenCatalogs(x, func(model.ID) bool { return true })
+	if len(x.Catalogs()) == 0 {
+		return nil, faults.Err()
+	}
+	var out []diag.Warning
+	for _, f := range faults {
+		out = append(out, diag.Warning{Pos: f.Pos, Code: "broken-catalog", Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()})
+	}
+	return p.Waive(out), nil
+}
+
+// brokenCatalogs returns the faults of unreadable catalogs among those wanted.
+func brokenCatalogs(x *model.Index, wanted func(model.ID) bool) diag.List {
+	var faults diag.List
+	for id, err := range x.Broken() {
+		var at *diag.Error
+		switch {
+		case !wanted(id):
+		case errors.As(err, &at):
+			faults.Addf(at.Pos, "catalog %q: %w", id, at.Err)
+		default:
+			faults.Addf(diag.Pos{}, "catalog %q: %w", id, err)
+		}
+	}
+	return faults
+}

@@ -1,0 +1,118 @@
+package workspace
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Change is one difference between the lock before and after resolving.
+type Change struct {
+	Change        lockfile.ChangeKind `json:"change"`
+	Operator      string              `json:"operator,omitempty"`
+	Namespace     string              `json:"namespace,omitempty"` // of a declared Namespace, instead of Operator
+	From          string              `json:"from,omitempty"`
+	To            string              `json:"to,omitempty"`
+	Fields        []string            `json:"fields,omitempty"`
+	Why           string              `json:"why,omitempty"`
+	RemainingHops []string            `json:"remainingHops,omitempty"`
+	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"migration step before an upgrade that drops versions in which objects may be stored"`
+}
+
+// Changes returns the differences between two locks with their reasons; before may be nil.
+func Changes(before, after *lockfile.File, moves []resolve.Move) []Change {
+	why := map[string]resolve.Move{}
+	for _, m := range moves {
+		why[m.Namespace+"/"+m.Package] = m
+	}
+	var out []Change
+	for _, c := range lockfile.Diff(before, after) {
+		v := Change{Change: c.Kind, From: c.From, To: c.To, Fields: c.Fields}
+		if c.Package == "" {
+			v.Namespace = c.Namespace
+			out = append(out, v)
+			continue
+		}
+		v.Operator = c.Namespace + "/" + c.Package
+		if c.Leaving != "" || c.Pruned {
+			if v.Why = describeLeftover(c, after); v.Why != "" {
+				out = append(out, v)
+			}
+			continue
+		}
+		if c.Kind == lockfile.Moved {
+			v.Fields = nil // a moved pin differs in nearly all fields
+		}
+		if c.Kind != lockfile.Changed {
+			v.Why, v.RemainingHops = why[v.Operator].Why, why[v.Operator].Remaining
+		}
+		if pin, ok := after.Pin(c.Namespace, c.Package); ok {
+			v.Storage = pin.Storage
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// describeLeftover describes a change to the leftover objects of a replaced or uninstalled
+// operator; "" if the change to its pin covers it.
+func describeLeftover(c lockfile.Change, after *lockfile.File) string {
+	_, again := after.Pin(c.Namespace, c.Package)
+	switch {
+	case c.Kind == lockfile.Added, again:
+		return ""
+	case c.Pruned && c.Kind == lockfile.Removed:
+		return "no objects left"
+	case c.Kind == lockfile.Removed:
+		return "leftover objects; " + c.Leaving + " replaces it"
+	default:
+		return "leftover objects"
+	}
+}
+
+// Sign returns "+", "-" or "~".
+func (c Change) Sign() string {
+	switch c.Change {
+	case lockfile.Added:
+		return "+"
+	case lockfile.Removed:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// String describes the change in words: "my-etcd/etcd 0.9.2 → 0.9.4".
+func (c Change) String() string {
+	var b strings.Builder
+	switch {
+	case c.Namespace != "":
+		b.WriteString("Namespace " + c.Namespace)
+	default:
+		b.WriteString(c.Operator)
+	}
+	switch {
+	case c.From != "" && c.To != "" && c.From != c.To:
+		b.WriteString(" " + c.From + " → " + c.To)
+	case c.To != "":
+		b.WriteString(" " + c.To)
+	case c.From != "":
+		b.WriteString(" " + c.From)
+	}
+	if len(c.Fields) > 0 {
+		b.WriteString(" (" + strings.Join(c.Fields, ", ") + ")")
+	}
+	if c.Why != "" {
+		b.WriteString(", " + c.Why)
+	}
+	if n := len(c.RemainingHops); n > 0 {
+		fmt.Fprintf(&b, "; %s to go: %s", diag.Count(n, "hop"), strings.Join(c.RemainingHops, ", "))
+	}
+	if c.Storage != nil {
+		fmt.Fprintf(&b, "; storage: %s", c.Storage)
+	}
+	return b.String()
+}

@@ -1,0 +1,299 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A subscription may name a bundle instead of a package, like `operator-sdk run bundle`. The
+// bundle then has a catalog of its own, in the namespace of the subscription, and the lock
+// treats it like any other. Like `run bundle-upgrade`, a new bundle replaces the one before,
+// with or without spec.replaces.
+
+// direct is a bundle named by a subscription.
+type direct struct {
+	key     string        // of the subscription, as declared
+	content model.Content // one package with one bundle
+	digest  model.Digest  // of the manifests; empty if the image pins them
+	broken  error         // read error; the other fields are then from the lock
+	pkg     string        // "etcd"
+	target  declare.Subscription
+	source  cache.Catalog
+}
+
+// directID returns the catalog ID for the bundle of a subscription.
+func directID(namespace string, sub declare.Subscription) model.ID {
+	return model.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
+}
+
+// directs opens the bundles named by subscriptions. An unreadable one is marked as broken if
+// it is in the lock, and is otherwise an error at its position. One without a signature
+// required by quayside.yaml is an error in any case.
+func (p *Project) directs(ctx context.Context, set *declare.Set, locked *lockfile.File, fresh bool) ([]direct, error) {
+	var out []direct
+	var faults diag.List
+	for _, sub := range set.Subscriptions {
+		if sub.Bundle == "" {
+			continue
+		}
+		known, inLock := directPin(locked, sub)
+		at := locked
+		if fresh {
+			at = nil
+		}
+		src := cache.Catalog{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
+		src.At = lockedAt(at, src)
+		p.Log.Progress("reading bundle %s", sub.Bundle)
+		d, err := p.direct(ctx, sub, src)
+		var unsigned *trust.Error
+		switch {
+		case err != nil && inLock && !errors.As(err, &unsigned):
+			d = direct{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
+			d.target.Namespace = known.Namespace
+		case err != nil:
+			faults.Add(src.Pos, fmt.Errorf("bundle %q: %w", sub.Bundle, err))
+			continue
+		}
+		out = append(out, d)
+	}
+	p.Log.Done()
+	return out, faults.Err()
+}
+
+// directPin returns the locked pin of a bundle named by a subscription.
+func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, bool) {
+	if lock == nil {
+		return lockfile.Pin{}, false
+	}
+	for _, p := range lock.Pins {
+		if p.Catalog.ID == directID(p.Namespace, sub) && (sub.Namespace == "" || sub.Namespace == p.Namespace) && p.Catalog.Source == lockfile.SourceName(string(source.BundleRef(sub.Bundle))) {
+			return p, true
+		}
+	}
+	return lockfile.Pin{}, false
+}
+
+func (p *Project) direct(ctx context.Context, sub declare.Subscription, src cache.Catalog) (direct, error) {
+	d := direct{key: sub.Key(), target: sub, source: src}
+	c, err := source.Open(ctx, p.Place(), src.At)
+	if err != nil {
+		return d, err
+	}
+	defer c.Close()
+	if !c.IsBundles() {
+		return d, fmt.Errorf("it is a catalog: add it to spec.catalogs, and set spec.package")
+	}
+	if d.content, err = c.Content(ctx); err != nil {
+		return d, diag.Below(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
+	}
+	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
+		return d, fmt.Errorf("want a directory with one bundle (manifests/ and metadata/)")
+	}
+	one := &d.content.Packages[0]
+	d.pkg = one.Name
+	if d.content.Digest, err = c.Digest(); err != nil {
+		return d, err
+	}
+	if err := d.tie(ctx, c, &one.Bundles[0]); err != nil {
+		return d, err
+	}
+	if d.target.Namespace, err = homeOf(sub, one); err != nil {
+		return d, err
+	}
+	d.source.ID = directID(d.target.Namespace, sub)
+	d.content.Warnings = nil // gaps in a channel do not matter for one bundle
+	d.source.Fill(&d.content)
+	return d, nil
+}
+
+// tie sets the digest of the bundle's content: that of its image, or that of its manifests.
+func (d *direct) tie(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
+	if d.source.Source.IsRemote() {
+		ref, err := oci.ParseSource(string(d.source.Source))
+		if err != nil {
+			return err
+		}
+		b.Image, b.Embedded = ref.Name+"@"+string(d.content.Digest), false
+		b.RelatedImages = append([]model.RelatedImage{{Image: b.Image}}, b.RelatedImages...)
+		return nil
+	}
+	fsys, err := c.Bundle(ctx, d.pkg, b.Name, nil)
+	if err != nil {
+		return err
+	}
+	ms, err := bundle.Manifests(fsys)
+	if err != nil {
+		return err
+	}
+	d.digest = model.DigestOf(bundle.DigestList(ms))
+	return nil
+}
+
+// homeOf returns the install namespace of a bundle named by a subscription.
+func homeOf(sub declare.Subscription, pkg *model.PackageData) (string, error) {
+	annotations := pkg.Bundles[0].Metadata.Annotations
+	switch {
+	case sub.Namespace != "":
+		return sub.Namespace, nil
+	case sub.Dialect == declare.V1:
+		return model.ManagedNamespace(pkg.Name, annotations)
+	}
+	return cmp.Or(SuggestedNamespace(annotations), pkg.Name), nil
+}
+
+// SuggestedNamespace returns the suggested install namespace of a bundle, or "".
+func SuggestedNamespace(annotations map[string]string) string {
+	if ns := annotations[model.SuggestedNamespace]; ns != "" {
+		return ns
+	}
+	var template struct {
+		Metadata struct{ Name string }
+	}
+	if json.Unmarshal([]byte(annotations[model.SuggestedNamespaceTemplate]), &template) != nil {
+		return "" // rendering reports the fault
+	}
+	return template.Metadata.Name
+}
+
+// withDirects returns set with the package, namespace and catalog of each bundle named by a
+// subscription. The error is a diag.List of subscriptions that are now duplicates.
+func withDirects(set *declare.Set, ds []direct) (*declare.Set, error) {
+	if len(ds) == 0 {
+		return set, nil
+	}
+	byKey := map[string]direct{}
+	for _, d := range ds {
+		byKey[d.key] = d
+	}
+	out := *set
+	out.Subscriptions = slices.Clone(set.Subscriptions)
+	var faults diag.List
+	at := map[string]diag.Pos{}
+	for i := range out.Subscriptions {
+		sub := &out.Subscriptions[i]
+		if d, ok := byKey[sub.Key()]; ok && sub.Bundle != "" {
+			id := d.source.ID
+			sub.Namespace, sub.Package, sub.Catalog = d.target.Namespace, d.pkg, &id
+		}
+		if first, twice := at[sub.Key()]; twice {
+			faults.Addf(sub.Pos, "subscription %q is declared twice, first at %s", sub.Key(), first)
+		}
+		at[sub.Key()] = sub.Pos
+	}
+	slices.SortStableFunc(out.Subscriptions, func(a, b declare.Subscription) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return &out, faults.Err()
+}
+
+// FromLock returns set with data from the lock for subscriptions that name a bundle or have
+// no namespace, for callers that read no bundles.
+func FromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
+	var ds []direct
+	for _, sub := range set.Subscriptions {
+		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
+			d := direct{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
+			d.target.Namespace = p.Namespace
+			ds = append(ds, d)
+		}
+	}
+	out := *set
+	out.Subscriptions = slices.Clone(set.Subscriptions)
+	for i, sub := range out.Subscriptions {
+		if p, ok := resolve.PinOf(lock, sub); ok && sub.Namespace == "" && sub.Bundle == "" {
+			out.Subscriptions[i].Namespace = p.Namespace
+		}
+	}
+	return withDirects(&out, ds)
+}
+
+// putDirects adds the catalogs of the bundles to the set.
+func putDirects(sh *cache.CatalogSet, ds []direct) error {
+	for _, d := range ds {
+		if d.broken != nil {
+			sh.AddBroken(d.source, d.broken)
+			continue
+		}
+		cat, err := model.New(d.content)
+		if err != nil {
+			return diag.Errorf(d.source.Pos, "bundle %q: %w", d.target.Bundle, err)
+		}
+		sh.Add(d.source, cat)
+	}
+	return nil
+}
+
+// refreshDirect returns lock with updated pins of bundles that have the same name but other
+// content, and the changes, because the bundle is declared as it is now. It skips bundles on
+// hold, and Manual ones unless opt names them.
+func refreshDirect(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
+	if lock == nil {
+		return nil, nil
+	}
+	pins := slices.Clone(lock.Pins)
+	var changed []resolve.Reason
+	for _, d := range ds {
+		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == d.target.Namespace && p.Package == d.pkg })
+		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == declare.Manual && findTarget(opt, pins[i]) == nil {
+			continue
+		}
+		fresh := d.repinned(pins[i])
+		if fresh.Bundle != pins[i].Bundle || fresh.Checksum() == pins[i].Checksum() {
+			continue
+		}
+		pins[i] = fresh
+		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with content that differs from " + d.target.Bundle + " has now"})
+	}
+	if len(changed) == 0 {
+		return lock, nil
+	}
+	return lock.With(pins), changed
+}
+
+// findTarget returns the target for p, or nil.
+func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
+	for i, t := range opt.Named {
+		if t.Namespace == p.Namespace && t.Package == p.Package {
+			return &opt.Named[i]
+		}
+	}
+	return nil
+}
+
+// repinned returns p with the data of the bundle.
+func (d direct) repinned(p lockfile.Pin) lockfile.Pin {
+	cat, err := model.New(d.content)
+	if err != nil {
+		return p // putDirects reports the error
+	}
+	data := d.content.Packages[0].Bundles[0]
+	pkg, _ := cat.Package(d.pkg)
+	b, ok := pkg.Bundle(data.Name)
+	if !ok {
+		return p
+	}
+	if len(b.Entries()) != 1 || b.Entries()[0].Channel().Name() != p.Channel {
+		p.Channel = ""
+	}
+	p.Bundle, p.Version = data.Name, b.Version().String()
+	p.Catalog = lockfile.NewCatalog(d.source.ID, string(d.source.Source), d.content.Digest)
+	p.Image, p.ContentDigest = b.Image(), d.digest
+	p.Properties, p.RelatedImages = b.Properties(), b.RelatedImages()
+	return p
+}

@@ -1,0 +1,93 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/resolve/explain"
+)
+
+// DiffersError is returned by a check that finds differences. These have been reported
+// before; the message has the remedy.
+type DiffersError struct{ Msg string }
+
+// Error returns the message.
+func (e *DiffersError) Error() string { return e.Msg }
+
+// PolicyError is a violation of a policy.
+type PolicyError struct{ Msg string }
+
+// Error returns the message.
+func (e *PolicyError) Error() string { return e.Msg }
+
+// EditedError is returned instead of overwriting edited files of the rendered tree.
+type EditedError struct {
+	Output string
+	Paths  []string // from the root of the tree
+}
+
+// Error lists the files, with a hint on the right place for changes.
+func (e *EditedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", inert.Line(e.Output), diag.Count(len(e.Paths), "file"))
+	for _, name := range e.Paths {
+		fmt.Fprintf(&b, "  %s\n", inert.Line(path.Join(e.Output, name)))
+	}
+	b.WriteString("  hint: put changes in overlays/<cluster>/, which quayside never writes; 'quayside render --force' overwrites these files")
+	return b.String()
+}
+
+// TreeError converts an error about edited files of the rendered tree to an
+// [*EditedError].
+func (p *Project) TreeError(err error) error {
+	var edited *filetree.EditedError
+	if errors.As(err, &edited) {
+		return &EditedError{p.Settings.Output, edited.Paths}
+	}
+	return err
+}
+
+// InputError is a failed resolution because of an unreadable catalog, not of a conflict.
+type InputError struct{ Err error }
+
+// Error returns the faults of the catalog.
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the faults of the catalog.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Failure is the errors of a command, as a document.
+type Failure struct {
+	Conflicts []*explain.Conflict `json:"conflicts" doc:"what cannot hold together"`
+	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
+}
+
+// NewFailure returns an empty Failure.
+func NewFailure() Failure {
+	return Failure{Conflicts: []*explain.Conflict{}, Errors: []diag.Fault{}}
+}
+
+// Add adds err, or each of the errors joined in it.
+func (f *Failure) Add(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			f.Add(e)
+		}
+		return
+	}
+	var stale *resolve.StaleError
+	var conflict *explain.Conflict
+	switch {
+	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &conflict):
+		f.Conflicts = append(f.Conflicts, conflict)
+	default:
+		f.Errors = append(f.Errors, diag.FaultOf(err))
+	}
+}

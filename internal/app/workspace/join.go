@@ -1,0 +1,197 @@
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// A manually resolved merge conflict can leave a valid lock that has lost an upgrade of one
+// side. Therefore its pins are compared with the locks of the joined commits: see
+// docs/lock.md for the rules.
+
+// TakingSides returns the workspace with other Inputs: their Lock gets the pins that vanished
+// in a merge or another join, and the pins of a side requested as an upgrade by version. With
+// AllowDowngrade, lowered pins are recorded as accepted; without it, Inputs.Resolve rejects
+// them.
+func (p *Project) TakingSides() *Project {
+	there := *p
+	there.takesSides = true
+	return &there
+}
+
+// takeSides changes the lock of the inputs: see TakingSides.
+func (in *Inputs) takeSides(declared *declare.Set) {
+	in.taken = map[string]string{}
+	lowered, vanished := in.compareSides(in.Lock)
+	if len(lowered)+len(vanished) == 0 {
+		return
+	}
+	lock := in.Lock.With(nil)
+	var pins []lockfile.Pin
+	if in.Lock != nil {
+		pins = slices.Clone(in.Lock.Pins)
+	}
+	for _, l := range lowered {
+		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Key() == l.Pin.Key() })
+		if by := findTarget(in.Options, l.Pin); by != nil && (by.Version == l.Higher.Version || by.Version == l.Higher.Bundle) {
+			pins[i], in.taken[l.Pin.Key()] = l.Higher, l.Side
+		} else if in.Options.AllowDowngrade {
+			pins[i] = l.Accepted()
+		} else {
+			in.lowered = append(in.lowered, l)
+		}
+	}
+	for _, l := range vanished {
+		wanted := slices.ContainsFunc(declared.Subscriptions, func(s declare.Subscription) bool {
+			return s.Namespace == l.Higher.Namespace && s.Package == l.Higher.Package
+		})
+		if _, leaves := lock.Leaves(l.Higher.Key()); wanted && !leaves {
+			pins, in.taken[l.Higher.Key()] = append(pins, l.Higher), l.Side
+		}
+	}
+	if in.Lock != nil || len(pins) > 0 {
+		in.Lock = lock.With(pins)
+	}
+}
+
+// compareSides returns the pins of a lock, which may be nil, that are lower than in the
+// commits that Git joins, and those that vanished in a join that is not committed yet.
+// Locks that cannot be compared are warnings.
+func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfile.Lowering) {
+	clone, joins, err := in.project.joins()
+	if err != nil {
+		in.uncompared(err)
+		return nil, nil
+	}
+	for _, j := range joins {
+		sides, base, err := in.project.sides(clone, j)
+		if err != nil {
+			in.uncompared(err)
+			continue
+		}
+		for _, l := range lockfile.Lowerings(lock, base, sides...) {
+			if !slices.ContainsFunc(lowered, func(o lockfile.Lowering) bool { return o.Pin.Key() == l.Pin.Key() }) {
+				lowered = append(lowered, l)
+			}
+		}
+		if j.Open {
+			vanished = lockfile.Vanished(lock, sides...)
+		}
+	}
+	return lowered, vanished
+}
+
+// uncompared adds a warning that versions were not compared.
+func (in *Inputs) uncompared(err error) {
+	cause, _, _ := strings.Cut(err.Error(), "\n")
+	in.unjudged = append(in.unjudged, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
+}
+
+// joins returns the workspace in its repository, and the joins in its work tree; none without
+// a repository.
+func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	joins, err := clone.Repo.Joins()
+	return clone, joins, err
+}
+
+// sides returns the locks of the sides of a join that have changed since the base, and that
+// of the base. It returns none if the work tree has the lock of the only changed side.
+func (p *Project) sides(clone *Clone, j gitrepo.Join) (sides []lockfile.Side, base *lockfile.File, err error) {
+	if j.Open && j.Base == nil {
+		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
+	}
+	name := clone.Path(LockFile)
+	here, err := p.Read(LockFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	parsed := func(rev *gitrepo.Revision, data []byte) (*lockfile.File, error) {
+		if data == nil {
+			return nil, nil
+		}
+		return lockfile.Parse(rev.Name()+":"+name, data)
+	}
+	var before []byte
+	if j.Base != nil {
+		if before, err = readIfAny(j.Base, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	changed := map[*gitrepo.Revision][]byte{}
+	other := false // than in the only side that changed the lock
+	for _, rev := range j.Sides {
+		data, err := readIfAny(rev, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !bytes.Equal(data, before) {
+			changed[rev], other = data, other || !bytes.Equal(data, here)
+		}
+	}
+	if !other {
+		return nil, nil, nil
+	}
+	for _, rev := range j.Sides {
+		side := lockfile.Side{Name: rev.Name()}
+		if side.Lock, err = parsed(rev, changed[rev]); err != nil {
+			return nil, nil, err
+		}
+		sides = append(sides, side)
+	}
+	base, err = parsed(j.Base, before)
+	return sides, base, err
+}
+
+// readIfAny returns a file of a revision, or nil.
+func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
+	data, err := rev.Read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// loweredText describes a lowered pin, without the operator.
+func loweredText(l lockfile.Lowering) string {
+	return fmt.Sprintf("is locked at %s, which is lower than %s of %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
+		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
+}
+
+// loweredReasons returns the reasons for a check to reject lowered pins.
+func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
+	var out []resolve.Reason
+	for _, l := range lowered {
+		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: loweredText(l)})
+	}
+	return out
+}
+
+// refuseLowered returns an error for each lowered pin that is lower in the next lock,
+// too.
+func (in *Inputs) refuseLowered(next *lockfile.File) error {
+	var faults diag.List
+	for _, r := range loweredReasons(slices.DeleteFunc(slices.Clone(in.lowered), func(l lockfile.Lowering) bool {
+		now, ok := next.Pin(l.Pin.Namespace, l.Pin.Package)
+		return !ok || now.CompareVersions(l.Higher) >= 0
+	})) {
+		faults.Addf(r.Pos, "%s", r.Sentence())
+	}
+	return faults.Err()
+}

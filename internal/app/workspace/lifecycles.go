@@ -1,0 +1,62 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Lifecycles returns a function that looks up the lifecycle of a pinned version in its
+// locked catalog; nil if the catalog has none, or is unreadable. It reads a catalog at the
+// first lookup. It passes failures to note, one sentence each.
+func (p *Project) Lifecycles(ctx context.Context, note func(string)) func(lockfile.Pin) *model.SupportedVersion {
+	type key struct {
+		catalog lockfile.Catalog
+		pkg     string
+	}
+	indexes := map[key]*model.Index{} // nil: unreadable
+	return func(pin lockfile.Pin) *model.SupportedVersion {
+		at := key{pin.Catalog, pin.Package}
+		at.catalog.Identity = ""
+		if at.catalog.Source == "" {
+			return nil
+		}
+		x, known := indexes[at]
+		if !known {
+			var err error
+			if x, err = p.packageOf(ctx, at.catalog, at.pkg); err != nil {
+				note(fmt.Sprintf("support of %s %s was not checked: catalog %q: %v", pin.Key(), pin.Version, at.catalog.ID, err))
+			}
+			indexes[at] = x
+		}
+		if x == nil {
+			return nil
+		}
+		return resolve.LifecycleOf(x, pin)
+	}
+}
+
+// packageOf returns an index with one package of a locked catalog.
+func (p *Project) packageOf(ctx context.Context, locked lockfile.Catalog, pkg string) (*model.Index, error) {
+	indexes, err := p.indexes()
+	if err != nil {
+		return nil, err
+	}
+	ref := source.Ref(locked.Source)
+	cat := cache.Catalog{ID: locked.ID, Source: ref, At: ref}
+	if locked.Digest != "" {
+		cat.At = ref.AtDigest(locked.Digest)
+	}
+	sh := indexes.Open(ctx, []cache.Catalog{cat}, false)
+	defer sh.Close()
+	p.Log.Done()
+	if err := sh.Broken(locked.ID); err != nil {
+		return nil, err
+	}
+	return sh.Pick(ctx, cache.PickNames(pkg))
+}

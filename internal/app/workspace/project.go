@@ -1,0 +1,393 @@
+// Package workspace opens a workspace: its settings, its declarations and its lock, its
+// catalogs and the content of its bundles. Each of these is read once, on first use. All
+// operations on a workspace start here; the command line adds flags and messages.
+//
+// A workspace is a directory, a revision of a Git repository or any other file system: see
+// [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
+// goes to a [Logger], and results are returned as values.
+//
+// Start from [Open], [Project.Inputs] and [Project.Render].
+package workspace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	setting "github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// File names in a workspace that quayside writes, besides quayside.yaml.
+const (
+	LockFile  = "quayside.lock"
+	VendorDir = setting.VendorDir // an OCI layout with priority over registries
+)
+
+// Env is the environment of a project, apart from its files.
+type Env struct {
+	Getenv  func(key string) string // for the store and the credentials
+	Version string                  // of this program
+	Offline bool                    // never open a socket
+	Today   string                  // "2026-11-21", in UTC: reference day for waivers; empty: no waiver expires
+	Layout  string                  // an OCI layout to use instead of VendorDir; empty: none
+	Log     Logger                  // nil: log nothing
+}
+
+// Logger receives progress and messages of long operations.
+type Logger interface {
+	Progress(format string, args ...any)        // current activity
+	Pull(image, blob string, done, total int64) // download progress of an image blob, in bytes
+	Done()                                      // end of the activity
+	Detail(format string, args ...any)          // verbose message
+	Note(format string, args ...any)            // message for the user
+	Warn(ws []diag.Warning)                     // warnings for the user
+}
+
+// discard is a Logger that drops everything.
+type discard struct{}
+
+func (discard) Progress(string, ...any)           {}
+func (discard) Pull(string, string, int64, int64) {}
+func (discard) Done()                             {}
+func (discard) Detail(string, ...any)             {}
+func (discard) Note(string, ...any)               {}
+func (discard) Warn([]diag.Warning)               {}
+
+// Project is an opened workspace. Its functions read their result on the first call, and
+// return the same one afterwards. Callers must not change it.
+type Project struct {
+	Env
+	Root
+	Settings *setting.Workspace
+
+	// Declarations returns the declarations named in quayside.yaml. The error is an
+	// ErrNoDeclarations if it names none and the default directory does not exist.
+	Declarations func() (*declare.Set, error)
+	// Lock returns the lock. If there is none, the error wraps fs.ErrNotExist.
+	Lock func() (*lockfile.File, error)
+	// Client returns the client for images. Paths of layouts and archives are relative to
+	// the workspace.
+	Client func() (*oci.Client, error)
+	// Mirrors returns the mirrors for fetching images.
+	Mirrors func() (oci.Mirrors, error)
+
+	takesSides bool // see TakingSides
+
+	trusted func() (*trust.Policy, error)
+	signed  *signatures
+}
+
+// Open opens a workspace. It only reads the settings.
+func Open(root Root, env Env) (*Project, error) {
+	settings, err := root.ReadSettings()
+	if err == nil {
+		err = settings.CheckRules(findingRules())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if env.Log == nil {
+		env.Log = discard{}
+	}
+	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
+	p := &Project{Env: env, Root: root, Settings: settings, signed: &signatures{}}
+	p.Declarations = sync.OnceValues(p.declarations)
+	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
+	p.Client = sync.OnceValues(func() (*oci.Client, error) { return p.NewClient(p.Offline) })
+	p.Mirrors = sync.OnceValues(p.mirrors)
+	p.trusted = sync.OnceValues(p.policy)
+	return p, nil
+}
+
+// findingRules returns the IDs of the rules for findings.
+func findingRules() []string {
+	var out []string
+	for _, r := range diff.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// At returns the workspace with the same settings, but with catalogs and images relative to
+// another directory.
+func (p *Project) At(root Root) *Project {
+	there := *p
+	there.Root = root
+	there.Client = sync.OnceValues(func() (*oci.Client, error) {
+		c, err := p.NewClient(p.Offline)
+		if err == nil {
+			c.Dir = root.dir
+		}
+		return c, err
+	})
+	return &there
+}
+
+// With returns the workspace with other settings, declarations and lock in place of those in
+// its files; lock may be nil.
+func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
+	there := *p
+	there.Settings = settings
+	there.Declarations = func() (*declare.Set, error) { return set, nil }
+	there.Lock = func() (*lockfile.File, error) {
+		if lock == nil {
+			return nil, fmt.Errorf("%s: %w", LockFile, fs.ErrNotExist)
+		}
+		return lock, nil
+	}
+	return &there
+}
+
+// Path returns the path of a workspace file on disk. Absolute names are unchanged.
+func (p *Project) Path(name string) string {
+	name = filepath.FromSlash(name)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// Name returns the directory as given by the user.
+func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
+
+// FS returns the files of the workspace.
+func (p *Project) FS() fs.FS { return p.files }
+
+// OnDisk reports whether the workspace is a directory on disk.
+func (p *Project) OnDisk() bool { return p.dir != "" }
+
+// ErrNoDeclarations is returned for a workspace that neither names its declarations nor has
+// the default directory, unless it is a new workspace with nothing declared.
+var ErrNoDeclarations = errors.New("no declarations found")
+
+func (p *Project) declarations() (*declare.Set, error) {
+	w := p.Settings
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.pinsNothing() {
+		if err := p.Absent(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
+		}
+		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
+	}
+	opt := declare.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
+	if g := w.GitOps; g != nil && g.Path != "" {
+		if applied, inside := p.below(g.Path); inside {
+			opt.Applied = append(opt.Applied, applied)
+		}
+	}
+	var files fs.FS
+	files, opt.Dir = p.Repository()
+	var outside diag.List
+	for i, d := range w.Declarations {
+		if _, inside := d.In(opt.Dir); !inside {
+			outside.Addf(w.At(fmt.Sprintf("spec.declarations[%d].path", i)), "%q is outside of the workspace's Git repository, or of the workspace if there is none", d.Path)
+		}
+	}
+	if err := outside.Err(); err != nil {
+		return nil, err
+	}
+	var absent []diag.Warning
+	if p.pinsNothing() {
+		opt.Absent, absent = p.absent()
+	}
+	set, err := declare.LoadFS(files, opt)
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
+	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
+	return set, nil
+}
+
+// pinsNothing reports whether the workspace exists and has no pins, with or without a lock.
+func (p *Project) pinsNothing() bool {
+	lock, err := p.LockIfAny()
+	if lock == nil {
+		return err == nil && p.Configured()
+	}
+	return len(lock.Pins) == 0
+}
+
+// absent returns the indexes of missing declaration directories, with a warning for each.
+// Git keeps no empty directories, so without pins this is a clone of a workspace with
+// nothing declared.
+func (p *Project) absent() ([]int, []diag.Warning) {
+	var which []int
+	var out []diag.Warning
+	for i, d := range p.Settings.Declarations {
+		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || p.exists(d.Path) {
+			continue
+		}
+		which = append(which, i)
+		out = append(out, diag.Warning{
+			Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "no-declarations",
+			Msg: fmt.Sprintf("%s does not exist: put Subscriptions into it, or run 'quayside add'", d.Path),
+		})
+	}
+	return which, out
+}
+
+// Waive marks the warnings that a waiver in quayside.yaml accepts.
+func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
+	return diag.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
+}
+
+// reviewWaivers returns warnings about the waivers for warnings of a step.
+func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
+	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
+}
+
+// Configured reports whether there is a quayside.yaml.
+func (p *Project) Configured() bool { return p.exists(setting.FileName) }
+
+// Absent returns an error with the workspaces below this directory if it is no workspace
+// itself, having no settings, lock or declarations. It returns nil if there are none below.
+func (p *Project) Absent() error {
+	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
+		return nil
+	}
+	below := p.Below()
+	if len(below) == 0 {
+		return nil
+	}
+	const shown = 10
+	more := ""
+	if n := len(below) - shown; n > 0 {
+		below, more = below[:shown], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Name(), strings.Join(below, ", "), more)
+}
+
+// DeclarationsIfAny is like Declarations, but returns an empty set if there are none.
+func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
+	set, err := p.Declarations()
+	if errors.Is(err, ErrNoDeclarations) {
+		return &declare.Set{}, nil
+	}
+	return set, err
+}
+
+// ReadLock reads a lock at a path relative to the workspace. If it does not exist, the error
+// wraps fs.ErrNotExist.
+func (p *Project) ReadLock(name string) (*lockfile.File, error) {
+	data, err := p.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	p.Log.Detail("read %s", p.name+filepath.ToSlash(name))
+	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
+}
+
+// Unedited returns the workspace with the lock before manual edits of versions in its pins,
+// and the edited versions as upgrade targets. Without a lock it returns p and no targets.
+func (p *Project) Unedited() (*Project, []resolve.Target, error) {
+	data, err := p.Read(LockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, edits, err := lockfile.ParseEdited(p.name+LockFile, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := *p
+	before.Lock = func() (*lockfile.File, error) { return lock, nil }
+	var to []resolve.Target
+	for _, e := range edits {
+		to = append(to, resolve.Target{Namespace: e.Namespace, Package: e.Package, Version: e.Version, At: e.Pos})
+	}
+	return &before, to, nil
+}
+
+// LockIfAny is like Lock, but returns nil if there is none.
+func (p *Project) LockIfAny() (*lockfile.File, error) {
+	lock, err := p.Lock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return lock, err
+}
+
+// NeedLock is like Lock, with a hint in the error if there is none.
+func (p *Project) NeedLock() (*lockfile.File, error) {
+	lock, err := p.LockIfAny()
+	if lock == nil && err == nil {
+		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Name()))
+	}
+	return lock, err
+}
+
+// NewClient returns a new client, for callers that change it.
+func (p *Project) NewClient(offline bool) (*oci.Client, error) {
+	cache, err := p.store()
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := p.Mirrors()
+	if err != nil {
+		return nil, err
+	}
+	c := &oci.Client{
+		Store:       cache,
+		Offline:     offline,
+		Mirrors:     mirrors,
+		Dir:         p.dir,
+		Credentials: oci.DefaultCredentials(p.Getenv),
+		CertDirs:    oci.DefaultCertDirs(p.Getenv),
+		UserAgent:   "quayside/" + p.Version,
+		Progress:    func(b oci.Progress) { p.Log.Pull(b.Image, b.Digest, b.Done, b.Total) },
+	}
+	if p.dir == "" {
+		c.Files, c.Dir = p.Repository()
+		c.Vendored = VendorDir
+		return c, nil
+	}
+	c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir)))
+	return c, err
+}
+
+// store opens the content-addressed store: $XDG_CACHE_HOME/quayside, or ~/.cache/quayside.
+// If it is unusable, only operations that must store something fail.
+func (p *Project) store() (*store.Store, error) {
+	base := p.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(base) {
+		home := cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
+		if home == "" {
+			return store.Absent(errors.New("no cache directory: set XDG_CACHE_HOME or HOME")), nil
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return store.Open(filepath.Join(base, "quayside"))
+}
+
+// mirrors reads the mirror sets named in spec.mirrors.
+func (p *Project) mirrors() (oci.Mirrors, error) {
+	var all oci.Mirrors
+	for i, name := range p.Settings.Mirrors {
+		data, err := p.Read(name)
+		if err != nil {
+			return all, diag.Errorf(p.Settings.At(fmt.Sprintf("spec.mirrors[%d]", i)), "%w", err)
+		}
+		m, err := oci.ParseMirrors(filepath.ToSlash(name), data)
+		if err != nil {
+			return all, err
+		}
+		all = all.Join(m)
+	}
+	return all, nil
+}

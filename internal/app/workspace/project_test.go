@@ -1,0 +1,288 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// silent is told what goes on, and fails the test where somebody warns.
+type silent struct{ testing.TB }
+
+func (silent) Progress(string, ...any)           {}
+func (silent) Detail(string, ...any)             {}
+func (silent) Pull(string, string, int64, int64) {}
+func (silent) Done()                             {}
+func (s silent) Note(f string, args ...any) {
+	s.Errorf(f, args...)
+}
+
+func (s silent) Warn(ws []diag.Warning) {
+	if len(ws) > 0 {
+		s.Errorf("warnings: %v", ws)
+	}
+}
+
+// env returns an environment with a store of its own, and in which nobody can
+// make a temporary directory.
+func env(t testing.TB) workspace.Env {
+	cache := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))
+	getenv := func(key string) string {
+		if key == "XDG_CACHE_HOME" {
+			return cache
+		}
+		return ""
+	}
+	return workspace.Env{Getenv: getenv, Version: "test", Offline: true, Log: silent{t}}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const quickstart = "../../../examples/quickstart"
+
+// copyOf returns the files of the quickstart, some replaced.
+func copyOf(t testing.TB, replaced map[string]string) fstest.MapFS {
+	t.Helper()
+	out := fstest.MapFS{}
+	check(t, fs.WalkDir(os.DirFS(quickstart), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(quickstart, name))
+		out[name] = &fstest.MapFile{Data: data}
+		return err
+	}))
+	for name, text := range replaced {
+		if text == "" {
+			delete(out, name)
+		} else {
+			out[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	return out
+}
+
+// git runs git.
+func git(t testing.TB, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", args, err, out)
+	}
+}
+
+// committed returns the files as the directory ops of a revision, whose work
+// tree is empty.
+func committed(t testing.TB, files fs.FS) *gitrepo.Revision {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.CopyFS(filepath.Join(dir, "ops"), files))
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "all")
+	check(t, os.RemoveAll(filepath.Join(dir, "ops")))
+	repo, err := gitrepo.Open(dir)
+	check(t, err)
+	rev, err := repo.Revision("main")
+	check(t, err)
+	return rev
+}
+
+// roots opens the same files in every way there is.
+func roots(t *testing.T, files fstest.MapFS, run func(t *testing.T, p *workspace.Project)) {
+	rev := committed(t, files)
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, files))
+	for name, open := range map[string]func(workspace.Env) (*workspace.Project, error){
+		"directory": func(e workspace.Env) (*workspace.Project, error) { return workspace.Open(workspace.Dir(dir), e) },
+		"map": func(e workspace.Env) (*workspace.Project, error) {
+			return workspace.Open(workspace.Files(files, "map:", "."), e)
+		},
+		"revision": func(e workspace.Env) (*workspace.Project, error) {
+			return workspace.Open(workspace.Revision(rev, "ops"), e)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := open(env(t))
+			check(t, err)
+			run(t, p)
+		})
+	}
+}
+
+// TestRoots resolves and renders a workspace, whatever it lies in: the lock and
+// the tree are those that are committed.
+func TestRoots(t *testing.T) {
+	for name, replaced := range map[string]map[string]string{
+		"with its lock":    nil,
+		"without its lock": {"quayside.lock": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join(quickstart, workspace.LockFile))
+			check(t, err)
+			roots(t, copyOf(t, replaced), func(t *testing.T, p *workspace.Project) {
+				ctx := context.Background()
+				in, err := p.Inputs(ctx, p.ResolveOptions(), false)
+				check(t, err)
+				res, err := in.Resolve(ctx)
+				check(t, errors.Join(err, res.Failed))
+				if got := lockfile.Format(res.Lock); string(got) != string(want) {
+					t.Errorf("the lock differs:\n%s", got)
+				}
+				rendered, err := p.Render(ctx, res.Lock)
+				check(t, err)
+				have, err := p.Rendered(filetree.New())
+				check(t, err)
+				if d := filetree.Diff(have, rendered.Tree); have.Len() < 10 || len(d) > 0 {
+					t.Errorf("of %d files in the tree there differ: %v", have.Len(), d)
+				}
+			})
+		})
+	}
+}
+
+// TestCatalogForms reads catalogs of every kind of file, whatever they lie in.
+func TestCatalogForms(t *testing.T) {
+	settings := func(source string) map[string]string {
+		data, err := os.ReadFile(filepath.Join(quickstart, "quayside.yaml"))
+		check(t, err)
+		return map[string]string{
+			"quayside.lock": "", "quayside.yaml": strings.ReplaceAll(string(data), "oci:catalog", source),
+		}
+	}
+	for _, source := range []string{"oci:catalog", "bundles:catalog-src"} {
+		t.Run(source, func(t *testing.T) {
+			roots(t, copyOf(t, settings(source)), func(t *testing.T, p *workspace.Project) {
+				in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+				check(t, err)
+				if got := len(in.Index.Having("etcd")); got != 1 {
+					t.Errorf("%d catalogs have etcd: %v", got, in.Index.Broken())
+				}
+			})
+		})
+	}
+}
+
+// TestFaultsNameTheFile opens what is wrong: the fault names the file as the
+// user does, once.
+func TestFaultsNameTheFile(t *testing.T) {
+	t.Run("settings", func(t *testing.T) {
+		rev := committed(t, fstest.MapFS{"quayside.yaml": {Data: []byte("nonsense: true\n")}})
+		if _, err := workspace.Open(workspace.Revision(rev, "ops"), env(t)); err == nil || !strings.HasPrefix(err.Error(), "main:ops/quayside.yaml:1") {
+			t.Errorf("error %v", err)
+		}
+	})
+	for name, c := range map[string]struct {
+		files map[string]string
+		read  func(p *workspace.Project) error
+		want  string
+	}{
+		"lock": {map[string]string{"quayside.lock": "x: y\n"}, func(p *workspace.Project) error { _, err := p.Lock(); return err }, "quayside.lock:"},
+		"no lock": {
+			map[string]string{"quayside.lock": ""},
+			func(p *workspace.Project) error { _, err := p.NeedLock(); return err },
+			"no quayside.lock in ",
+		},
+		"declarations": {
+			map[string]string{"subscriptions/etcd.yaml": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {nam: x}\n"},
+			func(p *workspace.Project) error { _, err := p.Declarations(); return err }, "subscriptions/etcd.yaml:",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			roots(t, copyOf(t, c.files), func(t *testing.T, p *workspace.Project) {
+				err := c.read(p)
+				if err == nil || strings.Count(err.Error(), c.want) == 0 {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+				if again := c.read(p); again == nil || again.Error() != err.Error() {
+					t.Errorf("the second time: %v", again)
+				}
+			})
+		})
+	}
+}
+
+// TestOutside names a file that only a directory on disk can reach.
+func TestOutside(t *testing.T) {
+	files := copyOf(t, nil)
+	settings := string(files["quayside.yaml"].Data) + "  mirrors: [../mirrors.yaml]\n"
+	files["quayside.yaml"] = &fstest.MapFile{Data: []byte(settings)}
+	p, err := workspace.Open(workspace.Files(files, "map:", "."), workspace.Env{Log: silent{t}})
+	check(t, err)
+	want := "map:quayside.yaml:10:13: ../mirrors.yaml is outside of the repository"
+	if _, err := p.Mirrors(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestDeclarationsAround builds a kustomization of a workspace on what lies beside
+// the workspace in its repository, on disk and in a revision. A link is refused in
+// both, wherever it leads.
+func TestDeclarationsAround(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, fstest.MapFS{
+		"operators/etcd/base/kustomization.yaml":         {Data: []byte("resources: [etcd.yaml]\n")},
+		"operators/etcd/base/etcd.yaml":                  {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {package: etcd, channel: none}\n")},
+		"envs/prod/quayside.yaml":                        {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/prod/subscriptions/kustomization.yaml":     {Data: []byte("resources: [../../../operators/etcd/base]\npatches: [{path: channel.yaml}]\n")},
+		"envs/prod/subscriptions/channel.yaml":           {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {channel: stable}\n")},
+		"envs/linked/quayside.yaml":                      {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/linked/subscriptions/kustomization.yaml":   {Data: []byte("resources: [etcd.yaml]\n")},
+		"envs/outside/quayside.yaml":                     {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/outside/subscriptions/a/kustomization.yml": {Data: []byte("resources: [../../../../../elsewhere]\n")},
+	}))
+	check(t, os.Symlink("../../../operators/etcd/base/etcd.yaml", filepath.Join(dir, "envs/linked/subscriptions/etcd.yaml")))
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "all")
+	repo, err := gitrepo.Open(dir)
+	check(t, err)
+	rev, err := repo.Revision("main")
+	check(t, err)
+	for name, root := range map[string]func(env string) workspace.Root{
+		"directory": func(env string) workspace.Root { return workspace.Dir(filepath.Join(dir, "envs", env)) },
+		"revision":  func(env string) workspace.Root { return workspace.Revision(rev, "envs/"+env) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := workspace.Open(root("prod"), env(t))
+			check(t, err)
+			set, err := p.Declarations()
+			check(t, err)
+			s := set.Subscriptions[0]
+			if got := s.Pos.String() + " " + s.At(declare.FieldChannel).String() + " " + s.Channels[0]; got != "../../operators/etcd/base/etcd.yaml:1:1 subscriptions/channel.yaml:4:17 stable" {
+				t.Errorf("declared at %s", got)
+			}
+			for env, want := range map[string]string{
+				"linked":  "subscriptions/kustomization.yaml:1:13: ",
+				"outside": "subscriptions/a/kustomization.yml:1:13: \"../../../../../elsewhere\" is outside of the repository",
+			} {
+				p, err := workspace.Open(root(env), p.Env)
+				check(t, err)
+				if _, err := p.Declarations(); err == nil || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%s: %v, want %s", env, err, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package workspace
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// SharedWith returns the directories of the other workspaces in the repository that use one
+// of these files as declarations, sorted. File names are relative to this workspace; files
+// inside it are never shared.
+func (p *Project) SharedWith(files []string) ([]string, error) {
+	var shared []string
+	for _, name := range files {
+		if full := path.Join(p.repo(), name); !isBelow(full, p.repo()) {
+			shared = append(shared, full)
+		}
+	}
+	if len(shared) == 0 {
+		return nil, nil
+	}
+	top, dirs, err := Workspaces(filepath.Join(p.dir, pathToTop(p.repo())))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		if dir == p.repo() {
+			return true
+		}
+		w, err := Dir(filepath.Join(top, filepath.FromSlash(dir))).ReadSettings()
+		if err != nil {
+			return true // reported by that workspace's own commands
+		}
+		for _, d := range w.Declarations {
+			if slices.ContainsFunc(shared, func(name string) bool { return isBelow(name, path.Join(dir, d.Path)) }) {
+				return false
+			}
+		}
+		return true
+	}), nil
+}

@@ -1,0 +1,219 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// TreeReport is the differences between the tree and the rendered lock.
+type TreeReport struct {
+	Output    string                `json:"output"`
+	Written   bool                  `json:"written"`
+	Operators int                   `json:"operators"`
+	Files     int                   `json:"files"`
+	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
+	Warnings  []diag.Warning        `json:"warnings"`
+
+	Result  *render.Result `json:"-"`
+	fold    bool           // group many changes by directory
+	earlier []string       // overlays of an earlier layout
+}
+
+// foreign is the change kind of files not written by quayside, mostly the user's patches.
+const foreign = "foreign"
+
+// WriteLock writes a lock and reports whether the file changed; with tree it also writes the
+// rendered tree. It logs the migration of an older schema.
+func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
+	if written, err = filetree.WriteFile(p.Path(LockFile), lockfile.Format(lock)); err == nil {
+		p.noteMigration()
+	}
+	if err == nil && tree {
+		r, err = p.RenderAnew(ctx)
+	}
+	return written, r, err
+}
+
+// noteMigration logs a migration if the lock before had an older schema.
+func (p *Project) noteMigration() {
+	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
+		p.Log.Note("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
+	}
+}
+
+// RenderAnew reads the workspace again, and writes the rendered tree.
+func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
+	again, err := Open(p.Root, p.Env)
+	if err != nil {
+		return nil, err
+	}
+	return again.WriteTree(ctx)
+}
+
+// WriteTree writes the rendered tree, and migrates a lock of an older schema. Edited files
+// are an [*EditedError], unless opts overwrite them.
+func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*TreeReport, error) {
+	r, err := p.CheckTree(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkLayout(); err != nil {
+		return nil, err
+	}
+	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
+	if err := filetree.Write(p.Path(r.Output), r.Result.Tree, opts...); err != nil {
+		return nil, p.TreeError(err)
+	}
+	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
+		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
+			return nil, err
+		}
+	}
+	r.fold, r.Written = true, len(r.Changes) > 0
+	return r, nil
+}
+
+// CheckTree compares the tree with the rendered lock. With all it also lists files not
+// written by quayside.
+func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
+	res, err := p.RenderLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	have, err := p.Rendered(res.Tree)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	r := &TreeReport{
+		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
+		earlier: earlierOverlays(have),
+		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
+	}
+	if all {
+		for _, name := range filetree.Foreign(have, res.Tree) {
+			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
+		}
+	}
+	return r, nil
+}
+
+// RenderLock renders the current lock, and logs the warnings.
+func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.Render(ctx, lock)
+	if err == nil {
+		p.Log.Warn(res.Warnings)
+	}
+	return res, err
+}
+
+// checkLayout returns an error if the tree has the team's overlays in the place of an earlier
+// version, because they would be ignored.
+func (r *TreeReport) checkLayout() error {
+	var faults diag.List
+	for _, name := range r.earlier {
+		hint := "run 'quayside migrate' to move it to " + path.Join(r.Output, "..", layout.Overlays)
+		faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: path.Join(r.Output, name)}, hint, "overlay of an earlier layout: not read by this version"))
+	}
+	return faults.Err()
+}
+
+// Err returns a *DiffersError if the tree is out of date with the lock.
+func (r *TreeReport) Err() error {
+	ours, applied, in := 0, 0, ""
+	for _, c := range r.Changes {
+		switch {
+		case c.Kind != foreign:
+			ours++
+		case layout.AppliedAsIs(c.Path):
+			applied++
+			in = path.Join(r.Output, path.Dir(c.Path))
+		}
+	}
+	switch {
+	case ours > 0:
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours+applied, "file"))}
+	case applied > 0:
+		return &DiffersError{Msg: fmt.Sprintf("%s is applied as a whole and contains files that quayside did not write (%s): move them away", in, diag.Count(applied, "file"))}
+	}
+	return nil
+}
+
+// manyFiles is the maximum number of written files to list individually.
+const manyFiles = 40
+
+// Print lists the differences, and logs the result.
+func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
+	changes := r.Changes
+	if r.fold && len(changes) > manyFiles {
+		changes = foldChanges(changes)
+	}
+	theirs := 0
+	for _, c := range changes {
+		if c.Kind == foreign {
+			fmt.Fprintf(out, "? %s (not quayside's)\n", inert.Line(c.Path))
+			theirs++
+			continue
+		}
+		fmt.Fprintf(out, "%s %s\n", out.Sign(c.Kind.Sign()), inert.Line(c.Path))
+	}
+	has := diag.Count(r.Operators, "operator") + ", " + diag.Count(r.Files, "file")
+	switch {
+	case r.Written:
+		log.Note("wrote %s (%s)", r.Output, has)
+	case len(changes) == theirs:
+		log.Note("%s is up to date (%s)", r.Output, has)
+	}
+}
+
+// foldChanges combines the changes of each operator, package of CRDs or other directory into
+// one.
+func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
+	var dirs []string
+	files := map[string][]filetree.FileChange{}
+	for _, c := range changes {
+		parts := strings.Split(c.Path, "/")
+		depth := 1 // pieces/, argocd/
+		switch parts[0] {
+		case "operators", "crds", "clusters":
+			depth = 2
+		}
+		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
+		if files[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		files[dir] = append(files[dir], c)
+	}
+	var out []filetree.FileChange
+	for _, dir := range dirs {
+		all := files[dir]
+		if dir == "" || len(all) == 1 {
+			out = append(out, all...)
+			continue
+		}
+		kind := all[0].Kind
+		if slices.ContainsFunc(all, func(c filetree.FileChange) bool { return c.Kind != kind }) {
+			kind = filetree.Differs
+		}
+		out = append(out, filetree.FileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
+	}
+	return out
+}

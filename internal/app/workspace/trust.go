@@ -1,0 +1,202 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci"
+	"github.com/quayside/quayside/internal/oci/trust"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// signatures caches the images that satisfy the trust rules of quayside.yaml.
+type signatures struct {
+	mu   sync.Mutex
+	seen map[string]*trust.Verified // by reference and required statements; only successes
+}
+
+// policy reads the files named in spec.trust.
+func (p *Project) policy() (*trust.Policy, error) {
+	w := p.Settings
+	if len(w.Trust) == 0 {
+		return nil, nil
+	}
+	var rules []trust.Rule
+	var errs diag.List
+	read := func(field, name string) []byte {
+		data, err := p.Read(name)
+		if err != nil {
+			errs.Add(w.At(field), err)
+		}
+		return data
+	}
+	for i, t := range w.Trust {
+		field := fmt.Sprintf("spec.trust[%d]", i)
+		r := trust.Rule{
+			Match: t.Match, Identity: t.Identity, IdentityRegexp: t.IdentityRegexp, Issuer: t.Issuer,
+			Where: w.At(field).String(),
+		}
+		for j, name := range t.Keys {
+			r.Keys = append(r.Keys, trust.Key{Name: name, PEM: read(fmt.Sprintf("%s.keys[%d]", field, j), name)})
+		}
+		if t.TrustRoot != "" {
+			r.TrustRoot = read(field+".trustRoot", t.TrustRoot)
+		}
+		rules = append(rules, r)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return trust.New(rules)
+}
+
+// Verified returns the signers of an image in a registry at a digest, with their statements
+// of the given types, which are then required. It returns nil if quayside.yaml requires no
+// signature, or if ref is not in a registry but a file of the workspace.
+func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
+	policy, err := p.trusted()
+	if err != nil || policy == nil {
+		return nil, err
+	}
+	src, err := oci.ParseSource(ref)
+	if err != nil || src.Kind != oci.Remote {
+		return nil, err
+	}
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	ref = src.Name + "@" + string(digest)
+	asked := strings.Join(append([]string{ref}, statements...), " ")
+	p.signed.mu.Lock()
+	known := p.signed.seen[asked]
+	p.signed.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	demanded, err := policy.Demands(ref)
+	if err != nil {
+		return nil, err
+	}
+	if demanded {
+		p.Log.Progress("verifying the signature of %s", src.Name)
+	}
+	got, err := policy.Verify(ctx, client, ref, statements...)
+	if err != nil || got == nil {
+		return nil, err
+	}
+	p.signed.mu.Lock()
+	defer p.signed.mu.Unlock()
+	if p.signed.seen == nil {
+		p.signed.seen = map[string]*trust.Verified{}
+	}
+	p.signed.seen[asked] = got
+	return got, nil
+}
+
+// openImage opens an image named by the workspace. It returns an error if a signature
+// required by quayside.yaml is missing.
+func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	im, err := image.Open(ctx, client, ref, image.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Verified(ctx, ref, im.Digest()); err != nil {
+		return nil, errors.Join(err, im.Close())
+	}
+	return im, nil
+}
+
+// identity returns the signer of an image to record in the lock. If there are several, it
+// prefers the recorded one; "" if no signature is required.
+func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
+	got, err := p.Verified(ctx, ref, digest)
+	switch {
+	case err != nil || got == nil:
+		return "", err
+	case slices.Contains(got.Identities, before):
+		return before, nil
+	default:
+		return got.Identities[0], nil
+	}
+}
+
+// sign sets the signers of catalogs and bundles in a lock to be written. It keeps recorded
+// signers that are still valid.
+func (p *Project) sign(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
+	if before == nil {
+		before = &lockfile.File{}
+	}
+	var errs []error
+	pins := slices.Clone(lock.Pins)
+	signers := map[lockfile.Catalog]string{}
+	for i, pin := range pins {
+		old, _ := before.Pin(pin.Namespace, pin.Package)
+		c := pin.Catalog
+		c.Identity = old.Catalog.Identity
+		id, known := signers[c]
+		if source.Ref(c.Source).IsRemote() && !known {
+			var err error
+			if id, err = p.identity(ctx, c.Source, c.Digest, c.Identity); err != nil {
+				errs = append(errs, fmt.Errorf("catalog %q: %w", c.ID, err))
+			}
+			signers[c] = id
+		}
+		pins[i].Catalog.Identity = id
+		if pin.Image == "" {
+			pins[i].Identity = ""
+			continue
+		}
+		var err error
+		if pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, model.Digest(imageref.DigestIn(pin.Image)), old.Identity); err != nil {
+			errs = append(errs, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
+		}
+	}
+	p.Log.Done()
+	return lock.With(pins), errors.Join(errs...)
+}
+
+// checkSigned verifies the signatures of pinned images. It returns an error with each position
+// where the lock has another signer.
+func (p *Project) checkSigned(ctx context.Context, lock *lockfile.File) error {
+	now, err := p.sign(ctx, lock, lock)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, pin := range now.Pins {
+		was := lock.Pins[i]
+		errs = append(errs, otherSigner(was.Fields.At("catalog", was.Pos), fmt.Sprintf("catalog %q", pin.Catalog.ID), was.Catalog.Identity, pin.Catalog.Identity))
+		errs = append(errs, otherSigner(lock.Pins[i].Pos, "pin "+pin.Key(), lock.Pins[i].Identity, pin.Identity))
+	}
+	return errors.Join(errs...)
+}
+
+func otherSigner(pos diag.Pos, what, recorded, found string) error {
+	msg := ""
+	switch {
+	case recorded == found:
+		return nil
+	case found == "":
+		msg = fmt.Sprintf("is recorded as signed by %q, which %s does not require", recorded, settings.FileName)
+	case recorded == "":
+		msg = fmt.Sprintf("is signed by %q, which is not recorded", found)
+	default:
+		msg = fmt.Sprintf("is recorded as signed by %q, and is signed by %q", recorded, found)
+	}
+	return &DiffersError{fmt.Sprintf("%s: %s %s: run 'quayside resolve'", pos, what, msg)}
+}

@@ -1,0 +1,109 @@
+// Package celrule evaluates untrusted CEL rules at a bounded cost.
+//
+// The bound is a cost, not a time: the same input has the same outcome on every machine.
+// Every step has a cost, and every byte and element that a function processes.
+//
+// Start from [NewBudget] and [Budget.Compile].
+package celrule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
+)
+
+// Limits of rules: maxLength in bytes, costs in steps of about 50 ns.
+const (
+	maxLength = 10_000
+	onceCost  = 100_000    // one evaluation
+	ruleCost  = 6_000_000  // one rule, over all its evaluations
+	runCost   = 30_000_000 // all rules of a budget
+
+	byteCost  = 50 // to compile one byte
+	startCost = 50 // to begin an evaluation
+)
+
+// ErrCost is the error for a rule that exceeds its own limit or the rest of the budget.
+var ErrCost = errors.New("the rule takes too long to evaluate")
+
+// Budget is the cost limit of all rules of a run together. It is not safe for concurrent use.
+type Budget struct{ left, each uint64 }
+
+// NewBudget returns an unused budget.
+func NewBudget() *Budget { return &Budget{left: runCost, each: ruleCost} }
+
+// Rule is a compiled rule.
+type Rule struct {
+	run    cel.Program
+	budget *Budget
+	left   uint64
+	over   bool
+}
+
+// Compile compiles a rule that yields a boolean. Names of fields are checked during the
+// evaluation. The error is ErrCost if the budget is exhausted.
+func (b *Budget) Compile(env *cel.Env, rule string) (*Rule, error) {
+	if len(rule) > maxLength {
+		return nil, fmt.Errorf("expression is longer than %d bytes", maxLength)
+	}
+	if !b.take(byteCost * uint64(len(rule))) {
+		return nil, ErrCost
+	}
+	ast, issues := env.Compile(rule)
+	if err := issues.Err(); err != nil {
+		return nil, errors.New(firstLine(err.Error()))
+	}
+	if t := ast.OutputType(); t != cel.BoolType && t != cel.DynType {
+		return nil, fmt.Errorf("expression yields %s, want bool", t)
+	}
+	run, err := env.Program(ast, cel.CostLimit(onceCost), cel.CostTracking(estimator{}), cel.CustomDecoratorV2(withCostLimits))
+	if err != nil {
+		return nil, err
+	}
+	return &Rule{run: run, budget: b, left: b.each}, nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimPrefix(line, "ERROR: ")
+}
+
+// take subtracts cost from the budget and reports whether the budget was sufficient.
+func (b *Budget) take(cost uint64) bool {
+	enough := cost <= b.left
+	b.left -= min(cost, b.left)
+	return enough
+}
+
+// Holds evaluates the rule. After ErrCost, all later calls return ErrCost.
+func (r *Rule) Holds(vars map[string]any) (bool, error) {
+	if r.over || r.budget.left == 0 {
+		r.over = true
+		return false, ErrCost
+	}
+	out, details, err := r.run.Eval(vars)
+	cost := uint64(startCost)
+	if spent := details.ActualCost(); spent != nil {
+		cost += *spent
+	}
+	var cancelled interpreter.EvalCancelledError
+	r.over = errors.As(err, &cancelled) || cost > r.left
+	r.left -= min(cost, r.left)
+	if !r.budget.take(cost) {
+		r.over = true
+	}
+	switch {
+	case r.over:
+		return false, ErrCost
+	case err != nil:
+		return false, err
+	}
+	holds, ok := out.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("expression yields %s, want bool", out.Type().TypeName())
+	}
+	return holds, nil
+}

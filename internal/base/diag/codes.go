@@ -1,0 +1,98 @@
+package diag
+
+// Step is the step after which all warnings of a kind are complete.
+type Step string
+
+// The steps. Without a step, an unused waiver cannot be detected.
+const (
+	Resolving Step = "resolve" // declarations, catalogs and lock
+	Rendering Step = "render"  // the tree of a lock
+	Otherwise Step = ""        // any other action of a command
+)
+
+// Code is a kind of warning.
+type Code struct {
+	ID   string // "no-operatorgroup"; stable
+	Step Step
+	What string // meaning, for a table
+}
+
+// Codes returns every kind of warning, by step, then by ID.
+func Codes() []Code {
+	return []Code{
+		{"bad-skip-range", Resolving, "A bundle's skipRange is invalid: it skips nothing."},
+		{"broken-catalog", Resolving, "A catalog cannot be used, and no declaration needs it."},
+		{"bundle-default-channel", Resolving, "Bundles in a directory have no default channel, or a missing one: one was chosen."},
+		{"bundle-gap", Resolving, "A channel of bundles in a directory has no edges: they are ordered by version."},
+		{"channel-hop", Resolving, "A subscription without a channel gets a bundle from outside of the default channel."},
+		{"cycle", Resolving, "The upgrade edges of a channel form a cycle."},
+		{"declaration-in-tree", Resolving, "A declaration is inside a directory that the GitOps tool applies, so it reaches the cluster."},
+		{"deprecated", Resolving, "A package, channel or bundle that is pinned is deprecated."},
+		{"downgrade", Resolving, "An operator is held back: its only candidates are older."},
+		{"dropped", Resolving, "An operator is pinned to a bundle that its catalog no longer has."},
+		{"fallback", Resolving, "A new operator gets an older version than the preferred one."},
+		{"held", Resolving, "A requested upgrade is blocked."},
+		{"helm-templates", Resolving, "Templates of a Helm chart contain declarations, which are not read."},
+		{"leftovers", Resolving, "Leftover objects of a replaced operator are rendered until its successor was observed to run."},
+		{"lifecycle", Resolving, "A catalog's support dates are invalid and ignored."},
+		{"moved", Resolving, "An operator is upgraded along with a requested upgrade."},
+		{"no-declarations", Resolving, "A directory of declarations is missing, and nothing is pinned."},
+		{"no-operatorgroup", Resolving, "A namespace has a Subscription of OLM but no OperatorGroup."},
+		{"no-state", Resolving, "A ClusterServiceVersion among the declarations is a bundle's manifest, not the state of a cluster."},
+		{"not-declared", Resolving, "A file that may be a declaration, or lead to some, is not read."},
+		{"not-followed", Resolving, "An operator is not at the version of the upstream environment's lock."},
+		{"not-listed", Resolving, "A declaration is next to a kustomization that does not list it."},
+		{"orphan", Resolving, "An operator that was pinned as a dependency is no longer required."},
+		{"other-kinds", Resolving, "Objects of other kinds are among the declarations."},
+		{"overlap", Resolving, "Two installs provide the same API to the same namespaces, which is allowed here."},
+		{"policy-informs", Resolving, "An OperatorPolicy has remediationAction inform; its operator is declared nevertheless."},
+		{"replaces-nothing", Resolving, "A declaration replaces an operator that is not in the lock."},
+		{"requirement", Resolving, "An operator does not meet a cluster's requirements, which are only reported."},
+		{"selector-ignored", Resolving, "An OperatorGroup has both a selector and target namespaces."},
+		{"service-account", Resolving, "The ServiceAccount of an OperatorGroup is ignored."},
+		{"state-differs", Resolving, "The status of a subscription and the lock have different versions."},
+		{"stored-versions", Resolving, "The CRDs of two bundles cannot be compared: an upgrade that drops a stored version is not held back."},
+		{"stranded", Resolving, "No upgrade edge leads from the installed bundle, and the channel has newer ones."},
+		{"unchecked", Resolving, "The clusters' version is not set, so a requirement of an operator is not checked."},
+		{"uninstalling", Resolving, "An operator that is no longer required stays in the lock until the clusters have none of its objects."},
+		{"unknown-api", Resolving, "An object's API group or version looks misspelled."},
+		{"unusable-bundle", Resolving, "A candidate bundle cannot be used."},
+		{"upgrade-waits", Resolving, "An upgrade gets no branch yet: it has no solution together with another upgrade that has one."},
+
+		{"bundle-file-skipped", Rendering, "A file of a bundle is neither YAML nor JSON."},
+		{"conversion-webhook-outside", Rendering, "A CRD's conversion Service is not in the bundle."},
+		{"crd-not-owned", Rendering, "A bundle contains a version of a CRD that its CSV does not own."},
+		{"csv-name", Rendering, "The name of a CSV is not accepted by every version of OLM."},
+		{"csv-version", Rendering, "A CSV has an unexpected apiVersion."},
+		{"custom-resource-refused", Rendering, "A bundle contains a custom resource that its own CRD refuses."},
+		{"expected-from-outside", Rendering, "A bundle references an object that it does not contain."},
+		{"install-mode", Rendering, "A CSV has a duplicate or unknown install mode."},
+		{"manifest-converted", Rendering, "A manifest of a removed API was converted or partly left out."},
+		{"manifest-without-version", Rendering, "A manifest has no apiVersion."},
+		{"min-kube-version", Rendering, "The minKubeVersion of a CSV is not a version."},
+		{"namespace-expected", Rendering, "An operator watches a namespace that is not rendered."},
+		{"namespace-reserved", Rendering, "A declared Namespace exists in every cluster."},
+		{"namespace-template", Rendering, "A bundle's suggested namespace template is invalid, or conflicts with another's."},
+		{"object-twice", Rendering, "A bundle has an object twice."},
+		{"owned-version", Rendering, "A CSV owns a version that its CRD does not have."},
+		{"tool-directive", Rendering, "A label or annotation that controls the GitOps tool was dropped."},
+		{"unknown-field", Rendering, "A manifest has a field that its API does not have."},
+		{"unknown-field-dropped", Rendering, "A CSV has an unknown field, which is dropped."},
+		{"webhook-name", Rendering, "Two webhooks of a bundle have the same name."},
+
+		{"annotation-name", Otherwise, "An annotation of a CSV is misspelled."},
+		{"bundle-unusable", Otherwise, "A bundle of a catalog can never be chosen."},
+		{"catalog-left-out", Otherwise, "A catalog cannot be fetched, and is not vendored."},
+		{"examples", Otherwise, "The examples in a CSV are invalid, or not of its own APIs."},
+		{"not-checked", Otherwise, "Something could not be compared: a catalog, the network or a commit is missing."},
+		{"olm-stopped", Otherwise, "A plan for leaving OLM stopped it and did not start it again."},
+		{"properties", Otherwise, "A CSV has an annotation that should be in metadata/properties.yaml."},
+		{"related-image", Otherwise, "A related image is not a valid reference."},
+		{"service-account-twice", Otherwise, "A bundle contains a ServiceAccount that is also generated from its CSV."},
+		{"shallow-clone", Otherwise, "The commit to compare with is missing in the clone: another one is used."},
+		{"unknown-cluster", Otherwise, "An observed cluster is not in the environment."},
+		{"waiver-expired", Otherwise, "A waiver has expired. It cannot be waived itself."},
+		{"waiver-expiring", Otherwise, "A waiver expires within 14 days. It cannot be waived itself."},
+		{"waiver-unused", Otherwise, "A waiver matches nothing. It cannot be waived itself."},
+	}
+}

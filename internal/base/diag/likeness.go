@@ -1,0 +1,51 @@
+package diag
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Likeness is the degree of match between a name and a search word, best first.
+type Likeness int
+
+// The likenesses. Case and the separators between words are ignored.
+const (
+	Same   Likeness = iota // "grafana operator", of grafana-operator
+	Begins                 // "grafana"
+	Words                  // "operator": prefixes of words of the name, in this order
+	Part                   // "fana"
+	Unlike
+)
+
+// Like returns the likeness of name to word. An empty word is unlike any name.
+func Like(word, name string) Likeness {
+	word, name = strings.ToLower(word), strings.ToLower(name)
+	asked, have := strings.FieldsFunc(word, isSeparator), strings.FieldsFunc(name, isSeparator)
+	joined := strings.Join(asked, "-")
+	switch whole := strings.Join(have, "-"); {
+	case joined == "":
+		return Unlike
+	case joined == whole:
+		return Same
+	case strings.HasPrefix(whole, joined):
+		return Begins
+	case inOrder(asked, have):
+		return Words
+	case strings.Contains(whole, joined):
+		return Part
+	default:
+		return Unlike
+	}
+}
+
+func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// inOrder reports whether the words of asked are prefixes of words of have, in this order.
+func inOrder(asked, have []string) bool {
+	for _, h := range have {
+		if len(asked) > 0 && strings.HasPrefix(h, asked[0]) {
+			asked = asked[1:]
+		}
+	}
+	return len(asked) == 0
+}

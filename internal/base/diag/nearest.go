@@ -1,0 +1,111 @@
+package diag
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxNear is the maximum length of words for Nearest, in bytes: suggestions for longer words
+// are noise, and the comparison is quadratic.
+const maxNear = 128
+
+// minLike is the minimum length of a word to search in longer names.
+const minLike = 3
+
+// Nearest returns the names of among most similar to word, best first, at most three. Names
+// equal except for case exclude all others; then come names that begin with word, names few
+// edits away, and names that contain its words, see [Like]. It returns nil if none is near.
+func Nearest(word string, among []string) []string {
+	type scored struct {
+		name       string
+		rank, dist int
+	}
+	if word == "" || len(word) > maxNear {
+		return nil
+	}
+	lower := strings.ToLower(word)
+	limit := max(1, len(word)/3)
+	var near []scored
+	for _, name := range among {
+		if name == word || len(name) > maxNear {
+			continue
+		}
+		dist, like := editDistance(lower, strings.ToLower(name), limit), Like(word, name)
+		switch {
+		case dist == 0:
+			near = append(near, scored{name, 0, 0})
+		case like <= Begins && len(word) >= minLike:
+			near = append(near, scored{name, 1, len(name)})
+		case dist <= limit:
+			near = append(near, scored{name, 2, dist})
+		case like <= Words && len(word) >= minLike:
+			near = append(near, scored{name, 3, len(name)})
+		}
+	}
+	slices.SortFunc(near, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
+	})
+	near = slices.Compact(near)
+	if len(near) > 0 && near[0].rank == 0 { // only the case differs
+		near = slices.DeleteFunc(near, func(s scored) bool { return s.rank > 0 })
+	}
+	var names []string
+	for _, s := range near[:min(3, len(near))] {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// DidYouMean returns ` (did you mean "a" or "b"?)` for the end of a message, or "" if no
+// name in among is near word.
+func DidYouMean(word string, among []string) string {
+	near := Nearest(word, among)
+	if len(near) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(near))
+	for i, n := range near {
+		quoted[i] = `"` + n + `"`
+	}
+	return " (did you mean " + strings.Join(quoted, " or ") + "?)"
+}
+
+// editDistance returns the number of insertions, deletions, replacements and swaps of
+// neighbors that turn a into b, or some number above limit if it exceeds limit.
+func editDistance(a, b string, limit int) int {
+	if abs(len(a)-len(b)) > limit {
+		return limit + 1
+	}
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		best := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+			best = min(best, row[j])
+		}
+		if best > limit {
+			return limit + 1
+		}
+		before, prev, row = prev, row, before
+	}
+	return prev[len(b)]
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

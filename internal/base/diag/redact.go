@@ -1,0 +1,9 @@
+package diag
+
+import "regexp"
+
+// Redact hides the user names and passwords of URLs in a text: either may be a token. All
+// output is redacted here.
+func Redact(s string) string {
+	return regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*:/{2,}|^//)[^/?#\s"'<>]*@`).ReplaceAllString(s, "${1}***@")
+}

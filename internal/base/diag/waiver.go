@@ -1,0 +1,143 @@
+package diag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Waiver accepts the findings that all its selectors match, up to and including a day. An
+// empty selector matches everything.
+type Waiver struct {
+	Rule          string   `json:"rule" form:"required nonempty" doc:"Rule of the finding, such as rbac.wildcard, or rbac.* for the whole family; name of a rule of your own; or code of a warning, such as namespace-expected."`
+	Operator      string   `json:"operator,omitempty" doc:"namespace/package. Default: every operator."`
+	Object        string   `json:"object,omitempty" form:"nonempty" doc:"Object as the report prints it, such as Deployment ops/etcd; of a warning, its subject or file. A * at the end stands for any text. Default: every one."`
+	Field         string   `json:"field,omitempty" form:"nonempty" doc:"Field as the report prints it behind the object, such as v1 spec.size or secrets. Default: every one."`
+	Container     string   `json:"container,omitempty" form:"nonempty" doc:"Name of the container. Default: every one."`
+	Vulnerability string   `json:"vulnerability,omitempty" form:"nonempty" doc:"Vulnerability by one of its names, such as CVE-2026-1234. Default: every one."`
+	Clusters      []string `json:"clusters,omitempty" form:"nonempty" doc:"Names of the clusters, where * at the end stands for any text. Default: every one."`
+	Reason        string   `json:"reason" form:"required nonempty" doc:"Why the risk is accepted."`
+	Expires       string   `json:"expires" form:"required format=date" doc:"Last day that the waiver holds, such as 2027-01-01, in UTC."`
+
+	Pos Pos `json:"-"`
+}
+
+// Subject is the smallest unit that a waiver can select: a finding about one field
+// or one vulnerability in one cluster, or a warning.
+type Subject struct {
+	Rule            string
+	Operator        string
+	Objects         []string // names of the object
+	Field           string
+	Container       string
+	Vulnerabilities []string // names of the vulnerability
+	Cluster         string
+}
+
+// Selects reports whether every selector of the waiver matches.
+func (w Waiver) Selects(s Subject) bool {
+	return Matches(w.Rule, s.Rule) &&
+		(w.Operator == "" || Matches(w.Operator, s.Operator)) &&
+		(w.Object == "" || slices.ContainsFunc(s.Objects, func(name string) bool { return Matches(w.Object, name) })) &&
+		(w.Field == "" || w.Field == s.Field || slices.Contains(strings.Split(w.Field, ", "), s.Field)) &&
+		(w.Container == "" || w.Container == s.Container) &&
+		(w.Vulnerability == "" || slices.Contains(s.Vulnerabilities, w.Vulnerability)) &&
+		(w.Clusters == nil || slices.ContainsFunc(w.Clusters, func(name string) bool { return Matches(name, s.Cluster) }))
+}
+
+// Expired reports whether the last day of the waiver is before today.
+func (w Waiver) Expired(today string) bool { return w.Expires != "" && w.Expires < today }
+
+// Selectors returns the selectors as text: "rbac.gained (operator ops/etcd)".
+func (w Waiver) Selectors() string {
+	var more []string
+	for _, s := range [][2]string{
+		{"operator", w.Operator},
+		{"object", w.Object},
+		{"field", w.Field},
+		{"container", w.Container},
+		{"vulnerability", w.Vulnerability},
+		{"clusters", strings.Join(w.Clusters, " ")},
+	} {
+		if s[1] != "" {
+			more = append(more, s[0]+" "+s[1])
+		}
+	}
+	if len(more) == 0 {
+		return w.Rule
+	}
+	return w.Rule + " (" + strings.Join(more, ", ") + ")"
+}
+
+// Matches reports whether s equals pattern or, if pattern ends in "*", begins with the rest.
+func Matches(pattern, s string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(s, prefix)
+	}
+	return pattern == s
+}
+
+// noticeDays is the number of days before expiry in which a waiver causes a warning.
+const noticeDays = 14
+
+// Review returns a warning for each waiver that has expired, expires within 14 days, or was
+// not used. today is a day such as "2026-11-24"; if it is empty, nothing expires.
+func Review(waivers []Waiver, used []bool, today string) []Warning {
+	var out []Warning
+	for i, w := range waivers {
+		left := daysLeft(w.Expires, today)
+		switch {
+		case w.Expired(today):
+			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expired", Msg: fmt.Sprintf("waiver of %s expired on %s: renew or delete it", w.Selectors(), w.Expires)})
+		case !used[i]:
+			out = append(out, Warning{Pos: w.Pos, Code: "waiver-unused", Msg: fmt.Sprintf("waiver of %s matches nothing: delete it", w.Selectors())})
+		case left >= 0 && left <= noticeDays:
+			out = append(out, Warning{Pos: w.Pos, Code: "waiver-expiring", Msg: fmt.Sprintf("waiver of %s expires on %s, in %s: renew or delete it", w.Selectors(), w.Expires, Count(left, "day"))})
+		}
+	}
+	return out
+}
+
+// daysLeft returns the number of days from today to the last day of a waiver, or -1 if a
+// date is invalid.
+func daysLeft(expires, today string) int {
+	last, err := time.Parse(time.DateOnly, expires)
+	now, errNow := time.Parse(time.DateOnly, today)
+	if err != nil || errNow != nil {
+		return -1
+	}
+	return int(last.Sub(now).Hours() / 24)
+}
+
+// Warnings returns a copy of ws with Waived set for warnings that a current waiver selects.
+func Warnings(ws []Warning, waivers []Waiver, today string) []Warning {
+	out := slices.Clone(ws)
+	for i, w := range out {
+		out[i].Waived = w.Waived || slices.ContainsFunc(waivers, func(v Waiver) bool { return !v.Expired(today) && v.Selects(warningSubject(w)) })
+	}
+	return out
+}
+
+// ReviewWarnings reviews the waivers of warnings of one step. ws are all warnings of that
+// step. Waivers of warnings without a step are reviewed with step Resolving, only for expiry.
+func ReviewWarnings(step Step, ws []Warning, waivers []Waiver, today string) []Warning {
+	var own []Waiver
+	var used []bool
+	for _, v := range waivers {
+		i := slices.IndexFunc(Codes(), func(c Code) bool { return c.ID == v.Rule })
+		if i < 0 {
+			continue
+		}
+		anyStep := step == Resolving && Codes()[i].Step == Otherwise
+		if anyStep || Codes()[i].Step == step {
+			own = append(own, v)
+			used = append(used, anyStep || slices.ContainsFunc(ws, func(w Warning) bool { return v.Selects(warningSubject(w)) }))
+		}
+	}
+	return Review(own, used, today)
+}
+
+func warningSubject(w Warning) Subject {
+	return Subject{Rule: w.Code, Objects: []string{w.Subject, w.Pos.File}}
+}

@@ -1,0 +1,88 @@
+package filetree
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Edits are the differences between two trees.
+type Edits struct {
+	files map[string][]byte // by path; nil: removed
+	gaps  map[gap][]string  // paths added or removed there, sorted
+}
+
+// gap is a position between the lines of an index: the number of files before it.
+type gap struct {
+	dir    string
+	before int
+}
+
+// EditsOf returns the differences from base to next, two trees without indices.
+func EditsOf(base, next *Tree) *Edits {
+	e := &Edits{files: map[string][]byte{}, gaps: map[gap][]string{}}
+	for name, data := range next.files {
+		if old, there := base.files[name]; !there || !bytes.Equal(old, data) {
+			e.files[name] = append([]byte{}, data...)
+		}
+	}
+	for name := range base.files {
+		if _, there := next.files[name]; !there {
+			e.files[name] = nil
+		}
+	}
+	e.addGaps(base)
+	return e
+}
+
+// addGaps records the positions of added and removed files. A removed file counts for the
+// gaps on both sides of it.
+func (e *Edits) addGaps(base *Tree) {
+	in := map[string][]string{} // the files of base, by directory
+	for name := range base.Names() {
+		in[path.Dir(name)] = append(in[path.Dir(name)], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.files)) {
+		dir := path.Dir(name)
+		i, there := slices.BinarySearchFunc(in[dir], name, strings.Compare)
+		if there && e.files[name] != nil {
+			continue
+		}
+		e.gaps[gap{dir, i}] = append(e.gaps[gap{dir, i}], name)
+		if there {
+			e.gaps[gap{dir, i + 1}] = append(e.gaps[gap{dir, i + 1}], name)
+		}
+	}
+}
+
+// Apart reports whether Git can merge the two edited trees, each with its indices. Both
+// edits start from the same tree. No file may have different edits in e and o, and no gap
+// different additions or removals. A file removed in both is also a conflict: Git may
+// treat it as renamed in one of them.
+func (e *Edits) Apart(o *Edits) bool {
+	for name, data := range e.files {
+		if other, both := o.files[name]; both && (data == nil || !sameFile(data, other)) {
+			return false
+		}
+	}
+	for at, names := range e.gaps {
+		if others, both := o.gaps[at]; both && !slices.Equal(names, others) {
+			return false
+		}
+	}
+	return true
+}
+
+// Are reports whether e equals the union of several other edits.
+func (e *Edits) Are(several ...*Edits) bool {
+	all := map[string][]byte{}
+	for _, o := range several {
+		maps.Copy(all, o.files)
+	}
+	return maps.EqualFunc(e.files, all, sameFile)
+}
+
+// sameFile reports whether two edits of a file are equal; nil is a removal.
+func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }

@@ -1,0 +1,28 @@
+//go:build unix
+
+package filetree
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// keepOwner sets the owner and group of f to those of old. Without permission for both,
+// it tries to set the group alone and returns an error.
+func keepOwner(f *os.File, old fs.FileInfo) error {
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	have, ok := is.Sys().(*syscall.Stat_t)
+	want, both := old.Sys().(*syscall.Stat_t)
+	if !ok || !both || have.Uid == want.Uid && have.Gid == want.Gid {
+		return nil
+	}
+	err = f.Chown(int(want.Uid), int(want.Gid))
+	if err != nil && have.Gid != want.Gid {
+		_ = f.Chown(-1, int(want.Gid)) // at least the group
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+// Package forge opens and updates pull requests, and keeps one comment of a pull
+// request up to date, on the servers that host repositories: GitHub, GitLab, and
+// Gitea with its kin. It deletes, merges and approves nothing.
+//
+// All operations are idempotent: a second run does not change a pull request or comment
+// that is already correct. The token is sent only to the configured server, over https or
+// to the local machine, and appears in no error.
+//
+// Start from [Open] and [Client.Propose].
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Outcome is the action taken on a pull request or a comment.
+type Outcome string
+
+// The outcomes. Unchanged means that it was already correct.
+const (
+	Opened    Outcome = "opened"
+	Updated   Outcome = "updated"
+	Unchanged Outcome = "unchanged"
+)
+
+// Pull is the desired pull request. Both branches are in the same repository.
+type Pull struct {
+	Head  string // "upgrade/dev/ops/etcd"
+	Base  string // "main"; "" is the default branch of the repository
+	Title string
+	Body  string // in Markdown
+}
+
+// RequestResult is the outcome of creating or updating a pull request or a comment.
+type RequestResult struct {
+	Number  int64   `json:"number"`                                       // of the pull request
+	URL     string  `json:"url"`                                          // web page, from the server's answer
+	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none was to be created
+}
+
+// Client accesses one repository of a forge.
+type Client struct {
+	at    Address
+	kind  kind
+	token string
+	http  *http.Client
+}
+
+// Propose opens a pull request from p.Head into p.Base, or updates the title and the text
+// of the open one. It ignores pull requests from forks, also with the same branch name. A
+// closed pull request stays closed, and a new one is opened.
+func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
+	doing := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
+	if p.Base == "" {
+		var err error
+		if p.Base, err = c.defaultBranch(ctx); err != nil {
+			return RequestResult{}, fmt.Errorf("%s: %w", doing, err)
+		}
+	}
+	made, err := c.propose(ctx, p)
+	var refused *statusError
+	if errors.As(err, &refused) && (refused.code == http.StatusUnprocessableEntity || refused.code == http.StatusConflict) {
+		// Another run may have opened it after the lookup.
+		if open, again := c.open(ctx, p); again == nil && open != nil {
+			made, err = c.update(ctx, p, *open)
+		}
+	}
+	if err != nil {
+		return RequestResult{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	return made, nil
+}
+
+func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
+	open, err := c.open(ctx, p)
+	switch {
+	case err != nil:
+		return RequestResult{}, err
+	case open != nil:
+		return c.update(ctx, p, *open)
+	}
+	var got pull
+	err = c.do(ctx, http.MethodPost, c.kind.pulls(c.at.Project), c.kind.write(p, true), &got)
+	return RequestResult{Number: got.number(), URL: got.url(), Outcome: Opened}, err
+}
+
+// update sets the title and the text of an open pull request if they differ.
+func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, error) {
+	made := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
+	if have.Title == p.Title && isSameRepository(have.body(), p.Body) {
+		return made, nil
+	}
+	made.Outcome = Updated
+	return made, c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, made.Number), c.kind.write(p, false), nil)
+}
+
+// open returns the open pull request of the repository's own branch, or nil.
+func (c *Client) open(ctx context.Context, p Pull) (*pull, error) {
+	var found *pull
+	err := list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p), func(all []pull) bool {
+		i := slices.IndexFunc(all, func(have pull) bool { return have.is(c.at.Project, p) })
+		if i >= 0 {
+			found = &all[i]
+		}
+		return i < 0
+	})
+	return found, err
+}
+
+func (c *Client) defaultBranch(ctx context.Context) (string, error) {
+	var got struct {
+		DefaultBranch string `json:"default_branch"`
+	}
+	err := c.do(ctx, http.MethodGet, c.kind.repository(c.at.Project), nil, &got)
+	if err == nil && got.DefaultBranch == "" {
+		err = errors.New("the server returned no default branch")
+	}
+	return got.DefaultBranch, err
+}
+
+// Comment creates or updates the comment of a pull request that has marker as its first
+// line, followed by text. If create is false, it creates none. It ignores comments by
+// other authors with the same first line: their authors could edit a trusted report.
+func (c *Client) Comment(ctx context.Context, number int64, marker, text string, create bool) (RequestResult, error) {
+	want := marker + "\n" + text
+	made, err := c.comment(ctx, number, marker, want, create)
+	if err != nil {
+		return RequestResult{}, fmt.Errorf("commenting on pull request %d of %s: %w", number, c.at.Project, err)
+	}
+	return made, nil
+}
+
+func (c *Client) comment(ctx context.Context, number int64, marker, want string, create bool) (RequestResult, error) {
+	made := RequestResult{Number: number}
+	me, err := c.me(ctx)
+	if err != nil {
+		return made, err
+	}
+	var ours []comment
+	err = list(ctx, c, c.kind.comments(c.at.Project, number), func(all []comment) bool {
+		for _, have := range all {
+			if first, _, _ := strings.Cut(have.Body, "\n"); strings.TrimRight(first, "\r") == marker && c.kind.by(have.author(), me) {
+				ours = append(ours, have)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return made, err
+	}
+	for _, have := range ours {
+		made.URL = have.URL
+		if isSameRepository(have.Body, want) {
+			made.Outcome = Unchanged
+			return made, nil
+		}
+		err := c.do(ctx, c.kind.edit, c.kind.one(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
+		var refused *statusError
+		if errors.As(err, &refused) && (refused.code == http.StatusForbidden || refused.code == http.StatusNotFound) {
+			continue
+		}
+		made.Outcome = Updated
+		return made, err
+	}
+	made.URL = ""
+	if !create {
+		return made, nil
+	}
+	var got comment
+	err = c.do(ctx, http.MethodPost, c.kind.comments(c.at.Project, number), map[string]string{"body": want}, &got)
+	made.URL, made.Outcome = got.URL, Opened
+	return made, err
+}
+
+// me returns the user name of the token, or "" if the token has no permission to look it
+// up, such as the token of a CI job.
+func (c *Client) me(ctx context.Context) (string, error) {
+	var got person
+	err := c.do(ctx, http.MethodGet, "user", nil, &got)
+	var refused *statusError
+	if errors.As(err, &refused) && (refused.code == http.StatusForbidden || refused.code == http.StatusNotFound) {
+		return "", nil
+	}
+	return got.name(), err
+}
+
+// isSameRepository reports whether two texts are equal apart from line endings and outer
+// white space: some servers change these.
+func isSameRepository(have, want string) bool {
+	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return plain(have) == plain(want)
+}

@@ -1,0 +1,387 @@
+// Package forgetest is a forge for tests: the part of the APIs of GitHub, GitLab and Gitea
+// that [forge] uses, with pull requests and comments in memory. Its answers follow the
+// documentation of each; test/forge compares them with a real Gitea.
+//
+// Start from [New].
+package forgetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Token is the only token that the server accepts.
+const Token = "secret-of-the-tests"
+
+// Project is the repository of the server.
+const Project = "acme/fleet"
+
+// Pull is a pull request. From is the repository of its branch: Project, or a fork.
+type Pull struct {
+	Number                        int
+	From, Head, Base, Title, Body string
+	Closed                        bool
+}
+
+// Comment is a comment on pull request number On. By is the author; "" means the owner of
+// the token. The token has no permission to change a Foreign comment.
+type Comment struct {
+	ID, On  int
+	Body    string
+	By      string
+	Foreign bool
+}
+
+// Server is a forge with one repository, whose default branch is main.
+type Server struct {
+	URL string // of the server, without a final slash
+
+	// PageSize is the number of list entries per page.
+	PageSize int
+
+	// Job makes the token that of a CI job, without permission to look up its user.
+	Job bool
+
+	mu       sync.Mutex
+	kind     string
+	pulls    []Pull
+	comments []Comment
+	asked    []string
+	refuse   func(method, path string) int
+	racing   *Pull
+}
+
+// New starts a server of a kind, github, gitlab or gitea, that ends with the test.
+func New(t testing.TB, kind string) *Server {
+	s := &Server{kind: kind, PageSize: 2}
+	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// API returns the address of the API.
+func (s *Server) API() string {
+	return s.URL + map[string]string{"github": "/api/v3", "gitea": "/api/v1", "gitlab": "/api/v4"}[s.kind]
+}
+
+// Env returns the variables of a job on this server.
+func (s *Server) Env() map[string]string {
+	if s.kind == "gitlab" {
+		return map[string]string{"CI_SERVER_URL": s.URL, "CI_API_V4_URL": s.API(), "CI_PROJECT_PATH": Project}
+	}
+	return map[string]string{"GITHUB_SERVER_URL": s.URL, "GITHUB_API_URL": s.API(), "GITHUB_REPOSITORY": Project}
+}
+
+// Pulls returns the pull requests, in the order of their creation.
+func (s *Server) Pulls() []Pull {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Pull{}, s.pulls...)
+}
+
+// Comments returns the comments, in the order of their creation.
+func (s *Server) Comments() []Comment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Comment{}, s.comments...)
+}
+
+// Have adds existing pull requests and comments.
+func (s *Server) Have(pulls []Pull, comments []Comment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range pulls {
+		p.Number = len(s.pulls) + 1
+		s.pulls = append(s.pulls, p)
+	}
+	for _, c := range comments {
+		c.ID = len(s.comments) + 1
+		s.comments = append(s.comments, c)
+	}
+}
+
+// Refuse makes the server answer with the status code of the function unless it is zero.
+func (s *Server) Refuse(code func(method, path string) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = code
+}
+
+// Race makes another client open pull request p just before the next one is opened.
+func (s *Server) Race(p Pull) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.racing = &p
+}
+
+// Writes returns the requests other than GET since the last call.
+func (s *Server) Writes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, line := range s.asked {
+		if !strings.HasPrefix(line, http.MethodGet) {
+			out = append(out, line)
+		}
+	}
+	s.asked = nil
+	return out
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	escaped := r.URL.EscapedPath()
+	s.asked = append(s.asked, r.Method+" "+escaped)
+	rest, ok := strings.CutPrefix(escaped, strings.TrimPrefix(s.API(), s.URL)+"/")
+	if r.Header.Get("Authorization") != "Bearer "+Token {
+		// A careless server repeats the request's credentials.
+		writeError(w, http.StatusUnauthorized, "bad credentials "+r.Header.Get("Authorization"))
+		return
+	}
+	if s.refuse != nil {
+		if code := s.refuse(r.Method, rest); code != 0 {
+			w.Header().Set("Location", "https://elsewhere.example.com/")
+			writeError(w, code, "refused")
+			return
+		}
+	}
+	if !ok {
+		writeError(w, http.StatusNotFound, "no such API")
+		return
+	}
+	top, pulls, edit := "repos/"+Project, "pulls", http.MethodPatch
+	if s.kind == "gitlab" {
+		top, pulls, edit = "projects/"+strings.ReplaceAll(Project, "/", "%2F"), "merge_requests", http.MethodPut
+	}
+	if rest == "user" {
+		if s.Job {
+			writeError(w, http.StatusForbidden, "Resource not accessible by integration")
+			return
+		}
+		writeJSON(w, s.person(""))
+		return
+	}
+	rest, ok = strings.CutPrefix(rest, top)
+	parts := strings.Split(strings.TrimPrefix(rest, "/"), "/")
+	switch {
+	case !ok:
+		writeError(w, http.StatusNotFound, "no such repository")
+	case rest == "":
+		writeJSON(w, map[string]any{"default_branch": "main"})
+	case len(parts) == 1 && parts[0] == pulls && r.Method == http.MethodGet:
+		s.listPulls(w, r)
+	case len(parts) == 1 && parts[0] == pulls && r.Method == http.MethodPost:
+		s.open(w, r)
+	case len(parts) == 2 && parts[0] == pulls && r.Method == edit:
+		s.editPull(w, r, parts[1])
+	default:
+		s.serveComments(w, r, parts, edit)
+	}
+}
+
+// serveComments answers requests for the comments of a pull request.
+func (s *Server) serveComments(w http.ResponseWriter, r *http.Request, parts []string, edit string) {
+	list := len(parts) == 3 && parts[0] == "issues" && parts[2] == "comments"
+	one := len(parts) == 3 && parts[0] == "issues" && parts[1] == "comments"
+	if s.kind == "gitlab" {
+		list = len(parts) == 3 && parts[0] == "merge_requests" && parts[2] == "notes"
+		one = len(parts) == 4 && parts[0] == "merge_requests" && parts[2] == "notes"
+	}
+	switch {
+	case one && r.Method == edit:
+		s.editComment(w, r, parts[len(parts)-1])
+	case list && r.Method == http.MethodGet:
+		var all []any
+		for _, c := range s.comments {
+			if strconv.Itoa(c.On) == parts[1] {
+				all = append(all, s.comment(c))
+			}
+		}
+		s.page(w, r, all)
+	case list && r.Method == http.MethodPost:
+		on, err := strconv.Atoi(parts[1])
+		if err != nil || on < 1 || on > len(s.pulls) {
+			writeError(w, http.StatusNotFound, "no such pull request")
+			return
+		}
+		c := Comment{ID: len(s.comments) + 1, On: on, Body: parseBody(r)["body"]}
+		s.comments = append(s.comments, c)
+		w.WriteHeader(http.StatusCreated)
+		writeJSON(w, s.comment(c))
+	default:
+		writeError(w, http.StatusNotFound, "no such thing")
+	}
+}
+
+func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	var all []any
+	for _, p := range s.pulls {
+		owner, _, _ := strings.Cut(p.From, "/")
+		fits := !p.Closed
+		switch s.kind {
+		case "gitlab":
+			fits = fits && q.Get("state") == "opened" && p.Head == q.Get("source_branch") && p.Base == q.Get("target_branch")
+		case "github":
+			fits = fits && owner+":"+p.Head == q.Get("head") && p.Base == q.Get("base")
+		}
+		if fits {
+			all = append(all, s.pull(p))
+		}
+	}
+	s.page(w, r, all)
+}
+
+// page answers with one page of a list. Its link to the next page names another host.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, all []any) {
+	n, err := strconv.Atoi(r.URL.Query().Get("page"))
+	if err != nil {
+		n = 1
+	}
+	from := min((n-1)*s.PageSize, len(all))
+	to := min(from+s.PageSize, len(all))
+	if to < len(all) {
+		w.Header().Set("Link", `<https://elsewhere.example.com/?page=99>; rel="next", <https://elsewhere.example.com/?page=99>; rel="last"`)
+	}
+	writeJSON(w, append([]any{}, all[from:to]...))
+}
+
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	sent := parseBody(r)
+	p := Pull{Number: len(s.pulls) + 1, From: Project, Title: sent["title"]}
+	p.Head, p.Base, p.Body = sent["head"], sent["base"], sent["body"]
+	taken := http.StatusUnprocessableEntity
+	if s.kind != "github" {
+		taken = http.StatusConflict
+	}
+	if s.kind == "gitlab" {
+		p.Head, p.Base, p.Body = sent["source_branch"], sent["target_branch"], sent["description"]
+	}
+	if s.racing != nil {
+		other := *s.racing
+		other.Number, s.racing = p.Number, nil
+		s.pulls = append(s.pulls, other)
+		p.Number++
+	}
+	for _, have := range s.pulls {
+		if !have.Closed && have.From == p.From && have.Head == p.Head && have.Base == p.Base {
+			writeError(w, taken, "a pull request already exists")
+			return
+		}
+	}
+	if p.Head == "" || p.Base == "" || p.Title == "" {
+		writeError(w, http.StatusUnprocessableEntity, "what is missing?")
+		return
+	}
+	s.pulls = append(s.pulls, p)
+	w.WriteHeader(http.StatusCreated)
+	writeJSON(w, s.pull(p))
+}
+
+func (s *Server) editPull(w http.ResponseWriter, r *http.Request, number string) {
+	for i := range s.pulls {
+		p := &s.pulls[i]
+		if strconv.Itoa(p.Number) != number {
+			continue
+		}
+		sent := parseBody(r)
+		p.Title, p.Body = sent["title"], sent["body"]+sent["description"]
+		writeJSON(w, s.pull(*p))
+		return
+	}
+	writeError(w, http.StatusNotFound, "no such pull request")
+}
+
+func (s *Server) editComment(w http.ResponseWriter, r *http.Request, id string) {
+	for i := range s.comments {
+		c := &s.comments[i]
+		switch {
+		case strconv.Itoa(c.ID) != id:
+		case c.Foreign:
+			writeError(w, http.StatusForbidden, "it is not yours")
+			return
+		default:
+			c.Body = parseBody(r)["body"]
+			writeJSON(w, s.comment(*c))
+			return
+		}
+	}
+	writeError(w, http.StatusNotFound, "no such comment")
+}
+
+func (s *Server) pull(p Pull) map[string]any {
+	at := fmt.Sprintf("%s/%s/pull/%d", s.URL, Project, p.Number)
+	if s.kind == "gitlab" {
+		source := 3
+		if p.From != Project {
+			source = 4
+		}
+		return map[string]any{
+			"id": 1000 + p.Number, "iid": p.Number, "web_url": at, "title": p.Title, "description": p.Body,
+			"source_branch": p.Head, "target_branch": p.Base, "source_project_id": source, "target_project_id": 3,
+		}
+	}
+	head := map[string]any{"ref": p.Head, "repo": map[string]any{"full_name": p.From}}
+	if p.From == "" {
+		head["repo"] = nil // a deleted fork
+	}
+	return map[string]any{
+		"id": 1000 + p.Number, "number": p.Number, "html_url": at, "title": p.Title, "body": p.Body, "head": head,
+		"base": map[string]any{"ref": p.Base, "repo": map[string]any{"full_name": Project}},
+	}
+}
+
+func (s *Server) comment(c Comment) map[string]any {
+	out := map[string]any{"id": c.ID, "body": c.Body}
+	if s.kind == "gitlab" {
+		out["author"] = s.person(c.By)
+	} else {
+		out["user"] = s.person(c.By)
+		out["html_url"] = fmt.Sprintf("%s/%s/pull/%d#%d", s.URL, Project, c.On, c.ID)
+	}
+	return out
+}
+
+// person returns the JSON of an author; "" means the owner of the token.
+func (s *Server) person(name string) map[string]any {
+	kind := "User"
+	if name == "" {
+		name, kind = "quayside-bot", "Bot"
+	}
+	switch s.kind {
+	case "gitlab":
+		return map[string]any{"username": name, "id": len(name)}
+	case "gitea":
+		return map[string]any{"login": name, "username": name}
+	}
+	return map[string]any{"login": name, "type": kind}
+}
+
+func parseBody(r *http.Request) map[string]string {
+	var out map[string]string
+	if json.NewDecoder(r.Body).Decode(&out) != nil {
+		return map[string]string{}
+	}
+	return out
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = w.Write(data)
+}
+
+func writeError(w http.ResponseWriter, code int, message string) {
+	w.WriteHeader(code)
+	writeJSON(w, map[string]string{"message": message})
+}

@@ -1,0 +1,208 @@
+package forge
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/remote"
+)
+
+// kind is the API of one type of forge. To add a type, add its kind to forgeKinds, and its
+// links to internal/base/remote.
+type kind struct {
+	name string // a [remote.Forge]
+	api  string // path of the API below the address of a server
+	hub  string // API of the public server, if it has another host
+	edit string // HTTP method of changes
+
+	// ci returns the server address, API address and repository from the variables of a
+	// CI job. All are empty outside a job.
+	ci func(getenv func(string) string) (server, api, project string)
+
+	// by reports whether a comment's author is me or, if me is empty, may be.
+	by func(author person, me string) bool
+
+	repository func(project string) string
+	pulls      func(project string) string                   // to list and to open
+	pull       func(project string, number int64) string     // to change
+	find       func(project string, p Pull) string           // query that finds p among others
+	write      func(p Pull, open bool) map[string]string     // body of the request to open or to change
+	comments   func(project string, number int64) string     // of a pull request
+	one        func(project string, number, id int64) string // comment
+}
+
+// forgeKinds returns the forges in the order of CI detection: Gitea comes before GitHub
+// because its runner sets GitHub's variables too.
+func forgeKinds() []kind {
+	hub := kind{
+		edit:       http.MethodPatch,
+		by:         isOwnComment,
+		repository: func(project string) string { return "repos/" + pathSegments(project) },
+		pulls:      func(project string) string { return "repos/" + pathSegments(project) + "/pulls" },
+		pull: func(project string, n int64) string {
+			return fmt.Sprintf("repos/%s/pulls/%d", pathSegments(project), n)
+		},
+		find: func(project string, p Pull) string {
+			owner, _, _ := strings.Cut(project, "/")
+			return url.Values{"state": {"open"}, "head": {owner + ":" + p.Head}, "base": {p.Base}, "per_page": {"100"}}.Encode()
+		},
+		write: func(p Pull, open bool) map[string]string {
+			out := map[string]string{"title": p.Title, "body": p.Body}
+			if open {
+				out["head"], out["base"] = p.Head, p.Base
+			}
+			return out
+		},
+		comments: func(project string, n int64) string {
+			return fmt.Sprintf("repos/%s/issues/%d/comments", pathSegments(project), n)
+		},
+		one: func(project string, _, id int64) string {
+			return fmt.Sprintf("repos/%s/issues/comments/%d", pathSegments(project), id)
+		},
+	}
+	gitea, github := hub, hub
+	gitea.name, gitea.api, gitea.ci = string(remote.Gitea), "api/v1", giteaJob
+	gitea.find = func(_ string, p Pull) string { // Gitea has no head filter, and limit instead of per_page
+		return url.Values{"state": {"open"}, "base_branch": {p.Base}, "limit": {"50"}}.Encode()
+	}
+	github.by = func(author person, me string) bool { // a job's token cannot look up its bot
+		return author.name() == me || me == "" && author.Type == "Bot"
+	}
+	github.name, github.api, github.hub, github.ci = string(remote.GitHub), "api/v3", "https://api.github.com", githubJob
+	return []kind{
+		gitea,
+		github,
+		gitlabKind(),
+	}
+}
+
+func gitlabKind() kind {
+	project := func(p string) string { return "projects/" + url.PathEscape(p) }
+	return kind{
+		name: string(remote.GitLab), api: "api/v4", edit: http.MethodPut, by: isOwnComment,
+		ci: func(getenv func(string) string) (server, api, project string) {
+			return getenv("CI_SERVER_URL"), getenv("CI_API_V4_URL"), getenv("CI_PROJECT_PATH")
+		},
+		repository: project,
+		pulls:      func(p string) string { return project(p) + "/merge_requests" },
+		pull:       func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d", project(p), n) },
+		find: func(_ string, p Pull) string {
+			return url.Values{"state": {"opened"}, "source_branch": {p.Head}, "target_branch": {p.Base}, "per_page": {"100"}}.Encode()
+		},
+		write: func(p Pull, open bool) map[string]string {
+			out := map[string]string{"title": p.Title, "description": p.Body}
+			if open {
+				out["source_branch"], out["target_branch"] = p.Head, p.Base
+			}
+			return out
+		},
+		comments: func(p string, n int64) string { return fmt.Sprintf("%s/merge_requests/%d/notes", project(p), n) },
+		one: func(p string, n, id int64) string {
+			return fmt.Sprintf("%s/merge_requests/%d/notes/%d", project(p), n, id)
+		},
+	}
+}
+
+// Kinds returns the names of the supported forges, sorted.
+func Kinds() []string {
+	var names []string
+	for _, k := range forgeKinds() {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// isOwnComment reports whether author is me; an empty me matches every author.
+func isOwnComment(author person, me string) bool { return me == "" || author.name() == me }
+
+func githubJob(getenv func(string) string) (server, api, project string) {
+	return getenv("GITHUB_SERVER_URL"), getenv("GITHUB_API_URL"), getenv("GITHUB_REPOSITORY")
+}
+
+// giteaJob returns the variables of a Gitea or Forgejo job, recognized by its API path.
+func giteaJob(getenv func(string) string) (server, api, project string) {
+	if server, api, project = githubJob(getenv); strings.HasSuffix(strings.TrimRight(api, "/"), "/api/v1") {
+		return server, api, project
+	}
+	return "", "", ""
+}
+
+// pathSegments escapes a path except for its slashes.
+func pathSegments(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+// pull is a pull request in the JSON of any of the servers.
+type pull struct {
+	Title string `json:"title"`
+
+	// GitHub and Gitea
+	Number  int64  `json:"number"`
+	HTMLURL string `json:"html_url"`
+	Body    string `json:"body"`
+	Head    *side  `json:"head"`
+	Base    *side  `json:"base"`
+
+	// GitLab
+	IID         int64  `json:"iid"`
+	WebURL      string `json:"web_url"`
+	Description string `json:"description"`
+	Source      string `json:"source_branch"`
+	Target      string `json:"target_branch"`
+	SourceID    int64  `json:"source_project_id"`
+	TargetID    int64  `json:"target_project_id"`
+}
+
+type side struct {
+	Ref  string `json:"ref"`
+	Repo *struct {
+		FullName string `json:"full_name"`
+	} `json:"repo"` // null if the fork was deleted
+}
+
+func (p pull) number() int64 { return max(p.Number, p.IID) }
+func (p pull) url() string   { return p.HTMLURL + p.WebURL }
+func (p pull) body() string  { return p.Body + p.Description }
+
+// is reports whether p has the branches of want and comes from no fork.
+func (p pull) is(project string, want Pull) bool {
+	if p.Head == nil || p.Base == nil {
+		return p.Source == want.Head && p.Target == want.Base && p.SourceID == p.TargetID && p.IID != 0
+	}
+	return p.Head.Ref == want.Head && p.Base.Ref == want.Base && p.Head.Repo != nil && strings.EqualFold(p.Head.Repo.FullName, project)
+}
+
+// comment is a comment in the JSON of any of the servers.
+type comment struct {
+	ID   int64  `json:"id"`
+	Body string `json:"body"`
+	URL  string `json:"html_url"`
+
+	User   *person `json:"user"`   // GitHub and Gitea
+	Author *person `json:"author"` // GitLab
+}
+
+func (c comment) author() person {
+	for _, p := range []*person{c.User, c.Author} {
+		if p != nil {
+			return *p
+		}
+	}
+	return person{}
+}
+
+// person is a user in the JSON of any of the servers.
+type person struct {
+	Login    string `json:"login"`    // GitHub and Gitea
+	Username string `json:"username"` // GitLab
+	Type     string `json:"type"`     // of GitHub: "Bot", "User"
+}
+
+func (p person) name() string {
+	if p.Username != "" {
+		return p.Username
+	}
+	return p.Login
+}

@@ -1,0 +1,218 @@
+package gitrepo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// FileEdit is one file of a commit.
+type FileEdit struct {
+	Path    string // from the top of the repository
+	Data    []byte
+	Removed bool
+}
+
+// Commit is the content of a commit made by [Repo.Branch].
+type Commit struct {
+	Message string
+	Changes []FileEdit
+	Author  Author
+	When    time.Time
+	Force   bool // replace an existing branch
+}
+
+// Author is the author and committer of a commit.
+type Author struct{ Name, Email string }
+
+// Author returns the author for commits from GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, or
+// from Git's configuration if they are empty.
+func (r *Repo) Author(ctx context.Context, getenv func(string) string) (Author, error) {
+	git, err := r.program()
+	if err != nil {
+		return Author{}, err
+	}
+	var env []string
+	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"} {
+		if value := getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	out, err := git.run(ctx, env, nil, "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
+	ident := regexp.MustCompile(`^(.+) <(.+)> \d+ [+-]\d+\n$`).FindSubmatch(out)
+	if err != nil || ident == nil {
+		return Author{}, errors.New("no commit author: set user.name and user.email with 'git config', or GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL")
+	}
+	return Author{string(ident[1]), string(ident[2])}, nil
+}
+
+// Branch creates a branch with one commit on top of parent and returns the hash of the
+// commit. It does not change the work tree, the index or HEAD. It keeps an existing branch
+// at the same commit, also if the commits differ only in their signatures. Git refuses to
+// replace a branch that is checked out in any work tree.
+func (r *Repo) Branch(ctx context.Context, name string, parent *Revision, c Commit) (hash string, err error) {
+	hash, err = r.branch(ctx, name, parent, c)
+	if err != nil {
+		return "", fmt.Errorf("branch %q: %w", name, err)
+	}
+	return hash, nil
+}
+
+func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Commit) (hash string, err error) {
+	if err := checkBranch(name); err != nil {
+		return "", err
+	}
+	for _, change := range c.Changes {
+		if !fs.ValidPath(change.Path) || change.Path == "." {
+			return "", fmt.Errorf("%q is not a path", change.Path)
+		}
+		for dir := path.Dir(change.Path); dir != "."; dir = path.Dir(dir) {
+			if _, is := parent.Link(dir); is {
+				return "", fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", dir)
+			}
+		}
+	}
+	git, err := r.program()
+	if err != nil {
+		return "", err
+	}
+	if hash, err = git.commit(ctx, parent.Hash(), c); err != nil {
+		return "", err
+	}
+	old, err := r.git.Storer.Reference(plumbing.NewBranchReferenceName(name))
+	switch {
+	case errors.Is(err, plumbing.ErrReferenceNotFound):
+	case err != nil:
+		return "", err
+	case old.Type() == plumbing.SymbolicReference:
+		return "", fmt.Errorf("it means %s: choose another name", old.Target())
+	case r.sameCommit(old.Hash(), plumbing.NewHash(hash)):
+		return old.Hash().String(), nil
+	case !c.Force:
+		return "", errors.New("it already exists: choose another name, or replace it with --force")
+	}
+	args := []string{"branch", "--quiet", "--no-track"}
+	if c.Force {
+		args = append(args, "--force")
+	}
+	_, err = git.run(ctx, nil, nil, append(args, "--", name, hash)...)
+	return hash, err
+}
+
+// checkBranch returns an error if name is no valid branch name.
+func checkBranch(name string) error {
+	if name == "HEAD" || strings.HasPrefix(name, "refs/") {
+		return errors.New("reserved by Git: choose another name, without refs/")
+	}
+	return plumbing.NewBranchReferenceName(name).Validate()
+}
+
+// sameCommit reports whether two commits are equal except for their signatures.
+func (r *Repo) sameCommit(a, b plumbing.Hash) bool {
+	if a == b {
+		return true
+	}
+	x, err1 := r.git.CommitObject(a)
+	y, err2 := r.git.CommitObject(b)
+	if cmp.Or(err1, err2) != nil {
+		return false
+	}
+	x.PGPSignature, y.PGPSignature = "", ""
+	var one, two plumbing.MemoryObject
+	return x.Encode(&one) == nil && y.Encode(&two) == nil && one.Hash() == two.Hash()
+}
+
+// commit creates a commit in a temporary work tree, so the user's filters, hooks and
+// signatures apply. It checks out unchanged files only if the repository has hooks, because
+// hooks may read them.
+func (p *program) commit(ctx context.Context, parent string, c Commit) (hash string, err error) {
+	hooks, err := p.runsHooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp("", "quayside-work-")
+	if err != nil {
+		return "", err
+	}
+	in := &program{p.path, filepath.Join(tmp, "work")}
+	defer func() {
+		_, _ = p.run(context.WithoutCancel(ctx), nil, nil, "worktree", "remove", "--force", "--", in.dir) // 'git gc' removes any leftover
+		err = errors.Join(err, os.RemoveAll(tmp))
+	}()
+	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // content of LFS files is not needed
+	add := []string{"-c", "core.hooksPath=" + os.DevNull, "worktree", "add", "--quiet", "--detach"}
+	if !hooks {
+		add = append(add, "--no-checkout")
+	}
+	if _, err := p.run(ctx, lazy, nil, append(add, "--", in.dir, parent)...); err != nil {
+		return "", err
+	}
+	if !hooks {
+		if _, err := in.run(ctx, nil, nil, "read-tree", "HEAD"); err != nil {
+			return "", err
+		}
+	}
+	if err := in.stage(ctx, c.Changes); err != nil {
+		return "", err
+	}
+	when := fmt.Sprintf("@%d %s", c.When.Unix(), c.When.Format("-0700"))
+	var who []string
+	for _, role := range []string{"AUTHOR", "COMMITTER"} {
+		who = append(who, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
+	}
+	if _, err := in.run(ctx, who, strings.NewReader(c.Message), "-c", "maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
+		return "", err
+	}
+	return in.line(ctx, "rev-parse", "HEAD")
+}
+
+// stage writes changes to the work tree and the index. Files keep their mode in the index.
+// os.Root prevents writes through symbolic links to the outside.
+func (p *program) stage(ctx context.Context, changes []FileEdit) error {
+	root, err := os.OpenRoot(p.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var added, removed strings.Builder
+	for _, c := range changes {
+		name := filepath.FromSlash(c.Path)
+		if c.Removed {
+			removed.WriteString(c.Path + "\x00")
+			continue
+		}
+		added.WriteString(c.Path + "\x00")
+		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return err
+		}
+		if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			if err := root.Remove(name); err != nil {
+				return err
+			}
+		}
+		if err := root.WriteFile(name, c.Data, 0o666); err != nil {
+			return err
+		}
+	}
+	listed := []string{"--sparse", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"}
+	if removed.Len() > 0 {
+		if _, err := p.run(ctx, nil, strings.NewReader(removed.String()), append([]string{"rm", "--quiet"}, listed...)...); err != nil {
+			return err
+		}
+	}
+	if added.Len() == 0 {
+		return nil
+	}
+	_, err = p.run(ctx, nil, strings.NewReader(added.String()), append([]string{"-c", "core.fileMode=false", "add"}, listed...)...)
+	return err
+}

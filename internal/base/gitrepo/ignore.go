@@ -1,0 +1,53 @@
+package gitrepo
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+)
+
+// Ignore matches the files of a work tree that Git ignores according to its .gitignore
+// files. Walk the work tree from the top and call [Ignore.Load] for each directory before
+// [Ignore.Match] for its content.
+type Ignore struct{ patterns []gitignore.Pattern }
+
+// NewIgnore returns an Ignore without patterns.
+func NewIgnore() *Ignore { return &Ignore{} }
+
+// Load adds the patterns of the .gitignore in dir, if it exists. rel is the path of dir
+// from the top of the work tree, "." for the top itself.
+func (g *Ignore) Load(dir, rel string) error {
+	data, err := os.ReadFile(filepath.Join(dir, ".gitignore"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			g.patterns = append(g.patterns, gitignore.ParsePattern(line, pathSteps(rel)))
+		}
+	}
+	return nil
+}
+
+// Match reports whether Git ignores the file or directory at rel.
+func (g *Ignore) Match(rel string, dir bool) bool {
+	if rel == "." || len(g.patterns) == 0 {
+		return false
+	}
+	return gitignore.NewMatcher(g.patterns).Match(pathSteps(rel), dir)
+}
+
+func pathSteps(rel string) []string {
+	if rel == "." {
+		return nil
+	}
+	return strings.Split(rel, "/")
+}

@@ -1,0 +1,173 @@
+package gitrepo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Join describes the lines of history combined in a work tree.
+type Join struct {
+	Base  *Revision   // common base of the sides; nil if this clone has none
+	Sides []*Revision // at least one
+	Open  bool        // an uncommitted merge, rebase, cherry-pick or revert
+}
+
+// Joins returns the joins that led to the current work tree. If a join is open, it is the
+// only one. Otherwise the result is at most one finished join with a base, then HEAD alone
+// without a base. A finished join has the two parents of a merge commit at HEAD, or the
+// branch before its last rebase and the branch it was rebased onto. Joins returns nil
+// before the first commit.
+func (r *Repo) Joins() ([]Join, error) {
+	head, err := r.named("HEAD")
+	if head == nil || err != nil {
+		return nil, err
+	}
+	open, err := r.openJoin(head)
+	if err != nil {
+		return nil, err
+	}
+	if open != nil {
+		return []Join{*open}, nil
+	}
+	out := []Join{{Sides: []*Revision{head}}}
+	done, err := r.doneJoin(head)
+	if done != nil && done.Base != nil {
+		out = append([]Join{*done}, out...)
+	}
+	return out, err
+}
+
+// openJoin returns the uncommitted join; nil if there is none.
+func (r *Repo) openJoin(head *Revision) (*Join, error) {
+	theirs, err := r.named("MERGE_HEAD")
+	if theirs == nil && err == nil {
+		theirs, err = r.squashed()
+	}
+	if theirs != nil && err == nil {
+		return r.join(true, head, theirs)
+	}
+	for _, name := range []string{"REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
+		if name == "REBASE_HEAD" && !r.has("rebase-merge") && !r.has("rebase-apply") {
+			continue // Git may leave it behind
+		}
+		picked, err := r.named(name)
+		if err != nil {
+			return nil, err
+		}
+		if picked == nil {
+			continue
+		}
+		var parent *Revision
+		if picked.commit.NumParents() > 0 {
+			if parent, err = r.called(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
+				return &Join{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the clone ends there
+			}
+		}
+		if name == "REVERT_HEAD" && parent != nil {
+			picked, parent = parent, picked
+		}
+		return &Join{Base: parent, Sides: []*Revision{head, picked}, Open: true}, nil
+	}
+	return nil, err
+}
+
+// doneJoin returns the finished join that resulted in HEAD; nil if there is none, or if it
+// is missing in the clone.
+func (r *Repo) doneJoin(head *Revision) (*Join, error) {
+	if head.commit.NumParents() == 2 {
+		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
+		if err != nil {
+			return nil, nil //nolint:nilerror // the clone ends there
+		}
+		theirs, err := r.called("HEAD^2", head.commit.ParentHashes[1].String())
+		if err != nil {
+			return nil, nil //nolint:nilerror // likewise
+		}
+		return r.join(false, ours, theirs)
+	}
+	before, err := r.named("ORIG_HEAD")
+	if before == nil || err != nil || r.contains(head, before) {
+		return nil, err
+	}
+	for _, name := range r.upstreams() {
+		onto, err := r.named(name)
+		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
+			return r.join(false, before, onto)
+		}
+	}
+	return nil, nil
+}
+
+// join returns the join of two revisions with their merge base, if this clone has one.
+func (r *Repo) join(open bool, ours, theirs *Revision) (*Join, error) {
+	base, err := r.MergeBase(ours, theirs)
+	if errors.Is(err, ErrNoBase) || errors.Is(err, plumbing.ErrObjectNotFound) {
+		err = nil
+	}
+	return &Join{Base: base, Sides: []*Revision{ours, theirs}, Open: open}, err
+}
+
+// contains reports whether v is ancestor itself or a descendant of it.
+func (r *Repo) contains(v, ancestor *Revision) bool {
+	base, err := r.base(v.commit, ancestor.commit)
+	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
+}
+
+// squashed returns the commit of an uncommitted squash merge; nil if there is none.
+func (r *Repo) squashed() (*Revision, error) {
+	data, err := os.ReadFile(filepath.Join(r.own, "SQUASH_MSG"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	first := regexp.MustCompile(`(?m)^commit ([0-9a-f]{40,64})$`).FindSubmatch(data)
+	if err != nil || first == nil {
+		return nil, err
+	}
+	return r.called(shortHash(string(first[1])), string(first[1]))
+}
+
+// upstreams returns the likely targets of a rebase of the current branch: its upstream
+// branch and the default branch.
+func (r *Repo) upstreams() []string {
+	var out []string
+	if set, err := r.git.Config(); err == nil {
+		if branch := set.Branches[r.HeadBranch()]; branch == nil || branch.Remote == "" {
+			// no upstream
+		} else if branch.Remote == "." {
+			out = append(out, branch.Merge.Short())
+		} else {
+			out = append(out, branch.Remote+"/"+branch.Merge.Short())
+		}
+	}
+	if branch, err := r.DefaultBranch(); err == nil {
+		out = append(out, branch)
+	}
+	return out
+}
+
+// named returns the commit with a name in Git, for example MERGE_HEAD; nil if there is none.
+func (r *Repo) named(name string) (*Revision, error) {
+	if name == strings.ToUpper(name) && !r.has(name) {
+		return nil, nil
+	}
+	v, err := r.lookUp(name, name)
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("revision %q: %w", name, err)
+	}
+	return v, nil
+}
+
+// has reports whether Git's directory of the work tree contains a file or directory name.
+func (r *Repo) has(name string) bool {
+	_, err := os.Stat(filepath.Join(r.own, name))
+	return err == nil
+}

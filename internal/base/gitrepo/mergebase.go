@@ -1,0 +1,147 @@
+package gitrepo
+
+import (
+	"container/heap"
+	"errors"
+	"slices"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// mark is a bit set: the sides that reach a commit, and stale.
+type mark uint8
+
+const (
+	fromA mark = 1 << iota
+	fromB
+	stale // an ancestor of a common ancestor
+	both  = fromA | fromB
+)
+
+// walk traverses the history from two commits at once, youngest commit first.
+type walk struct {
+	git   *git.Repository
+	marks map[plumbing.Hash]mark
+	ends  map[plumbing.Hash]bool // commits without parents in a shallow clone
+	queue commits
+}
+
+// base returns the best common ancestor of two commits; nil if there is none. It walks back
+// only as far as necessary. A shallow clone limits the history.
+func (r *Repo) base(a, b *object.Commit) (*object.Commit, error) {
+	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, ends: map[plumbing.Hash]bool{}}
+	ends, err := r.git.Storer.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range ends {
+		w.ends[h] = true
+	}
+	return w.base(a, b)
+}
+
+func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
+	w.reach(a, fromA)
+	w.reach(b, fromB)
+	var found []*object.Commit
+	for w.fresh() {
+		c := heap.Pop(&w.queue).(*object.Commit)
+		m := w.marks[c.Hash]
+		if m&both == both && m&stale == 0 {
+			found = append(found, c)
+			m |= stale
+		}
+		if err := w.parents(c, m); err != nil {
+			return nil, err
+		}
+	}
+	return w.best(found)
+}
+
+// best returns the youngest found commit that is no ancestor of another; nil if there is
+// none. Wrong clocks can put an ancestor before its descendant.
+func (w *walk) best(found []*object.Commit) (*object.Commit, error) {
+	found = slices.DeleteFunc(found, func(c *object.Commit) bool { return w.marks[c.Hash]&stale != 0 })
+	for _, c := range found {
+		redundant := false
+		for _, d := range found {
+			if c.Hash == d.Hash || redundant {
+				continue
+			}
+			back := walk{git: w.git, marks: map[plumbing.Hash]mark{}, ends: w.ends}
+			var err error
+			if redundant, err = back.reaches(d, c.Hash); err != nil {
+				return nil, err
+			}
+		}
+		if !redundant {
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+// reaches reports whether target is an ancestor of from.
+func (w *walk) reaches(from *object.Commit, target plumbing.Hash) (bool, error) {
+	w.reach(from, fromA)
+	for len(w.queue) > 0 {
+		if w.marks[target] != 0 {
+			return true, nil
+		}
+		if err := w.parents(heap.Pop(&w.queue).(*object.Commit), fromA); err != nil {
+			return false, err
+		}
+	}
+	return w.marks[target] != 0, nil
+}
+
+// fresh reports whether the queue contains a commit that is not stale.
+func (w *walk) fresh() bool {
+	for _, c := range w.queue {
+		if w.marks[c.Hash]&stale == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walk) parents(c *object.Commit, m mark) error {
+	if w.ends[c.Hash] {
+		return nil
+	}
+	for _, h := range c.ParentHashes {
+		if w.marks[h]&m == m {
+			continue
+		}
+		p, err := w.git.CommitObject(h)
+		if errors.Is(err, plumbing.ErrObjectNotFound) && len(w.ends) > 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.reach(p, m)
+	}
+	return nil
+}
+
+func (w *walk) reach(c *object.Commit, m mark) {
+	w.marks[c.Hash] |= m
+	heap.Push(&w.queue, c)
+}
+
+// commits is a heap of commits, youngest first.
+type commits []*object.Commit
+
+func (q commits) Len() int           { return len(q) }
+func (q commits) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
+func (q commits) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *commits) Push(x any)        { *q = append(*q, x.(*object.Commit)) }
+func (q *commits) Pop() any {
+	old := *q
+	c := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return c
+}

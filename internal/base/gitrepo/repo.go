@@ -1,0 +1,257 @@
+// Package gitrepo provides the Git operations of quayside: find the repository of a
+// directory, read the files of a revision, find a merge base, create a branch with one
+// commit, and push.
+//
+// The package reads with go-git. Reading never changes a repository, takes no lock and runs
+// no program. The content of a revision is untrusted: the package checks paths and limits
+// sizes and counts. It compares the work tree, commits and pushes with the git program, to
+// apply the user's hooks, filters, signatures and credentials. The git program runs only in
+// work trees, never in a bare repository. The package never writes the user's work tree,
+// index or HEAD, not even in [Repo.Branch].
+//
+// Start from [Open], [Repo.Revision] and [Revision.List].
+package gitrepo
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// ErrNone reports that a directory is in no Git repository.
+var ErrNone = errors.New("not in a Git repository")
+
+// Repo is an opened repository.
+type Repo struct {
+	git  *git.Repository
+	root string // of the work tree, absolute, symbolic links resolved; empty for a bare repository
+	own  string // Git's directory of the work tree
+}
+
+// Open opens the repository that contains dir: a clone, a linked work tree or a bare
+// repository, shallow or not. The error wraps ErrNone if there is none.
+func Open(dir string) (*Repo, error) {
+	abs, err := realPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := open(find(abs))
+	switch {
+	case errors.Is(err, git.ErrRepositoryNotExists):
+		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
+	case errors.Is(err, git.ErrUnknownExtension):
+		return nil, fmt.Errorf("opening the Git repository of %s: %w: only repositories with SHA-1 objects and branches in files are supported", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
+	}
+	return repo, nil
+}
+
+// find returns the path of .git for the repository that contains dir, and the top of its
+// work tree: dir or its nearest parent with a .git. If dir itself is a bare repository, or
+// if there is no repository, find returns dir and no root.
+func find(dir string) (state, root string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return filepath.Join(at, ".git"), at
+		}
+		if _, err := os.Stat(filepath.Join(dir, "objects")); err == nil && at == dir {
+			if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
+				return dir, ""
+			}
+		}
+		if at == filepath.Dir(at) {
+			return dir, ""
+		}
+	}
+}
+
+// open opens the repository at state: Git's directory, or a file with the path of that
+// directory.
+func open(state, root string) (*Repo, error) {
+	if data, err := os.ReadFile(state); err == nil {
+		linked, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+		if !ok {
+			return nil, fmt.Errorf("%s is not a directory", state)
+		}
+		if state = linked; !filepath.IsAbs(linked) {
+			state = filepath.Join(root, linked)
+		}
+	}
+	common := state // shared by all work trees, with objects and branches
+	if data, err := os.ReadFile(filepath.Join(state, "commondir")); err == nil {
+		if common = strings.TrimSpace(string(data)); !filepath.IsAbs(common) {
+			common = filepath.Join(state, common)
+		}
+	}
+	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
+	opened, err := git.Open(tolerant{files}, nil)
+	return &Repo{git: opened, root: root, own: state}, err
+}
+
+// tolerant is a storage that hides irrelevant repository extensions from go-git:
+// worktreeConfig, relativeWorktrees, preciousObjects and partialClone. Missing objects of
+// a partial clone result in an error on reading.
+type tolerant struct{ *filesystem.Storage }
+
+// Config returns the repository's configuration without the irrelevant extensions.
+func (t tolerant) Config() (*config.Config, error) {
+	c, err := t.Storage.Config()
+	if err == nil && c.Raw.HasSection("extensions") {
+		for _, name := range []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"} {
+			c.Raw.Section("extensions").RemoveOption(name)
+		}
+	}
+	return c, err
+}
+
+// Root returns the top of the work tree, as an absolute path without symbolic
+// links; empty for a bare repository.
+func (r *Repo) Root() string { return r.root }
+
+// Path returns the slash-separated path of dir from the top of the repository, "." for the
+// top. In a bare repository it returns "." for every directory.
+func (r *Repo) Path(dir string) (string, error) {
+	if r.root == "" {
+		return ".", nil
+	}
+	abs, err := realPath(dir)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(r.root, abs)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return "", fmt.Errorf("%s is not in %s", dir, r.root)
+	}
+	return filepath.ToSlash(rel), nil
+}
+
+// Shallow reports whether the repository is a shallow clone, with truncated history.
+func (r *Repo) Shallow() bool {
+	ends, err := r.git.Storer.Shallow()
+	return err == nil && len(ends) > 0
+}
+
+func realPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// HeadBranch returns the current branch; empty if HEAD is detached or unreadable.
+func (r *Repo) HeadBranch() string {
+	head, err := r.git.Reference(plumbing.HEAD, false)
+	if err != nil || !head.Target().IsBranch() {
+		return ""
+	}
+	return head.Target().Short()
+}
+
+// Branches returns the sorted names of the local and remote-tracking branches below a
+// name: "up/…" for "up".
+func (r *Repo) Branches(below string) ([]string, error) {
+	refs, err := r.git.References()
+	if err != nil {
+		return nil, err
+	}
+	defer refs.Close()
+	var out []string
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		name, found := strings.CutPrefix(string(ref.Name()), "refs/heads/")
+		if rest, remote := strings.CutPrefix(name, "refs/remotes/"); remote {
+			_, name, found = strings.Cut(rest, "/")
+		}
+		if found && strings.HasPrefix(name, below+"/") {
+			out = append(out, name)
+		}
+		return nil
+	})
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
+// DefaultBranch returns the name of the default branch: the first existing one of the
+// target of origin/HEAD, origin/main, origin/master, main and master.
+func (r *Repo) DefaultBranch() (string, error) {
+	names := []plumbing.ReferenceName{
+		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
+		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
+	}
+	if head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil {
+		names = slices.Insert(names, 0, head.Target())
+	}
+	for _, name := range names {
+		if _, err := r.git.Reference(name, true); err == nil {
+			return name.Short(), nil
+		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return "", err
+		}
+	}
+	return "", errors.New("no origin/HEAD, main or master to compare with: give the branch with --base, or a revision")
+}
+
+// Address returns the address of a remote. remote is its name, a URL or a path.
+func (r *Repo) Address(remote string) (string, error) {
+	if to := r.remoteURL(remote); to != "" {
+		return to, nil
+	}
+	if info, err := os.Stat(remote); err == nil && info.IsDir() {
+		return filepath.Abs(remote)
+	}
+	if e, err := transport.NewEndpoint(remote); err != nil || e.Host == "" && (e.Protocol != "file" || !strings.HasPrefix(remote, "file://")) {
+		return "", fmt.Errorf("no remote %q in this repository", diag.Redact(remote))
+	}
+	return remote, nil
+}
+
+// remoteURL returns the URL of a remote; empty if there is no such remote.
+func (r *Repo) remoteURL(name string) string {
+	found, err := r.git.Remote(name)
+	if err != nil || len(found.Config().URLs) == 0 {
+		return ""
+	}
+	return found.Config().URLs[len(found.Config().URLs)-1]
+}
+
+// Origin returns the URL of the remote "origin" without secrets; empty if there is none, or
+// if it names no other machine.
+func (r *Repo) Origin() string { return WithoutSecrets(r.remoteURL("origin")) }
+
+// WithoutSecrets returns the URL of a repository without its password, query and fragment.
+// It also removes the user from http and https URLs, because it may be a token. The result
+// is empty if the URL names no other machine.
+func WithoutSecrets(remote string) string {
+	u, err := url.Parse(remote)
+	switch {
+	case !strings.Contains(remote, "://"): // user@host:path or a path
+		if host, _, ok := strings.Cut(remote, ":"); !ok || strings.ContainsAny(host, `/\`) || len(host) < 2 {
+			return ""
+		}
+		return remote
+	case err != nil || u.Host == "":
+		return ""
+	case u.Scheme == "http" || u.Scheme == "https" || u.User == nil:
+		u.User = nil
+	default:
+		u.User = url.User(u.User.Username())
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u.String()
+}

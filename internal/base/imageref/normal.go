@@ -1,0 +1,149 @@
+package imageref
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Normal returns the normal form of a reference. It is the same for all references that a
+// client resolves to the same image: the registry in lower case, by its usual name and
+// without the default port; library/ before Docker's own images; only the digest if there
+// is one, otherwise the tag, by default latest. The case of repositories and tags is
+// significant and remains.
+//
+// It returns an error for a reference with an ambiguous registry or path: a host name with
+// a final dot, a % or non-ASCII characters; an IP address that is not in its shortest form;
+// a path with dots or slashes that servers may drop.
+func Normal(s string) (Ref, error) {
+	r := Split(s)
+	host, err := normalHost(r.Registry)
+	if err != nil {
+		return Ref{}, fmt.Errorf("image reference %q has no canonical form: %w", s, err)
+	}
+	r.Registry = host
+	if host == dockerHub && !strings.Contains(r.Repository, "/") {
+		r.Repository = official + r.Repository
+	}
+	if !normalPath().MatchString(r.Repository) {
+		return Ref{}, fmt.Errorf("image reference %q has no canonical form: the path %q has other characters than lower-case letters, digits and single dots, underscores and dashes between them", s, r.Repository)
+	}
+	switch {
+	case r.Digest != "":
+		r.Tag = ""
+	case r.Tag == "":
+		r.Tag = name.DefaultTag
+	}
+	return r, nil
+}
+
+// NormalPrefix returns the normal form of a registry with the beginning of a
+// path, as in "quay.io/org/" or "quay.io/org/my-". The slash after the registry is required:
+// without it, the registry's name may be incomplete.
+func NormalPrefix(s string) (string, error) {
+	host, under, found := strings.Cut(s, "/")
+	if !found || !isHost(host) {
+		return "", fmt.Errorf("%q: need a registry and a slash", s)
+	}
+	host, err := normalHost(host)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", s, err)
+	}
+	return host + "/" + under, nil
+}
+
+// NormalPlace returns the normal form of a prefix for [Below].
+func NormalPlace(s string) (string, error) {
+	host, under, found := strings.Cut(s, "/")
+	host, err := normalPattern(host)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", s, err)
+	}
+	if found {
+		host += "/" + under
+	}
+	return host, nil
+}
+
+// normalPattern is normalHost with support for wildcards such as "*.example.com".
+func normalPattern(s string) (string, error) {
+	domain, wild := strings.CutPrefix(s, "*.")
+	if !wild {
+		return normalHost(s)
+	}
+	host, err := normalHost("any." + domain)
+	return "*" + strings.TrimPrefix(host, "any"), err
+}
+
+// hostOrText returns the normal form of a registry, or s if it has none.
+func hostOrText(s string) string {
+	if host, err := normalPattern(s); err == nil {
+		return host
+	}
+	return s
+}
+
+// normalHost returns a registry in lower case, by its usual name, and without the default
+// port. Any other alternative spelling is an error, such as a final dot, zeros before a
+// port, or an IP address that is not in its shortest form.
+func normalHost(s string) (string, error) {
+	host := strings.ToLower(s)
+	if plain, ok := strings.CutSuffix(host, ":443"); ok && isHost(plain) {
+		host = plain
+	}
+	if slices.Contains(dockerNames(), host) {
+		host = dockerHub
+	}
+	plain, port := host, "1"
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		plain, port = host[:i], host[i+1:]
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	valid := err == nil && n > 0 && strconv.FormatUint(n, 10) == port && (n != 443 || !isHost(plain))
+	local := plain == "localhost" || strings.HasSuffix(plain, ".localhost")
+	if addr, err := netip.ParseAddr(strings.Trim(plain, "[]")); err == nil {
+		text := addr.String()
+		if addr.Is6() {
+			text = "[" + text + "]"
+		}
+		valid = valid && text == plain && !addr.Is4In6() && addr.Zone() == ""
+		local = addr.IsLoopback() || addr.IsPrivate()
+	} else {
+		valid = valid && isDomain(plain)
+	}
+	if !valid {
+		return "", fmt.Errorf("registry %q is not an ASCII domain name or IP address in its canonical form, optionally with a port", s)
+	}
+	if local && n == 80 { // clients also try plain HTTP for these
+		return plain, nil
+	}
+	return host, nil
+}
+
+// isDomain reports whether a lower-case name is a domain name. A name that ends in a number
+// is none: some resolvers parse it as an IPv4 address.
+func isDomain(host string) bool {
+	return len(host) <= 253 && domain().MatchString(host) && !number().MatchString(host)
+}
+
+// The patterns are compiled once, on first use: a tree has thousands of images, and some
+// commands need none.
+//
+//nolint:gochecknoglobals // they never change
+var (
+	normalPath = compilePattern(`^` + pathPart + `(?:/` + pathPart + `)*$`)
+	domain     = compilePattern(`^(?:` + label + `\.)*` + label + `$`)
+	number     = compilePattern(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+)
+
+const label = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
+
+func compilePattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}

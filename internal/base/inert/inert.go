@@ -1,0 +1,187 @@
+// Package inert makes untrusted text safe to print: it cannot move the cursor of a terminal,
+// reverse the direction of a line, imitate the program's own output, or run a command of a
+// CI system that parses the log. Invisible characters become JSON escapes: JSON remains
+// valid and keeps its meaning.
+//
+// It rejects nothing, except [Name]. Start from [Line], for text within a sentence, and
+// [Writer], for all output of the program.
+package inert
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unseen reports whether a character is invisible: of Unicode category C, a line or
+// paragraph separator, default-ignorable, or a noncharacter.
+func Unseen(r rune) bool {
+	if r >= ' ' && r <= '~' {
+		return false
+	}
+	return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point) ||
+		r>>12 == 0xE0 // tags and supplementary variation selectors
+}
+
+// Name returns an error if a free-form name, such as that of a channel or a file, is not
+// UTF-8, contains invisible characters, or begins or ends with white space.
+func Name(s string) error {
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%q is not UTF-8", s)
+	}
+	for _, r := range s {
+		if Unseen(r) {
+			return fmt.Errorf("%q contains the character %U, which is not allowed in names", s, r)
+		}
+	}
+	if strings.TrimSpace(s) != s {
+		return fmt.Errorf("%q begins or ends with white space", s)
+	}
+	return nil
+}
+
+// Line returns s as one line. White space other than blanks, with any blanks around it,
+// becomes one blank.
+func Line(s string) string {
+	c := cleaner{}
+	c.add(foldSpaces(s))
+	return c.out.String()
+}
+
+// foldSpaces replaces every run of white space by a blank, except runs of blanks only.
+func foldSpaces(s string) string {
+	other := func(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
+	if !strings.ContainsFunc(s, other) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		word := strings.IndexFunc(s, unicode.IsSpace)
+		if word < 0 {
+			word = len(s)
+		}
+		b.WriteString(s[:word])
+		s = s[word:]
+		rest := strings.TrimLeftFunc(s, unicode.IsSpace)
+		if space := s[:len(s)-len(rest)]; strings.ContainsFunc(space, other) {
+			b.WriteByte(' ')
+		} else {
+			b.WriteString(space)
+		}
+		s = rest
+	}
+	return b.String()
+}
+
+// Lines escapes a text of several lines and keeps its line breaks and tabs. No line contains
+// a command of a CI system.
+func Lines(s string) string {
+	c := cleaner{lines: true, fresh: true}
+	c.add(s)
+	return c.out.String()
+}
+
+// Clip returns s as one line of at most n bytes, without white space around it.
+func Clip(s string, n int) string { return Cut(strings.TrimSpace(Line(s)), n) }
+
+// Cut returns the beginning of s, at most n bytes of whole characters. A shortened text ends
+// with "…".
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := n - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// Writer escapes text as [Lines] does. Each call of Write must contain whole characters.
+type Writer struct {
+	To     io.Writer
+	Colors bool // pass the color sequences of skipColor
+
+	inside bool // a line has begun
+}
+
+// Write prints p and returns the length of p, or 0 and an error.
+func (w *Writer) Write(p []byte) (int, error) {
+	c := cleaner{lines: true, colors: w.Colors, fresh: !w.inside}
+	c.add(string(p))
+	w.inside = !c.fresh
+	if _, err := io.WriteString(w.To, c.out.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// cleaner collects text and escapes unsafe characters.
+type cleaner struct {
+	out           strings.Builder
+	lines, colors bool
+	fresh         bool // the line so far is blank
+}
+
+func (c *cleaner) add(s string) {
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		painted := 0
+		if r == '\x1b' && c.colors {
+			painted = skipColor(s)
+		}
+		switch {
+		case c.lines && (r == '\n' || r == '\t'):
+			c.out.WriteRune(r)
+		case painted > 0:
+			size = painted
+			c.out.WriteString(s[:size])
+		case Unseen(r), isWorkflowCommand(s), c.fresh && strings.HasPrefix(s, "::"):
+			c.out.WriteString(escape(r))
+		default:
+			c.out.WriteRune(r) // U+FFFD for invalid UTF-8
+		}
+		c.fresh = c.lines && (r == '\n' || c.fresh && unicode.IsSpace(r))
+		s = s[size:]
+	}
+}
+
+// escape returns the JSON escape of a character.
+func escape(r rune) string {
+	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// skipColor returns the length of a color or weight sequence of the program at the beginning
+// of s, or 0.
+func skipColor(s string) int {
+	code, _, ok := strings.Cut(strings.TrimPrefix(s, "\x1b["), "m")
+	if !ok || !strings.HasPrefix(s, "\x1b[") {
+		return 0
+	}
+	switch code {
+	case "0", "1", "2", "31", "32", "33", "36", "1;31":
+		return len("\x1b[" + code + "m")
+	}
+	return 0
+}
+
+// isWorkflowCommand reports whether s begins with a command that GitHub's runner, Azure
+// Pipelines or TeamCity accept anywhere in a line.
+func isWorkflowCommand(s string) bool {
+	rest, ok := strings.CutPrefix(s, "##")
+	if !ok {
+		return false
+	}
+	for _, of := range []string{"[", "vso[", "teamcity["} {
+		if len(rest) >= len(of) && strings.EqualFold(rest[:len(of)], of) {
+			return true
+		}
+	}
+	return false
+}

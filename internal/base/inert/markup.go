@@ -1,0 +1,104 @@
+package inert
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// apart is a zero-width space, as an entity of HTML and Markdown. It breaks up text that a
+// forge would treat as a mention, a reference or an address.
+const apart = "&#8203;"
+
+// Markdown escapes s as plain text within a line of Markdown: without markup, HTML, list,
+// heading, link, mention or reference.
+func Markdown(s string) string {
+	s = strings.TrimSpace(Line(s))
+	start := strings.TrimLeft(s, "0123456789") // without the number of a list item
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case strings.ContainsRune("\\`*_{}[]()+!|~<>&$%^", r), len(s)-i == len(start) && strings.ContainsRune("-=.", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '@', r == '#', isAutolink(s[:i], s[i:]):
+			b.WriteRune(r)
+			b.WriteString(apart)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isAutolink reports whether the start of rest completes an address or a reference after
+// before: "https://", "www.", "GH-1". rest must not be empty.
+func isAutolink(before, rest string) bool {
+	after := func(word string) bool {
+		return len(before) >= len(word) && strings.EqualFold(before[len(before)-len(word):], word)
+	}
+	return strings.HasPrefix(rest, "://") || rest[0] == '.' && after("www") || rest[0] == '-' && after("gh")
+}
+
+// Code returns s as a code span of Markdown that s cannot end early, or "" if s is blank.
+func Code(s string) string {
+	s = strings.TrimSpace(Line(s))
+	if s == "" {
+		return ""
+	}
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		return fence + " " + s + " " + fence
+	}
+	return fence + s + fence
+}
+
+// HTML escapes s for the content of an HTML element in Markdown.
+func HTML(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "@", "@"+apart, "#", "#"+apart).Replace(Line(s))
+}
+
+// Commit escapes s for a line of a commit message: it mentions nobody, closes no issue and
+// skips no CI run.
+func Commit(s string) string {
+	s = Line(s)
+	var b strings.Builder
+	for i, r := range s {
+		if strings.ContainsRune("@#[*!", r) || isAutolink(s[:i], s[i:]) {
+			b.WriteString(escape(r))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// URL escapes the http or https address s for a link of Markdown or an attribute of HTML.
+// It returns "" if s is no such address, is longer than 2000 bytes or contains credentials.
+func URL(s string) string {
+	const longest = 2000
+	u, err := url.Parse(s)
+	if err != nil || len(s) > longest || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, Unseen) {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range u.String() {
+		if strings.ContainsRune(" ()<>[]\"'`\\|@", r) {
+			fmt.Fprintf(&b, "%%%02X", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Link returns a Markdown link to an address, or the text alone if URL rejects the address.
+func Link(text, to string) string {
+	if to = URL(to); to != "" {
+		return "[" + Markdown(text) + "](" + to + ")"
+	}
+	return Markdown(text)
+}

@@ -1,0 +1,186 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// Picture is a list with lines beside it.
+type Picture struct {
+	Title  string // also the accessible name
+	Desc   string // accessible description
+	Rows   []Row
+	Links  []Link
+	Notes  []string // below the rows
+	Legend []string // meaning of each Stroke; those without a line are left out
+}
+
+// Row is one row.
+type Row struct {
+	Text  string // in the box, or a heading
+	Note  string // beside the box
+	Warn  bool   // the note is a warning
+	Look  Look
+	Depth int // indentation; a row with a depth belongs to the nearest row above with a smaller one
+}
+
+// Look is the style of a row.
+type Look int
+
+// The looks of rows.
+const (
+	Plain Look = iota
+	Heading
+	Strong // the row that the picture is about
+	Way    // on the way from there
+	Faint  // skipped or missing
+)
+
+// Stroke is the style of a line.
+type Stroke int
+
+// The strokes of lines.
+const (
+	Solid Stroke = iota
+	Dashed
+	Dotted
+)
+
+// Link is a line from one row to another, with an arrow at its end. Links to the same
+// row with the same style share a line.
+type Link struct {
+	From, To int // indices of rows
+	Stroke   Stroke
+	Way      bool
+}
+
+// Limits of a picture.
+const (
+	maxRows    = 2000
+	maxColumns = 40
+	maxText    = 52 // cells in a box
+	maxDepth   = 8
+)
+
+// bounded returns the picture with at most maxRows rows, and a note on the rest.
+func (p Picture) bounded() Picture {
+	if n := len(p.Rows) - maxRows; n > 0 {
+		p.Rows = p.Rows[:maxRows]
+		p.Notes = append(slices.Clone(p.Notes), diag.Count(n, "more row")+": too many to draw")
+	}
+	return p
+}
+
+// rail is a line that some links share: to the right of column 0, which is next to the boxes.
+type rail struct {
+	Link
+	from        []int // rows, nearest to the target first
+	top, bottom int   // half rows
+	column      int
+}
+
+// up reports whether the rail leads from lower rows to a higher one.
+func (l Link) up() bool { return l.From > l.To }
+
+func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
+
+// rails returns the lines beside the boxes, the number of columns that they take, and the
+// number of lines without a free column.
+func (p Picture) rails() (out []rail, columns, undrawn int) {
+	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
+		return l.From == l.To || max(l.From, l.To) >= len(p.Rows)
+	})
+	slices.SortFunc(links, func(a, b Link) int {
+		return cmp.Or(a.distance()-b.distance(), a.To-b.To, a.From-b.From, int(a.Stroke-b.Stroke), strings.Compare(fmt.Sprint(a.Way), fmt.Sprint(b.Way)))
+	})
+	type key struct {
+		to      int
+		stroke  Stroke
+		way, up bool
+	}
+	at := map[key]int{}
+	var all []rail
+	for _, l := range links {
+		k := key{l.To, l.Stroke, l.Way, l.up()}
+		i, ok := at[k]
+		if !ok {
+			i = len(all)
+			at[k], all = i, append(all, rail{Link: l})
+		}
+		all[i].from = append(all[i].from, l.From)
+	}
+	for i := range all {
+		r := &all[i]
+		last := r.from[len(r.from)-1] // the farthest
+		r.top, r.bottom = 2*r.To+1, 2*last
+		if !r.up() {
+			r.top, r.bottom = 2*last+1, 2*r.To
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rail) int { return (a.bottom - a.top) - (b.bottom - b.top) })
+	taken := make([][]rail, maxColumns)
+	for _, r := range all {
+		r.column = slices.IndexFunc(taken, func(column []rail) bool {
+			return !slices.ContainsFunc(column, func(o rail) bool { return r.top <= o.bottom && o.top <= r.bottom })
+		})
+		if r.column < 0 {
+			undrawn++
+			continue
+		}
+		taken[r.column] = append(taken[r.column], r)
+		columns = max(columns, r.column+1)
+		out = append(out, r)
+	}
+	return out, columns, undrawn
+}
+
+// textWidth returns the number of cells that text takes: two for each wide character.
+func textWidth(text []rune) int {
+	n := 0
+	for _, r := range text {
+		if n++; r >= 0x1100 && (r < 0x2000 || r > 0x2027) {
+			n++
+		}
+	}
+	return n
+}
+
+// cutText returns s as one line of at most n cells. Longer text loses its middle, because
+// names of bundles differ at their ends.
+func cutText(s string, n int) []rune {
+	r := []rune(inert.Line(s))
+	if textWidth(r) <= n {
+		return r
+	}
+	if len(r) > 2*n {
+		r = slices.Concat(r[:n], r[len(r)-n:])
+	}
+	for textWidth(r) > n-1 {
+		r = slices.Delete(r, len(r)/2, len(r)/2+1)
+	}
+	return slices.Insert(r, (len(r)+1)/2, '…')
+}
+
+// legend returns the strokes of the legend that are in use.
+func (p Picture) legend(rails []rail) []Stroke {
+	var out []Stroke
+	for i := range p.Legend {
+		if slices.ContainsFunc(rails, func(r rail) bool { return r.Stroke == Stroke(i) }) {
+			out = append(out, Stroke(i))
+		}
+	}
+	return out
+}
+
+// notes returns the notes below the rows.
+func (p Picture) notes(undrawn int) []string {
+	if undrawn == 0 {
+		return p.Notes
+	}
+	return append(slices.Clone(p.Notes), fmt.Sprintf("%s: too many to draw", diag.Count(undrawn, "more line")))
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Lock locks a directory or a file, against other processes and other callers in this
+// process, until unlock is called or the process dies. It returns an error if the lock is
+// still held after wait. It creates no file. On file systems without locks it locks nothing.
+func Lock(name string, wait time.Duration) (unlock func(), err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	unlock = func() { letGo(f) }
+	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		switch err := tryLock(f); {
+		case !errors.Is(err, errBusyLock):
+			return unlock, nil
+		case time.Now().After(until):
+			unlock()
+			return nil, fmt.Errorf("%s is locked by another process: try again later", name)
+		}
+	}
+}
+
+// ShareDir marks a directory as in use until release is called or the process dies. If no
+// other process uses the directory, it first calls tidy to remove leftover files.
+func ShareDir(dir string, tidy func() error) (release func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if tryLock(f) == nil {
+		err = tidy()
+	}
+	if err == nil {
+		err = lockShared(f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { letGo(f) }, nil
+}
+
+// letGo unlocks and closes a file opened for reading. Closing alone is not enough: a child
+// process holds the file, and with it the lock, between fork and exec.
+func letGo(f *os.File) {
+	unlockFile(f)
+	_ = f.Close()
+}

@@ -1,0 +1,23 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package store
+
+import (
+	"errors"
+	"os"
+)
+
+// errNoLock is returned on systems without locks that end with their process.
+var errNoLock = errors.New("file locks are not supported on this system")
+
+// tryLock locks nothing.
+func tryLock(*os.File) error { return errNoLock }
+
+// unlockFile does nothing: see tryLock.
+func unlockFile(*os.File) {}
+
+// errBusyLock is never returned here: directories are not locked.
+var errBusyLock = errors.New("locked by another process")
+
+// lockShared does nothing: see tryLock.
+func lockShared(*os.File) error { return nil }

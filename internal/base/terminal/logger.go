@@ -1,0 +1,103 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// Logger prints notes and warnings to standard error and, only on a terminal, one line of
+// progress, which it wipes when it is outdated.
+type Logger struct {
+	*Terminal
+	Quiet   bool      // --quiet: no notes, warnings or progress
+	Verbose bool      // --verbose: print Detail, and Progress as lines
+	began   time.Time // start of the program
+	Heading string    // printed once before the next line
+	busy    bool
+	known   int // number of waived warnings
+	pulls   pulls
+}
+
+// NewLogger returns a logger whose time starts now.
+func NewLogger(t *Terminal) *Logger { return &Logger{Terminal: t, began: time.Now()} }
+
+// Progress shows the current activity.
+func (t *Logger) Progress(format string, args ...any) {
+	t.Detail(format, args...)
+	if !t.TTY || t.Quiet || t.Verbose {
+		return
+	}
+	line := inert.Line(fmt.Sprintf(format, args...))
+	if runes := []rune(line); len(runes) >= t.width {
+		line = string(runes[:t.width-1])
+	}
+	fmt.Fprint(t.Device, "\r\x1b[K"+line)
+	t.busy = true
+}
+
+// Done wipes the line of progress.
+func (t *Logger) Done() {
+	if t.busy {
+		fmt.Fprint(t.Device, "\r\x1b[K")
+		t.busy, t.pulls.last = false, ""
+	}
+}
+
+// Detail prints a line with the elapsed time if --verbose is set.
+func (t *Logger) Detail(format string, args ...any) {
+	if t.Verbose {
+		t.Say("[%.3fs] %s", time.Since(t.began).Seconds(), inert.Line(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Note prints a line unless --quiet is set.
+func (t *Logger) Note(format string, args ...any) {
+	if !t.Quiet {
+		t.Say(format, args...)
+	}
+}
+
+// Say prints a line even with --quiet, such as an error or a question. It redacts
+// credentials in URLs.
+func (t *Logger) Say(format string, args ...any) {
+	t.Done()
+	if t.Heading != "" {
+		fmt.Fprintln(t, t.Heading)
+		t.Heading = ""
+	}
+	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
+}
+
+// Ended returns the final message, with the number of waived warnings.
+func (t *Logger) Ended() string {
+	if t.known == 0 {
+		return "finished"
+	}
+	return "finished; waived and not shown: " + diag.Count(t.known, "warning")
+}
+
+// Warn prints the warnings in the given order, one per line, except waived ones.
+func (t *Logger) Warn(ws []diag.Warning) {
+	for _, w := range ws {
+		if w.Waived {
+			t.known++
+			continue
+		}
+		if !t.Quiet {
+			t.Insist(w)
+		}
+	}
+}
+
+// Insist prints a warning, waived or not.
+func (t *Logger) Insist(w diag.Warning) {
+	label := t.Paint(Yellow, "warning:") + " "
+	if w.Code == "other-kinds" {
+		label = "" // information, not a problem
+	}
+	t.Say("%s", w.Line(label))
+}

@@ -1,0 +1,66 @@
+package yamlnode
+
+import (
+	"bytes"
+	"errors"
+	"math"
+)
+
+// Canonical returns a JSON value as canonical JSON: sorted keys, no blanks, numbers in the
+// form of [JSON]. An empty raw is null. A value nested deeper than the default limit of a
+// document is an error.
+func Canonical(raw []byte) ([]byte, error) {
+	if len(raw) == 0 {
+		return []byte("null"), nil
+	}
+	w := &writer{out: make([]byte, 0, len(raw))}
+	r := newJSONReader(raw, Limits{Nodes: math.MaxInt}.orDefaults(), w)
+	if err := r.value(1); err != nil {
+		return nil, err
+	}
+	switch more := r.more(); {
+	case r.err != nil:
+		return nil, r.err
+	case more:
+		return nil, errors.New("more than one JSON value")
+	case w.twice:
+		return nil, errors.New("an object has two members with the same name")
+	}
+	return w.out, nil
+}
+
+// FlowJSON writes a JSON value as flow YAML on one line, with sorted keys: {a: 1, b: [x,
+// y]}. Each string is as [Quote] returns it.
+func FlowJSON(b *bytes.Buffer, raw []byte) error {
+	v, err := fromCanonical(raw)
+	if err != nil {
+		return err
+	}
+	e := encoder{out: b.AvailableBuffer(), lock: true}
+	e.flow(v)
+	b.Write(e.out)
+	return nil
+}
+
+// BlockJSON writes a JSON value after the colon of a key in column indent, and a line
+// break. The form is that of [Encode], but each string is on one line, as [Quote] returns
+// it.
+func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
+	v, err := fromCanonical(raw)
+	if err != nil {
+		return err
+	}
+	e := encoder{out: b.AvailableBuffer(), lock: true}
+	e.value(v, indent)
+	b.Write(e.out)
+	return nil
+}
+
+// fromCanonical decodes the canonical form of a JSON value.
+func fromCanonical(raw []byte) (any, error) {
+	text, err := Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	return fromJSON(text)
+}

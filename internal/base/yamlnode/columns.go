@@ -1,0 +1,77 @@
+package yamlnode
+
+import (
+	"bytes"
+	"sort"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// columns converts the parser's positions, which count characters and more line breaks than
+// the newline, to the lines of an editor and columns in bytes.
+type columns struct {
+	data   []byte
+	breaks []int // offset of each line's first byte, for the parser
+	lines  []int // the same, for an editor
+	at     place // the last position
+}
+
+type place struct{ line, col, offset int }
+
+func newColumns(data []byte) *columns {
+	c := &columns{data: data, breaks: []int{0}, lines: []int{0}}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		i += size
+		switch r {
+		case '\n':
+			c.lines = append(c.lines, i)
+			c.breaks = append(c.breaks, i)
+		case '\r':
+			if i < len(data) && data[i] == '\n' {
+				continue
+			}
+			c.breaks = append(c.breaks, i)
+		case '\u0085', '\u2028', '\u2029':
+			c.breaks = append(c.breaks, i)
+		}
+	}
+	return c
+}
+
+func (c *columns) fix(ns []*yaml.Node) {
+	for _, n := range ns {
+		c.one(n)
+		c.fix(n.Content)
+	}
+}
+
+func (c *columns) one(n *yaml.Node) {
+	if n.Line < 1 {
+		return
+	}
+	offset := len(c.data) // of an implied null at the end
+	if n.Line <= len(c.breaks) {
+		offset = c.offset(n.Line, n.Column)
+	}
+	n.Line = sort.Search(len(c.lines), func(i int) bool { return c.lines[i] > offset })
+	n.Column = offset - c.lines[n.Line-1] + 1
+}
+
+// offset converts a position of the parser to a byte offset. It continues from the last
+// position if possible: a line may be as long as the file.
+func (c *columns) offset(line, col int) int {
+	if line != c.at.line || col < c.at.col {
+		c.at = place{line: line, col: 1, offset: c.breaks[line-1]}
+		if c.at.offset == 0 && bytes.HasPrefix(c.data, []byte("\uFEFF")) {
+			c.at.offset = len("\uFEFF")
+		}
+	}
+	for c.at.col < col && c.at.offset < len(c.data) {
+		_, size := utf8.DecodeRune(c.data[c.at.offset:])
+		c.at.offset += size
+		c.at.col++
+	}
+	return c.at.offset
+}

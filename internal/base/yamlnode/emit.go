@@ -1,0 +1,75 @@
+package yamlnode
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// Quote returns s as a YAML scalar: bare if every reader takes the bare form as the same
+// text, in double quotes otherwise. It fits flow and block style.
+func Quote(s string) string {
+	if isPlainKey(s) {
+		return s
+	}
+	return doubleQuoted(s, isVisible, false)
+}
+
+// isVisible excludes invisible characters, and with them all that some reader rejects or
+// takes for a line break.
+func isVisible(r rune) bool { return !inert.Unseen(r) }
+
+// doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects.
+// With short, escapes have two digits if that is enough.
+func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case asIs(r):
+			b.WriteRune(r)
+		case short && r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// isPlainKey reports whether s needs no quotes. It is stricter than YAML, for the sake of
+// other readers.
+func isPlainKey(s string) bool {
+	if s == "" || !bareByte(s[0], "/_.") || !bareByte(s[len(s)-1], "/_.@+=-") {
+		return false
+	}
+	for i := range len(s) {
+		if !bareByte(s[i], "/_.:@+= -") {
+			return false
+		}
+	}
+	if strings.Contains(s, ": ") || strings.Contains(s, "  ") || strings.HasPrefix(s, "...") {
+		return false
+	}
+	return plainScalar(s).kind == kindString && !looksNumeric(s)
+}
+
+func bareByte(c byte, others string) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
+}
+
+// looksNumeric reports whether some reader might take s for a date or a number in base 60.
+func looksNumeric(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '-' && r != '_' && r != ' ' })
+}

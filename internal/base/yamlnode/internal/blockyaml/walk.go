@@ -1,0 +1,300 @@
+// Package blockyaml reads the YAML block style that tools write: mappings with plain or
+// quoted keys, sequences, scalars of every style. It is many times as fast as a full parser
+// and returns the same values. It detects unsupported text and gives up; a full parser must
+// then read the whole text. Package yamlnode, its only user, compares both in tests.
+//
+// Start from [Walker].
+package blockyaml
+
+import "bytes"
+
+// Sink receives the content of a document, in the order of the text. Byte slices are valid
+// until the method returns; at is the offset of the value in the text.
+type Sink interface {
+	// Open begins a mapping, by '{', or a sequence, by '['.
+	Open(kind byte, at int)
+	// Close ends the mapping, by '}', or the sequence, by ']'.
+	Close(kind byte)
+	// Key receives the key of the next value in a mapping; keys are unique. It reports
+	// whether the sink wants the value. An unwanted value is checked by the same rules,
+	// but the sink receives only its calls of Plain.
+	Key(name []byte, at int) (wanted bool)
+	// Text receives a string.
+	Text(s []byte, at int)
+	// Word receives null, true, false, or a decimal integer that fits int64, in the
+	// spelling of JSON.
+	Word(s []byte, at int)
+	// Plain receives any other plain scalar that might not be a string. It returns false
+	// for an unsupported scalar, which ends the walk.
+	Plain(s []byte, at int, wanted bool) bool
+}
+
+// Walker reads documents. It reuses its memory for the next document.
+type Walker struct {
+	Depth int // maximum nesting of a document
+	Nodes int // values and keys left; each document uses some
+
+	p parser
+}
+
+// Walk reads the single document in text, with or without its "---" line, and reports
+// whether the sink received all of it. It returns false if the text is empty, invalid,
+// beyond the limits or unsupported; the sink may then have received a part.
+func (w *Walker) Walk(text []byte, sink Sink) bool {
+	w.p.sink, w.p.depth, w.p.nodes = sink, w.Depth, w.Nodes
+	ok := w.p.document(text, skipMarker(text)) && !w.p.empty
+	w.Nodes = w.p.nodes
+	return ok
+}
+
+// skipMarker returns the offset after the first "---" line of text, or 0 if anything but
+// blank lines and comments precedes it.
+func skipMarker(text []byte) int {
+	for at := 0; at < len(text); {
+		end := at + 1 + bytes.IndexByte(text[at:], '\n')
+		if end == at {
+			end = len(text)
+		}
+		line := bytes.Trim(text[at:end], " \n")
+		switch {
+		case len(line) == 0 || line[0] == '#':
+			at = end
+		case isMarker(text[at:end]):
+			return end
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// isMarker reports whether a line is the "---" line that begins a document.
+func isMarker(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("---")) && len(bytes.TrimRight(line[3:], " \n")) == 0
+}
+
+// parser reads one document.
+type parser struct {
+	data  []byte // ends with a line break
+	sink  Sink
+	off   int // offset of the next content
+	col   int // its column
+	end   bool
+	bad   bool     // unsupported text
+	empty bool     // nothing but blanks and comments
+	tabs  bool     // the text has a tab
+	added bool     // the last line break is not in the text
+	skim  int      // number of unwanted values around the cursor
+	depth int      // levels left
+	nodes int      // values and keys left
+	next  int      // offset after the last key
+	name  []byte   // the last key
+	keys  [][]byte // of the mappings around the cursor
+	text  []byte   // text of the last quoted, block or multi-line scalar
+}
+
+// document reads text from offset from, and reports whether it succeeded.
+func (p *parser) document(text []byte, from int) bool {
+	var ok bool
+	if p.tabs, ok = isSimple(text); !ok {
+		return false
+	}
+	*p = parser{data: text, sink: p.sink, tabs: p.tabs, depth: p.depth, nodes: p.nodes, keys: p.keys[:0], text: p.text[:0]}
+	if len(text) == 0 || text[len(text)-1] != '\n' {
+		p.data, p.added = append(bytes.Clone(text), '\n'), true
+	}
+	p.line(from)
+	if p.end {
+		p.empty = !p.bad
+		return !p.bad
+	}
+	p.block(-1)
+	return !p.bad && p.end
+}
+
+// line moves the cursor to the next content at or after off, the start of a line.
+func (p *parser) line(off int) {
+	for off < len(p.data) {
+		col := countBlanks(p.data[off:])
+		at := off + col
+		switch c := p.data[at]; {
+		case c == '\n':
+			off = at + 1
+		case c == '#':
+			off = at + bytes.IndexByte(p.data[at:], '\n') + 1
+		default:
+			p.off, p.col = at, col
+			if c == '\t' || col == 0 && p.marker(at) {
+				p.fail()
+			}
+			return
+		}
+	}
+	p.off, p.col, p.end = len(p.data), -1, true
+}
+
+// countBlanks returns how many blanks text begins with. Text ends with a line break.
+func countBlanks(text []byte) int {
+	n := 0
+	for text[n] == ' ' {
+		n++
+	}
+	return n
+}
+
+// marker reports whether the line at offset at begins or ends a document, or is a
+// directive.
+func (p *parser) marker(at int) bool {
+	switch p.data[at] {
+	case '-':
+		return bytes.HasPrefix(p.data[at:], []byte("---"))
+	case '.':
+		return bytes.HasPrefix(p.data[at:], []byte("..."))
+	}
+	return p.data[at] == '%'
+}
+
+// fail marks the text as unsupported and ends the walk.
+func (p *parser) fail() { p.bad, p.end = true, true }
+
+// block reads the node at the cursor, the child of a node in column parent.
+func (p *parser) block(parent int) {
+	switch {
+	case p.bad:
+	case p.dash():
+		p.sequence(p.col)
+	case p.key():
+		p.mapping(p.col)
+	default:
+		p.scalar(parent)
+	}
+}
+
+// count counts a value or a key. It gives up on too many of them and on too many levels.
+func (p *parser) count() {
+	if p.nodes--; p.nodes < 0 || p.depth < 1 {
+		p.fail()
+	}
+}
+
+// dash reports whether a sequence item begins at the cursor.
+func (p *parser) dash() bool {
+	return p.data[p.off] == '-' && (p.data[p.off+1] == ' ' || p.data[p.off+1] == '\n')
+}
+
+func (p *parser) sequence(col int) {
+	p.open('[')
+	for !p.end && p.col == col && p.dash() {
+		start := p.off
+		p.off++
+		if !p.rest() {
+			p.col = col + p.off - start
+			p.block(col)
+			continue
+		}
+		p.line(p.off)
+		if !p.end && p.col > col {
+			p.block(col)
+		} else {
+			p.null(start + 1)
+		}
+	}
+	if !p.end && p.col > col {
+		p.fail()
+	}
+	p.close(']')
+}
+
+// rest skips blanks and reports whether the line ends there, with or without a comment. If
+// so, the cursor is at the line break.
+func (p *parser) rest() bool {
+	from := p.off
+	for p.data[p.off] == ' ' {
+		p.off++
+	}
+	switch c := p.data[p.off]; {
+	case c == '\n':
+		return true
+	case c == '#' && p.off > from:
+		p.off += bytes.IndexByte(p.data[p.off:], '\n')
+		return true
+	case c == '\t':
+		p.fail()
+	}
+	return false
+}
+
+// mapping reads a mapping after its first key.
+func (p *parser) mapping(col int) {
+	p.open('{')
+	seen := names{first: len(p.keys)}
+	for {
+		if p.again(&seen) {
+			p.fail()
+			break
+		}
+		skim := p.skim
+		if p.count(); p.bad {
+			break
+		}
+		if skim > 0 || !p.sink.Key(p.name, p.off) {
+			p.skim++
+		}
+		p.off = p.next
+		p.value(col)
+		p.skim = skim
+		if p.end || p.col != col {
+			break
+		}
+		if !p.key() {
+			p.fail()
+			break
+		}
+	}
+	if !p.end && p.col > col {
+		p.fail()
+	}
+	p.keys = p.keys[:seen.first]
+	p.close('}')
+}
+
+// value reads the value after the colon of a key in column col.
+func (p *parser) value(col int) {
+	behind := p.off
+	if !p.rest() {
+		if !p.bad {
+			p.scalar(col)
+		}
+		return
+	}
+	p.line(p.off)
+	switch {
+	case !p.end && p.col > col, !p.end && p.col == col && p.dash():
+		p.block(col)
+	default:
+		p.null(behind)
+	}
+}
+
+func (p *parser) open(kind byte) {
+	p.count()
+	p.depth--
+	if p.skim == 0 && !p.bad {
+		p.sink.Open(kind, p.off)
+	}
+}
+
+func (p *parser) close(kind byte) {
+	p.depth++
+	if p.skim == 0 && !p.bad {
+		p.sink.Close(kind)
+	}
+}
+
+// null passes a missing value to the sink as null; at is the offset after its key or dash.
+func (p *parser) null(at int) {
+	p.count()
+	if p.skim == 0 && !p.bad {
+		p.sink.Word([]byte("null"), at)
+	}
+}

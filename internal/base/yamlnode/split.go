@@ -1,0 +1,122 @@
+package yamlnode
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Stream cuts YAML at its document markers, which cannot occur elsewhere at the start of a
+// line. Only one document at a time is in memory. A Stream reuses its memory after Reset.
+type Stream struct {
+	Offset int64 // file offset of the document returned last
+
+	in     *bufio.Scanner
+	buf    []byte // initial buffer of in
+	most   int    // maximum size of a document in bytes
+	looked int    // bytes after end already searched for a marker
+	lines  int    // line breaks returned so far
+	end    int64  // end offset of the document returned last
+}
+
+// streamed is the size of one read, in bytes.
+const streamed = 256 << 10
+
+// Reset makes s read from r, which begins at an offset of its file. most is the maximum
+// size of a document, in bytes.
+func (s *Stream) Reset(r io.Reader, offset int64, most int) {
+	if s.buf == nil {
+		s.buf = make([]byte, streamed)
+	}
+	*s = Stream{in: bufio.NewScanner(r), buf: s.buf, most: most, end: offset}
+	s.in.Buffer(s.buf, most+streamed)
+	s.in.Split(s.split)
+}
+
+// Next returns the next document that does not look empty, valid until the next call, and
+// its first line number. It returns io.EOF after the last document.
+func (s *Stream) Next() ([]byte, int, error) {
+	for {
+		text, line, err := s.next()
+		if err != nil || !IsEmpty(text) {
+			return text, line, err
+		}
+	}
+}
+
+func (s *Stream) next() ([]byte, int, error) {
+	start := s.lines + 1
+	more := s.in.Scan()
+	if err := s.in.Err(); err != nil {
+		return nil, start, err
+	}
+	if !more {
+		return nil, start, io.EOF
+	}
+	text := s.in.Bytes()
+	s.Offset, s.end = s.end, s.end+int64(len(text))
+	s.lines += bytes.Count(text, []byte{'\n'})
+	return text, start, nil
+}
+
+// split is the bufio.SplitFunc of a Stream.
+func (s *Stream) split(text []byte, last bool) (int, []byte, error) {
+	end, found := cutDocument(text, s.looked, last)
+	s.looked = end
+	switch {
+	case end > s.most:
+		return 0, nil, fmt.Errorf("document of more than %d MiB: convert it to JSON", s.most>>20)
+	case !found || end == 0:
+		return 0, nil, nil
+	}
+	s.looked = 0
+	return end, text[:end], nil
+}
+
+// cutDocument returns the end of the first document in text and true. If it needs more
+// text, it returns the offset to continue at and false. It searches from offset at; last
+// means that no more text follows.
+func cutDocument(text []byte, at int, last bool) (int, bool) {
+	for at < len(text) {
+		if c := text[at]; (c == '-' || c == '.') && (at == 0 || text[at-1] == '\n') {
+			line := text[at:]
+			switch {
+			case len(line) < len("---\n") && !last:
+				return at, false
+			case isMarker(line, "---") && !isPreamble(text[:at]):
+				return at, true
+			case isMarker(line, "..."):
+				if n := bytes.IndexByte(line, '\n'); n >= 0 {
+					return at + n + 1, true
+				}
+				if !last {
+					return at, false
+				}
+			}
+		}
+		n := bytes.IndexByte(text[at:], '\n')
+		if n < 0 {
+			break
+		}
+		at += n + 1
+	}
+	return len(text), last
+}
+
+// isMarker reports whether a line begins with a document marker.
+func isMarker(line []byte, marker string) bool {
+	_, ok := cutMarker(line, marker)
+	return ok
+}
+
+// isPreamble reports whether text has only blanks, directives and comments, which belong to
+// the document after the next marker.
+func isPreamble(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '%' && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}

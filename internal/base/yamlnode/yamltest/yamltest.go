@@ -1,0 +1,47 @@
+// Package yamltest decodes YAML in tests as the tools that consume quayside's output do.
+// It is independent of quayside's own decoder and encoder.
+//
+// Start from [Decode].
+package yamltest
+
+import (
+	"encoding/json"
+	"math"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Decode decodes YAML as kustomize does and returns the value, with numbers as in [Plain].
+func Decode(data []byte) (any, error) {
+	var v any
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		return nil, err
+	}
+	return Plain(v), nil
+}
+
+// Plain converts the number types of decoders to int64 where the value is an exact integer.
+// It changes v.
+func Plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = Plain(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = Plain(e)
+		}
+	case int:
+		return int64(v)
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int64(v)
+		}
+	}
+	return v
+}

@@ -1,0 +1,193 @@
+// Package bundle loads and validates operator bundles.
+//
+// A bundle is one version of an operator as a directory. The only format, registry+v1, has
+// manifests/ and metadata/. A new format needs one file and one line in bundleFormats.
+//
+// The package decodes files without loss: it keeps every field of every object, splits
+// multi-document files and lists, and interprets numbers and YAML 1.1 booleans like the API
+// server. Loading does not validate (see [Validate]), and nothing is rendered.
+//
+// The API is not stable yet: exported names may change in any release.
+//
+// Start from [Load], [Bundle] and [CSV].
+package bundle
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// Bundle is the content of one bundle. Treat it as read-only: its maps are shared.
+type Bundle struct {
+	Package        string   // "etcd", from metadata/annotations.yaml
+	Channels       []string // in file order
+	DefaultChannel string   // empty if the metadata has none
+	Properties     []model.Property
+	Dependencies   []model.Property // {type, value} as in metadata/dependencies.yaml
+	CSV            *CSV             // never nil
+	Objects        []Object         // all but the CSV, ordered by file name, then document
+	Warnings       []diag.Warning   // ignored files
+
+	dropped []diag.Warning // dropped fields of the CSV, for Validate
+}
+
+// Object is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
+// json.Number (integers beyond int64), nil, []any and map[string]any.
+type Object struct {
+	k8s.Object
+	File     string // "manifests/etcd.crd.yaml"
+	Document int    // index in the file, from 0, after splitting lists
+}
+
+// Pos returns the object's file.
+func (o Object) Pos() diag.Pos { return diag.Pos{File: o.File} }
+
+// String returns "Kind name".
+func (o Object) String() string { return o.Kind() + " " + o.Name() }
+
+const (
+	maxFileBytes   = 64 << 20  // of one file
+	maxBundleBytes = 256 << 20 // of all manifests
+	maxFiles       = 10_000
+)
+
+// registryV1 returns OLM's format: manifests/ and metadata/.
+func registryV1() format {
+	return format{marker: "metadata/annotations.yaml", load: loadV1, manifests: manifestsV1, files: filesV1, image: imageV1}
+}
+
+func loadV1(fsys fs.FS) (*Bundle, error) {
+	var errs diag.List
+	b := &Bundle{}
+	meta, err := readMetadata(fsys)
+	if err != nil {
+		errs.Add(diag.Pos{}, err)
+		return nil, errs.Err()
+	}
+	b.Package, b.Channels, b.DefaultChannel = meta.pkg, meta.channels, meta.defaultChannel
+	b.Properties, b.Dependencies = meta.properties, meta.dependencies
+	objects, warnings, err := readManifests(fsys, meta.manifests)
+	errs.Add(diag.Pos{}, err)
+	b.Warnings = warnings
+	b.take(objects, meta.manifests, &errs)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// take splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
+// group, it takes one with a misspelt group.
+func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
+	proper := slices.ContainsFunc(objects, func(o Object) bool { return isCSV(o) && inOLMGroup(o) })
+	for _, o := range objects {
+		switch {
+		case o.Kind() == "":
+			errs.Addf(o.Pos(), "document %d: kind is missing", o.Document+1)
+		case !isCSV(o) || proper && !inOLMGroup(o):
+			b.Objects = append(b.Objects, o)
+		case b.CSV != nil:
+			errs.Addf(o.Pos(), "second ClusterServiceVersion %q (the first is %q, in %s)", o.Name(), b.CSV.Name, b.CSV.File)
+		default:
+			csv, dropped, err := readCSV(o)
+			errs.Add(o.Pos(), err)
+			b.CSV, b.dropped = csv, dropped
+			if is := o.APIVersion(); is != "" && is != csvVersion {
+				b.Warnings = append(b.Warnings, diag.Warning{Pos: o.Pos(), Code: "csv-version", Msg: fmt.Sprintf("ClusterServiceVersion %s has apiVersion %s: treated as %s", o.Name(), is, csvVersion)})
+			}
+		}
+	}
+	if b.CSV == nil && len(*errs) == 0 {
+		errs.Addf(diag.Pos{File: dir}, "no ClusterServiceVersion among the manifests")
+	}
+}
+
+const csvVersion = "operators.coreos.com/v1alpha1"
+
+func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
+
+// inOLMGroup reports whether an object has OLM's API group or none.
+func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == "operators.coreos.com" }
+
+// readManifests decodes every manifest in dir, in the order of file names.
+func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {
+	var errs diag.List
+	names, warnings, err := manifestFiles(fsys, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var objects []Object
+	total := 0
+	for _, name := range names {
+		data, err := readFile(fsys, name)
+		if err != nil {
+			errs.Add(diag.Pos{File: name}, err)
+			continue
+		}
+		if total += len(data); total > maxBundleBytes {
+			errs.Addf(diag.Pos{File: name}, "the manifests exceed the limit of %d MiB", maxBundleBytes>>20)
+			break
+		}
+		got, err := decodeObjects(name, data)
+		errs.Add(diag.Pos{File: name}, err)
+		objects = append(objects, got...)
+	}
+	return objects, warnings, errs.Err()
+}
+
+// manifestFiles returns the sorted paths of the manifests in dir. Other files cause a warning,
+// and directories an error.
+func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	if len(entries) > maxFiles {
+		return nil, nil, diag.Errorf(diag.Pos{File: dir}, "more than %d files", maxFiles)
+	}
+	var errs diag.List
+	var names []string
+	var warnings []diag.Warning
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch err := inert.Name(name); {
+		case err != nil:
+			errs.Addf(diag.Pos{File: name}, "file name %w", err)
+		case e.IsDir():
+			errs.Addf(diag.Pos{File: name}, "a bundle's manifests must be in one directory, without subdirectories")
+		case isManifest(e.Name()):
+			names = append(names, name)
+		case !strings.HasPrefix(e.Name(), "."):
+			warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "bundle-file-skipped", Msg: "neither YAML nor JSON: ignored"})
+		}
+	}
+	slices.Sort(names)
+	return names, warnings, errs.Err()
+}
+
+func isManifest(name string) bool {
+	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// readFile reads a regular file of at most maxFileBytes.
+func readFile(fsys fs.FS, name string) ([]byte, error) {
+	fi, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("not a regular file")
+	}
+	if fi.Size() > maxFileBytes {
+		return nil, fmt.Errorf("larger than %d MiB", maxFileBytes>>20)
+	}
+	return fs.ReadFile(fsys, name)
+}

@@ -1,0 +1,117 @@
+package bundle
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	apilabels "k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// bundleDirectives lists the keys of annotations and labels that control a tool. The user
+// chooses the tool that applies a bundle, and its options.
+func bundleDirectives() []profile.Directive {
+	return append(profile.Directives(),
+		profile.Directive{Tool: "kustomize", Domains: []string{"config.kubernetes.io", "config.k8s.io"}},
+		profile.Directive{Tool: "kapp", Domains: []string{"kapp.k14s.io"}},
+		profile.Directive{Tool: "kubectl", Domains: []string{"applyset.kubernetes.io", "cli-utils.sigs.k8s.io"}},
+	)
+}
+
+// Steers returns the tool controlled by an annotation or label with that key, or "".
+func Steers(key string) string { return profile.Steers(key, bundleDirectives()) }
+
+// checkDirectives warns of annotations and labels that control tools, because they are
+// dropped. It reports each key once, and each object selected by such a label. Labels and
+// annotations of pods are kept.
+func checkDirectives(c *checker) {
+	first := map[string]int{} // index of the first warning by key
+	more := map[string]int{}
+	of := func(pos diag.Pos, at string, keys iter.Seq[string], o Object) {
+		for key := range keys {
+			tool := Steers(key)
+			if tool == "" {
+				continue
+			}
+			finds := c.finds(o, key)
+			if _, said := first[key]; said && finds == "" {
+				more[key]++
+				continue
+			}
+			if finds == "" {
+				first[key] = len(c.warnings)
+			}
+			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
+				"%s: %q ignored: bundles may not steer %s%s", at, key, tool, finds)})
+		}
+	}
+	for _, o := range c.b.Objects {
+		metadata := k8s.Map(o.Object, "metadata")
+		of(o.Pos(), o.String()+": metadata.annotations", maps.Keys(k8s.Map(metadata, "annotations")), Object{})
+		of(o.Pos(), o.String()+": metadata.labels", maps.Keys(k8s.Map(metadata, "labels")), o)
+	}
+	for _, d := range c.csv.Deployments {
+		of(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
+	}
+	for key, n := range more {
+		c.warnings[first[key]].Msg += fmt.Sprintf(" (and so in %s)", diag.Count(n, "more place"))
+	}
+}
+
+// finds describes the bundle's objects that select the object of by its label with that key.
+// It returns "" if there are none, or if of is the zero Object.
+func (c *checker) finds(of Object, key string) string {
+	finds := ""
+	for _, o := range c.b.Objects {
+		if selectsPods(o, of, key) {
+			finds += fmt.Sprintf("; %s finds the object by it, and no longer will", o)
+		}
+	}
+	return finds
+}
+
+// selectsPods reports whether a selector in o matches the labels of an object and uses the
+// given key. Most of Kubernetes' own kinds select pods, and pods keep their labels.
+func selectsPods(o, of Object, key string) bool {
+	switch o.Kind() {
+	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":
+		return false
+	case "ClusterRole":
+		if of.Kind() != "ClusterRole" {
+			return false
+		}
+	case "ServiceMonitor":
+		if of.Kind() != "Service" {
+			return false
+		}
+	}
+	if of.Object == nil || !strings.Contains(o.Group(), ".") {
+		return false
+	}
+	labels := apilabels.Set(k8s.TextMap(of.Object, "metadata", "labels"))
+	found := false
+	var walk func(v any)
+	walk = func(v any) {
+		m, _ := v.(map[string]any)
+		list, _ := v.([]any)
+		_, wanted := k8s.Map(m, "matchLabels")[key]
+		wanted = wanted || slices.ContainsFunc(k8s.Items(m, "matchExpressions"), func(e map[string]any) bool { return k8s.Text(e, "key") == key })
+		if s, ok := k8s.SelectorOf(m); wanted && ok && s.Matches(labels) {
+			found = true
+		}
+		for _, e := range m {
+			walk(e)
+		}
+		for _, e := range list {
+			walk(e)
+		}
+	}
+	walk(map[string]any(o.Object))
+	return found
+}

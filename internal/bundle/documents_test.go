@@ -1,0 +1,99 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// published returns the manifests of the corpus by path.
+func published(tb testing.TB) map[string][]byte {
+	tb.Helper()
+	out := map[string][]byte{}
+	for _, dir := range corpusBundles(tb) {
+		files, err := filepath.Glob(filepath.Join(dir, "manifests", "*"))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, file := range files {
+			if out[file], err = os.ReadFile(file); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return out
+}
+
+// byAPIServer reads documents with the reader that kubectl and the API server share.
+func byAPIServer(tb testing.TB, data []byte) []map[string]any {
+	tb.Helper()
+	var out []map[string]any
+	var docs yamlnode.Stream
+	docs.Reset(bytes.NewReader(data), 0, 1<<30)
+	for {
+		doc, _, err := docs.Next()
+		if err != nil {
+			return out
+		}
+		text, err := sigsyaml.YAMLToJSON(doc)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var m map[string]any
+		if err := json.Unmarshal(text, &m); err != nil {
+			tb.Fatal(err)
+		}
+		if m != nil {
+			out = append(out, m)
+		}
+	}
+}
+
+// TestCorpusIsReadAsByTheAPIServer compares without regard to how numbers are held.
+func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
+	for file, data := range published(t) {
+		docs, err := decodeDocuments("f", data)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		text, err := json.Marshal(docs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(byAPIServer(t, data), got); d != "" {
+			t.Errorf("%s: -API server +bundle\n%s", file, d)
+		}
+	}
+}
+
+// TestKeysAreThoseOfTheAPIServer compares with the reader that kubectl and the
+// API server share.
+func TestKeysAreThoseOfTheAPIServer(t *testing.T) {
+	for _, key := range []string{
+		"a", "'1'", "1", "-1", "0x10", "1.5", "1e10", "1e100", "0.1", ".inf", "+.inf", "-.inf", ".nan", "yes", "off", "y", "true", "~",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "2001-01-01", "{a: b}", "[a]",
+	} {
+		text := []byte(key + ": x\n")
+		var want map[string]any
+		refused := sigsyaml.Unmarshal(text, &want)
+		got, err := decodeDocuments("f", text)
+		switch {
+		case (err != nil) != (refused != nil):
+			t.Errorf("%s: got %v, want %v", key, err, refused)
+		case err == nil && !cmp.Equal([]map[string]any{want}, got):
+			t.Errorf("%s: got %v, want %v", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package bundle
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+)
+
+// format is one directory layout of bundles.
+type format struct {
+	marker    string // file that identifies a directory of the format
+	load      func(fsys fs.FS) (*Bundle, error)
+	manifests func(fsys fs.FS) ([]Manifest, error)               // the manifests to store and to digest
+	files     func(ms []Manifest, pkg string) (fs.FS, error)     // a directory with these manifests, the inverse of manifests
+	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // the content of an image, and its labels
+}
+
+// bundleFormats returns all formats. A directory of no format is read as the first one, which
+// reports the missing files. Images of every format need the labels of registry+v1.
+func bundleFormats() []format {
+	return []format{
+		registryV1(),
+	}
+}
+
+// formatOf returns the format whose marker file exists according to has.
+func formatOf(has func(name string) bool) format {
+	all := bundleFormats()
+	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {
+		return all[i]
+	}
+	return all[0]
+}
+
+func formatIn(fsys fs.FS) format {
+	return formatOf(func(name string) bool { return isRegular(fsys, name) })
+}
+
+func isRegular(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// IsDir reports whether dir is the directory of a bundle, in any format.
+func IsDir(fsys fs.FS, dir string) bool {
+	return slices.ContainsFunc(bundleFormats(), func(f format) bool { return isRegular(fsys, path.Join(dir, f.marker)) })
+}
+
+// Load reads the bundle at the root of fsys. It reports all faults as a diag.List with file
+// names and fields.
+func Load(fsys fs.FS) (*Bundle, error) { return formatIn(fsys).load(fsys) }
+
+// Manifests returns the manifests of the bundle at the root of fsys, sorted by path.
+// [DigestList] covers these bytes.
+func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
+
+// FSFromManifests returns the directory of a bundle of pkg with manifests at their own paths.
+func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
+	return formatOf(func(name string) bool {
+		return slices.ContainsFunc(ms, func(m Manifest) bool { return m.Path == name })
+	}).files(ms, pkg)
+}
+
+// Image returns the content and the labels for an image of the bundle at the root of fsys.
+func Image(fsys fs.FS) (fs.FS, map[string]string, error) { return formatIn(fsys).image(fsys) }

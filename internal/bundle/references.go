@@ -1,0 +1,88 @@
+package bundle
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// checkReferences warns of Secrets and ConfigMaps that the operator's pods need and the bundle
+// does not provide.
+func checkReferences(c *checker) {
+	known := c.brought()
+	serving := map[string]bool{}
+	for _, w := range c.csv.Webhooks {
+		serving[w.DeploymentName] = true
+	}
+	for _, a := range c.csv.OwnedAPIs {
+		serving[a.DeploymentName] = true
+	}
+	for _, d := range c.csv.Deployments {
+		pod := k8s.Map(d.Spec, "template", "spec")
+		replaced := map[string]bool{"webhook-cert": serving[d.Name], "apiservice-cert": serving[d.Name]}
+		for _, container := range k8s.Items(pod, "containers") {
+			for _, m := range k8s.Items(container, "volumeMounts") {
+				path := strings.TrimRight(k8s.Text(m, "mountPath"), "/")
+				if serving[d.Name] && (path == "/tmp/k8s-webhook-server/serving-certs" || path == "/apiserver.local.config/certificates") {
+					replaced[k8s.Text(m, "name")] = true
+				}
+			}
+		}
+		expect := func(kind string, ref map[string]any, key string) {
+			if name := k8s.Text(ref, key); name != "" && ref["optional"] != true && !known[kind+" "+name] {
+				c.warnf("expected-from-outside", "%s: %s %q is not in the bundle and is expected to exist", d.Field, kind, name)
+			}
+		}
+		podReferences(pod, replaced, expect)
+	}
+}
+
+// podReferences calls expect for each Secret and ConfigMap that a pod references, except in
+// replaced volumes.
+func podReferences(pod map[string]any, replaced map[string]bool, expect func(kind string, ref map[string]any, key string)) {
+	for _, v := range k8s.Items(pod, "volumes") {
+		if replaced[k8s.Text(v, "name")] {
+			continue
+		}
+		expect("Secret", k8s.Map(v, "secret"), "secretName")
+		expect("ConfigMap", k8s.Map(v, "configMap"), "name")
+		for _, source := range k8s.Items(v, "projected", "sources") {
+			expect("Secret", k8s.Map(source, "secret"), "name")
+			expect("ConfigMap", k8s.Map(source, "configMap"), "name")
+		}
+	}
+	for _, container := range k8s.Containers(pod) {
+		for _, env := range k8s.Items(container, "env") {
+			from := k8s.Map(env, "valueFrom")
+			expect("Secret", k8s.Map(from, "secretKeyRef"), "name")
+			expect("ConfigMap", k8s.Map(from, "configMapKeyRef"), "name")
+		}
+		for _, from := range k8s.Items(container, "envFrom") {
+			expect("Secret", k8s.Map(from, "secretRef"), "name")
+			expect("ConfigMap", k8s.Map(from, "configMapRef"), "name")
+		}
+	}
+	for _, ref := range k8s.Items(pod, "imagePullSecrets") {
+		expect("Secret", ref, "name")
+	}
+}
+
+// brought returns the Secrets and ConfigMaps in the bundle, and those created because of its
+// objects.
+func (c *checker) brought() map[string]bool {
+	out := map[string]bool{}
+	for _, o := range c.b.Objects {
+		switch kind := o.Kind(); {
+		case o.Group() == "" && (kind == "Secret" || kind == "ConfigMap"):
+			out[kind+" "+o.Name()] = true
+		case o.Is("", "Service"):
+			annotations := k8s.Map(o.Object, "metadata", "annotations")
+			for _, key := range []string{"service.beta.openshift.io/serving-cert-secret-name", "service.alpha.openshift.io/serving-cert-secret-name"} {
+				out["Secret "+k8s.Text(annotations, key)] = true
+			}
+		case o.Is("cert-manager.io", "Certificate"):
+			out["Secret "+k8s.Text(o.Object, "spec", "secretName")] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,273 @@
+package declare
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// aside records an object of another kind. It counts the object, collects the directories that
+// it makes a GitOps tool apply, and warns of declarations nested in it.
+func (r *reader) aside(n *yaml.Node, group, kind string) {
+	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
+		return
+	}
+	if group == string(OCM) && kind == "Policy" && r.policy(n) {
+		return
+	}
+	r.set.Others[kind]++
+	for _, s := range profile.Appliers() {
+		if s.Group != group || s.Kind != kind {
+			continue
+		}
+		for _, where := range s.Paths {
+			for _, v := range nodesAt(n, where) {
+				if name, ok := yamlnode.Text(v); ok {
+					r.sources = append(r.sources, source{pos: r.at(v), by: objectTitle(n), path: name})
+				}
+			}
+		}
+	}
+	r.inside(n, n)
+}
+
+// objectTitle returns the kind and the name of an object for messages.
+func objectTitle(n *yaml.Node) string {
+	_, meta := yamlnode.Field(n, "metadata")
+	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
+}
+
+// inside warns of declarations nested in another object. The holder is the nearest object
+// around n.
+func (r *reader) inside(n, holder *yaml.Node) {
+	if len(r.set.Warnings) > yamlnode.MaxFaults {
+		return
+	}
+	warn := func(msg string) {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(n), Code: "not-declared", Msg: msg})
+	}
+	group, _, versioned := strings.Cut(scalarField(n, "apiVersion"), "/")
+	kind := scalarField(n, "kind")
+	switch {
+	case n != holder && versioned && slices.ContainsFunc(knownKinds(), func(k known) bool { return k.group == group && k.kind == kind }):
+		warn(fmt.Sprintf("%s is nested in %s and not read: declare it in its own file", objectTitle(n), objectTitle(holder)))
+		return
+	case kind != "" && group != "":
+		holder = n
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && i%2 == 1 {
+			r.inside(c, holder)
+		}
+	}
+}
+
+// source is a directory that a GitOps tool applies because of an object.
+type source struct {
+	pos  diag.Pos
+	by   string // `Application "etcd"`
+	path string // relative to the top of the repository
+}
+
+// nodesAt returns the nodes at a path such as "spec.sources.[].path".
+func nodesAt(n *yaml.Node, where string) []*yaml.Node {
+	at := []*yaml.Node{n}
+	for step := range strings.SplitSeq(where, ".") {
+		var next []*yaml.Node
+		for _, n := range at {
+			if step != "[]" {
+				if _, v := yamlnode.Field(n, step); v != nil {
+					next = append(next, v)
+				}
+			} else if n.Kind == yaml.SequenceNode {
+				next = append(next, n.Content...)
+			}
+		}
+		at = next
+	}
+	return at
+}
+
+// maxSources limits the number of directories searched for declarations that are not read.
+const maxSources = 200
+
+// elsewhere returns a warning for each directory of this repository that an object in set
+// applies and that holds declarations missing from set.
+func (l *loader) elsewhere(set *Set) []diag.Warning {
+	declared := map[identity]bool{}
+	for _, d := range set.identities() {
+		declared[d.key()] = true
+	}
+	var out []diag.Warning
+	seen := map[string]bool{}
+	var sources []source
+	for _, p := range l.parts {
+		sources = append(sources, p.sources...)
+	}
+	for ; len(sources) > 0 && len(seen) < maxSources; sources = sources[1:] {
+		s := sources[0]
+		dir := fixedDir(s.path)
+		if seen[dir] || !l.foreign(dir) {
+			continue
+		}
+		seen[dir] = true
+		there := newLoader(l.fsys, LoadOptions{Dir: l.opt.Dir})
+		there.opt.Output, there.bytes = l.opt.Output, l.bytes
+		there.walk(found{path: dir, named: true})
+		there.build()
+		for _, f := range there.files {
+			there.flat(f)
+		}
+		l.bytes = there.bytes
+		more := false
+		for _, p := range there.parts {
+			sources = append(sources, p.sources...)
+			more = more || slices.ContainsFunc(p.set.identities(), func(d identity) bool { return !declared[d.key()] && d.kind != "Namespace" })
+		}
+		err := there.errs.Err()
+		if !more && err == nil {
+			continue
+		}
+		msg := fmt.Sprintf("%s applies %q of this repository, which holds declarations that are not read: ", s.by, l.shown(dir))
+		switch {
+		case !more:
+			msg = fmt.Sprintf("%s applies %q of this repository, which may hold declarations that are not read: ", s.by, l.shown(dir))
+			fallthrough
+		case !strings.HasPrefix(l.shown(dir), "../"):
+			msg += "add it to spec.declarations"
+		default:
+			msg += "it is outside of the workspace: reference it from a kustomization inside"
+		}
+		out = append(out, diag.Warning{Pos: s.pos, Code: "not-declared", Msg: msg})
+	}
+	return out
+}
+
+// fixedDir returns the directory part of a path before its first variable part.
+func fixedDir(name string) string {
+	name = strings.TrimPrefix(name, "/")
+	if i := strings.IndexAny(name, "*?[{$"); i >= 0 {
+		name = name[:i]
+		name = name[:strings.LastIndex(name, "/")+1]
+	}
+	return path.Clean(name)
+}
+
+// foreign reports whether a directory exists, is not read as a whole anyway, and is no part of
+// quayside's own output.
+func (l *loader) foreign(dir string) bool {
+	if !fs.ValidPath(dir) || dir == "." {
+		return false
+	}
+	if info, err := fs.Stat(l.fsys, dir); err != nil || !info.IsDir() {
+		return false
+	}
+	for o := range l.reached {
+		if o.Dir == dir {
+			return false
+		}
+	}
+	read := []string{l.opt.Output}
+	for entry := range l.opt.Paths {
+		read = append(read, l.entry(entry))
+	}
+	return !slices.ContainsFunc(read, func(top string) bool {
+		return top != "" && (dir == top || top == "." || strings.HasPrefix(dir, top+"/"))
+	})
+}
+
+// chart returns the directory of the Helm chart that has its templates in this directory: the
+// outermost chart if charts are nested.
+func (l *loader) chart(templates string) (string, bool) {
+	is := func(dir string) bool {
+		info, err := fs.Stat(l.fsys, path.Join(dir, "Chart.yaml"))
+		return err == nil && info.Mode().IsRegular()
+	}
+	chart := path.Dir(templates)
+	if path.Base(templates) != "templates" || !is(chart) {
+		return "", false
+	}
+	for path.Base(path.Dir(chart)) == "charts" && is(path.Dir(path.Dir(chart))) {
+		chart = path.Dir(path.Dir(chart))
+	}
+	return chart, true
+}
+
+// countTemplates counts the files below a directory that would be manifests after rendering by
+// Helm.
+func (l *loader) countTemplates(dir string) int {
+	n := 0
+	// Unreadable files are not counted.
+	_ = fs.WalkDir(l.fsys, dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && isManifest(p) {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// templates returns a warning that lists the ignored Helm templates.
+func (l *loader) templates() []diag.Warning {
+	var names []string
+	for _, chart := range slices.Sorted(maps.Keys(l.charts)) {
+		if n := l.charts[chart]; n > 0 {
+			names = append(names, fmt.Sprintf("%s of the chart %q", diag.Count(n, "file"), l.shown(chart)))
+		}
+	}
+	for _, name := range l.loose {
+		names = append(names, fmt.Sprintf("%q", l.shown(name)))
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	const most = 10
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return []diag.Warning{{
+		Code: "helm-templates",
+		Msg:  fmt.Sprintf("Helm templates are not read: %s%s: render them first (helm template) and add the output to spec.declarations", strings.Join(names, ", "), more),
+	}}
+}
+
+// isTemplate reports whether a file is a Helm template: braces keep it from being YAML, or a
+// declaration in it has such braces in a plain value.
+func isTemplate(r *reader, data []byte) bool {
+	if len(r.docs) == 0 {
+		return len(r.errs) > 0 && hasTemplateBraces(data)
+	}
+	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
+		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
+		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of their own
+	})
+}
+
+// hasTemplateBraces reports whether data has template braces outside of quotes and comments.
+func hasTemplateBraces(data []byte) bool {
+	for line := range strings.Lines(string(data)) {
+		before, _, found := strings.Cut(line, "{{")
+		if found && strings.Count(before, `"`)%2 == 0 && strings.Count(before, "'")%2 == 0 && !strings.Contains(before, "#") {
+			return true
+		}
+	}
+	return false
+}
+
+// hasTemplate reports whether a plain value in or below n has template braces.
+func hasTemplate(n *yaml.Node) bool {
+	if n.Kind == yaml.ScalarNode {
+		return n.Style == 0 && strings.Contains(n.Value, "{{") && strings.Contains(n.Value, "}}")
+	}
+	return slices.ContainsFunc(n.Content, hasTemplate)
+}

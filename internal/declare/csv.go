@@ -1,0 +1,145 @@
+package declare
+
+import (
+	"encoding/json"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// propertiesAnnotation replaces all properties derived from the rest of a
+// ClusterServiceVersion (resolution.md section 3.2).
+const propertiesAnnotation = "operatorframework.io/properties"
+
+// csv holds the decoded fields of a ClusterServiceVersion. The object is observed state, so
+// all other fields are ignored.
+type csv struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Version  string   `json:"version"`
+		Replaces string   `json:"replaces"`
+		CRDs     apiLists `json:"customresourcedefinitions"`
+		Services apiLists `json:"apiservicedefinitions"`
+	} `json:"spec" yamlnode:"open"`
+	Status struct {
+		Phase  string `json:"phase"`
+		Reason string `json:"reason"`
+	} `json:"status" yamlnode:"open"`
+}
+
+type apiLists struct {
+	Owned    []apiRef `json:"owned"`
+	Required []apiRef `json:"required"`
+}
+
+type apiRef struct {
+	Name    string `json:"name"`
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+func (r *reader) clusterServiceVersion(n *yaml.Node) {
+	var o csv
+	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
+	c := r.checker(n, diag.Fields{})
+	if _, m := yamlnode.Field(n, "metadata"); m != nil { // the rest is large, and its faults are not reported
+		for field, pos := range yamlnode.Positions(r.file, m) {
+			c.Fields["metadata."+field] = pos
+		}
+		c.Fields["metadata"] = r.at(m)
+	}
+	if _, said := c.Fields["metadata.namespace"]; !said || o.Metadata.Namespace == "placeholder" {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{
+			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle's manifest, not the state of a cluster",
+		})
+		return
+	}
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	_, copied := o.Metadata.Labels["olm.copiedFrom"]
+	v := ClusterServiceVersion{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Version: o.Spec.Version, Replaces: o.Spec.Replaces,
+		Copied: copied || o.Status.Reason == "Copied", Pos: c.Whole,
+	}
+	if text, ok := o.Metadata.Annotations[propertiesAnnotation]; ok {
+		v.Properties, v.Annotated = c.annotated(text), true
+	} else {
+		v.Properties = derivedProperties(o)
+	}
+	declare(r, &r.set.CSVs, v)
+}
+
+// annotated decodes the JSON of the properties annotation.
+func (c checker) annotated(text string) []model.Property {
+	var list struct {
+		Properties []struct {
+			Type  string          `json:"type"`
+			Value json.RawMessage `json:"value"`
+		} `json:"properties"`
+	}
+	field := "metadata.annotations." + propertiesAnnotation
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		c.Addf(field, "not a JSON object with properties: %w", err)
+		return nil
+	}
+	var out []model.Property
+	for i, p := range list.Properties {
+		value, err := yamlnode.Canonical(p.Value)
+		if p.Type == "" || err != nil {
+			c.Addf(field, "property %d has no type or no value", i)
+			continue
+		}
+		out = append(out, model.Property{Type: p.Type, Value: value})
+	}
+	return out
+}
+
+// derivedProperties returns the properties derived from the owned and required APIs.
+func derivedProperties(o csv) []model.Property {
+	var out []model.Property
+	crd := func(a apiRef) model.GVK {
+		group, _ := model.GroupOf(a.Name)
+		return model.GVK{Group: group, Version: a.Version, Kind: a.Kind}
+	}
+	service := func(a apiRef) model.GVK { return model.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
+	for _, a := range o.Spec.CRDs.Owned {
+		out = append(out, model.Provided(crd(a)))
+	}
+	for _, a := range o.Spec.Services.Owned {
+		out = append(out, model.Provided(service(a)))
+	}
+	for _, a := range o.Spec.CRDs.Required {
+		out = append(out, model.Required(crd(a)))
+	}
+	for _, a := range o.Spec.Services.Required {
+		out = append(out, model.Required(service(a)))
+	}
+	return out
+}
+
+// inferPackages adds olm.package to a ClusterServiceVersion without the annotation if the
+// Subscriptions that name it as installed have exactly one package.
+func (s *Set) inferPackages() {
+	for i, c := range s.CSVs {
+		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p model.Property) bool { return p.Type == model.TypePackage }) {
+			continue
+		}
+		var packages []string
+		for _, sub := range s.Subscriptions {
+			if sub.Namespace == c.Namespace && sub.InstalledCSV == c.Name && sub.Package != "" {
+				packages = append(packages, sub.Package)
+			}
+		}
+		slices.Sort(packages)
+		if packages = slices.Compact(packages); len(packages) == 1 {
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.Named(packages[0], c.Version))
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package declare
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// OCM is the dialect of Open Cluster Management's OperatorPolicy.
+const OCM Dialect = "policy.open-cluster-management.io"
+
+// specPolicy lists every field of the published CRD's spec.
+type specPolicy struct {
+	Severity          string             `json:"severity"`
+	RemediationAction string             `json:"remediationAction"`
+	ComplianceType    string             `json:"complianceType"`
+	OperatorGroup     *policyGroup       `json:"operatorGroup"`
+	Subscription      policySubscription `json:"subscription"`
+	Versions          []string           `json:"versions"`
+	UpgradeApproval   string             `json:"upgradeApproval"`
+	RemovalBehavior   struct {
+		OperatorGroups            string `json:"operatorGroups"`
+		Subscriptions             string `json:"subscriptions"`
+		ClusterServiceVersions    string `json:"clusterServiceVersions"`
+		CustomResourceDefinitions string `json:"customResourceDefinitions"`
+	} `json:"removalBehavior"`
+	ComplianceConfig struct {
+		CatalogSourceUnhealthy       string `json:"catalogSourceUnhealthy"`
+		DeploymentsUnavailable       string `json:"deploymentsUnavailable"`
+		UpgradesAvailable            string `json:"upgradesAvailable"`
+		DeprecationsPresent          string `json:"deprecationsPresent"`
+		MinorChannelUpgradeAvailable string `json:"minorChannelUpgradeAvailable"`
+	} `json:"complianceConfig"`
+}
+
+type policySubscription struct {
+	specV0
+	Namespace string `json:"namespace"`
+}
+
+type policyGroup struct {
+	specOperatorGroup
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+func fieldsOCM() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "spec.subscription.namespace", FieldPackage: "spec.subscription.name", FieldChannel: "spec.subscription.channel",
+		FieldRange: "spec.versions", FieldCatalog: "spec.subscription.source", FieldCatalogNamespace: "spec.subscription.sourceNamespace",
+		FieldStartingCSV: "spec.subscription.startingCSV", FieldApproval: "spec.upgradeApproval", FieldConfig: "spec.subscription.config",
+	}
+}
+
+// operatorPolicy reads a policy as the Subscription and the OperatorGroup that its controller
+// creates.
+func (r *reader) operatorPolicy(n *yaml.Node) {
+	before := len(r.errs)
+	var o declared[specPolicy, *yaml.Node]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.compliance(o.Spec)
+	c.oneOf("spec.upgradeApproval", o.Spec.UpgradeApproval, "Automatic", "None")
+	sub := o.Spec.Subscription
+	c.Namespace("spec.subscription.name", sub.Name) // the controller accepts no other names
+	if _, said := c.Fields["spec.subscription.namespace"]; said {
+		c.Namespace("spec.subscription.namespace", sub.Namespace)
+	} else {
+		c.Addf("spec.subscription.namespace", "missing: set it, because the package's suggested namespace is only known in a cluster")
+	}
+	if sub.InstallPlanApproval != "" {
+		c.Addf("spec.subscription.installPlanApproval", "not allowed in a policy: use spec.upgradeApproval")
+	}
+	s := Subscription{
+		Dialect: OCM, Name: sub.Name, Namespace: sub.Namespace, Package: sub.Name, Channels: singleton(sub.Channel), DefaultChannel: sub.Channel == "",
+		Catalog: c.policyCatalog(sub.Source, sub.SourceNamespace), Allowed: c.versionsListed(o.Spec.Versions, sub.StartingCSV), StartingCSV: sub.StartingCSV,
+		Approval: Automatic, Policy: CatalogProvided, Config: c.config(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
+	}
+	if o.Spec.UpgradeApproval == "None" {
+		s.Approval = Manual
+	}
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+	r.policyGroup(c, s, o.Spec.OperatorGroup)
+	r.informs(c, o.Spec.RemediationAction)
+	r.refuseTemplates(n, before)
+}
+
+// compliance checks the fields for evaluation and reporting. They declare nothing, but a
+// policy that forbids an operator is a fault.
+func (c checker) compliance(spec specPolicy) {
+	c.enum("spec.severity", spec.Severity, "low", "Low", "medium", "Medium", "high", "High", "critical", "Critical")
+	c.enum("spec.remediationAction", spec.RemediationAction, "inform", "Inform", "enforce", "Enforce")
+	c.oneOf("spec.complianceType", spec.ComplianceType, "musthave", "mustnothave")
+	if spec.ComplianceType == "mustnothave" {
+		c.Addf("spec.complianceType", "mustnothave declares no operator: remove the policy from the declarations; undeclared operators are not rendered")
+	}
+	removal, judged := spec.RemovalBehavior, spec.ComplianceConfig
+	for _, f := range []struct {
+		field, value string
+		allowed      []string
+	}{
+		{"removalBehavior.operatorGroups", removal.OperatorGroups, []string{"Keep", "DeleteIfUnused"}},
+		{"removalBehavior.subscriptions", removal.Subscriptions, []string{"Keep", "Delete"}},
+		{"removalBehavior.clusterServiceVersions", removal.ClusterServiceVersions, []string{"Keep", "Delete"}},
+		{"removalBehavior.customResourceDefinitions", removal.CustomResourceDefinitions, []string{"Keep", "Delete"}},
+		{"complianceConfig.catalogSourceUnhealthy", judged.CatalogSourceUnhealthy, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deploymentsUnavailable", judged.DeploymentsUnavailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.upgradesAvailable", judged.UpgradesAvailable, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.deprecationsPresent", judged.DeprecationsPresent, []string{"Compliant", "NonCompliant"}},
+		{"complianceConfig.minorChannelUpgradeAvailable", judged.MinorChannelUpgradeAvailable, []string{"Compliant", "NonCompliant"}},
+	} {
+		c.enum("spec."+f.field, f.value, f.allowed...)
+	}
+}
+
+// policyCatalog returns the catalog named by a policy. Nil means any catalog with the package.
+func (c checker) policyCatalog(name, namespace string) *model.ID {
+	switch {
+	case name == "" && namespace == "":
+		return nil
+	case name == "":
+		c.Addf("spec.subscription.source", "missing: sourceNamespace is set, so set both or neither")
+	case namespace == "":
+		c.Addf("spec.subscription.sourceNamespace", "missing: source is set, so set both or neither")
+	default:
+		c.Name("spec.subscription.source", name)
+		c.Namespace("spec.subscription.sourceNamespace", namespace)
+	}
+	return &model.ID{Namespace: namespace, Name: name}
+}
+
+// versionsListed returns the sorted names of the bundles approved by a policy: the listed
+// ones, where an entry may hold several separated by commas, and startingCSV. Nil means that
+// the policy lists none and approves all.
+func (c checker) versionsListed(entries []string, starting string) []string {
+	var out []string
+	for i, entry := range entries {
+		for name := range strings.SplitSeq(entry, ",") {
+			if name = strings.TrimSpace(name); name == "" {
+				continue
+			}
+			if !yamlnode.IsDNS1123Subdomain(name) {
+				c.Addf(diag.Item("spec.versions", i), "%q is not the name of a ClusterServiceVersion, such as \"etcdoperator.v0.9.4\"", name)
+			}
+			out = append(out, name)
+		}
+	}
+	if len(out) > 0 && starting != "" {
+		out = append(out, starting)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// policyGroup declares the OperatorGroup in the policy of s.
+func (r *reader) policyGroup(c checker, s Subscription, o *policyGroup) {
+	if o == nil {
+		return
+	}
+	const at = "spec.operatorGroup"
+	c.Name("spec.operatorGroup.name", o.Name)
+	if o.Namespace != "" && o.Namespace != s.Namespace && yamlnode.IsDNS1123Label(s.Namespace) {
+		c.Addf("spec.operatorGroup.namespace", "%q is not the namespace of spec.subscription, %q", o.Namespace, s.Namespace)
+	}
+	fields := diag.Fields{}
+	for field, pos := range c.Fields {
+		if rest, below := strings.CutPrefix(field, at); below {
+			fields["spec"+rest] = pos
+		}
+	}
+	r.group(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
+}
+
+// informs warns of a policy that would install nothing. The remediationAction of the Policy
+// around it takes precedence over its own.
+func (r *reader) informs(c checker, action string) {
+	pos := c.At("spec.remediationAction")
+	if _, v := yamlnode.Field(specOf(r.around), "remediationAction"); v != nil {
+		action, _ = yamlnode.Text(v)
+		pos = r.at(v)
+	}
+	if !strings.EqualFold(action, "enforce") {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{
+			Pos: pos, Code: "policy-informs",
+			Msg: "remediationAction inform does not install the operator, but quayside does: to prevent that, remove the policy from the declarations",
+		})
+	}
+}
+
+func specOf(n *yaml.Node) *yaml.Node {
+	_, spec := yamlnode.Field(n, "spec")
+	return spec
+}
+
+// refuseTemplates refuses template values, which only a hub or a cluster can resolve. These
+// faults replace other faults at the same positions, from index before on.
+func (r *reader) refuseTemplates(n *yaml.Node, before int) {
+	var found diag.List
+	_, meta := yamlnode.Field(n, "metadata")
+	_, annotations := yamlnode.Field(meta, "annotations")
+	literal, _ := strconv.ParseBool(scalarField(annotations, "policy.open-cluster-management.io/disable-templates"))
+	eachText(n, "", func(path string, n *yaml.Node) {
+		filled := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
+		switch {
+		case strings.Contains(n.Value, "{{hub"):
+			found.Addf(r.at(n), "%s: hub templates are not supported: write the values, in one policy for each environment", path)
+		case strings.Contains(n.Value, "{{") && filled && !literal:
+			found.Addf(r.at(n), "%s: templates are not supported: write the values, in one policy for each environment", path)
+		}
+	})
+	kept := slices.DeleteFunc(slices.Clone(r.errs[before:]), func(e *diag.Error) bool {
+		return slices.ContainsFunc(found, func(f *diag.Error) bool { return f.Pos == e.Pos })
+	})
+	r.errs = append(append(r.errs[:before:before], kept...), found...)
+}
+
+// eachText calls f with each scalar and each field name below n, and with its path.
+func eachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
+	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	case yaml.ScalarNode:
+		f(path, n)
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			eachText(item, diag.Item(path, i), f)
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			f(path, n.Content[i])
+			eachText(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."), f)
+		}
+	}
+}
+
+// policy reads the OperatorPolicies among the templates of a Policy, and reports whether it
+// has any. Other templates are ignored.
+func (r *reader) policy(n *yaml.Node) bool {
+	templates := nodesAt(n, "spec.policy-templates.[].objectDefinition")
+	if !slices.ContainsFunc(templates, isOperatorPolicy) {
+		return false
+	}
+	var disabled bool
+	if _, v := yamlnode.Field(specOf(n), "disabled"); v != nil {
+		r.errs.Add(r.at(v), yamlnode.Decode(r.file, v, &disabled))
+	}
+	for _, t := range templates {
+		switch {
+		case !isOperatorPolicy(t):
+			r.inside(t, n)
+		case disabled:
+			msg := objectTitle(t) + " is not read, for " + objectTitle(n) + " is disabled"
+			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})
+		default:
+			r.around = n
+			r.object(t)
+			r.around = nil
+		}
+	}
+	return true
+}
+
+func isOperatorPolicy(n *yaml.Node) bool {
+	group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
+	return group == string(OCM) && scalarField(n, "kind") == "OperatorPolicy"
+}

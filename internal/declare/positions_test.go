@@ -1,0 +1,334 @@
+package declare
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// TestEveryCheckHasARow finds in the sources which fields are checked, and wants
+// each in the table.
+func TestEveryCheckHasARow(t *testing.T) {
+	var rows []string
+	for _, f := range fieldFaults() {
+		if f.check != "" {
+			rows = append(rows, f.check)
+		}
+	}
+	checks := checks(t)
+	for _, c := range checks {
+		if !slices.Contains(rows, c) {
+			t.Errorf("%s: no row of fieldFaults shows where its fault stands", c)
+		}
+	}
+	for _, r := range rows {
+		if !slices.Contains(checks, r) {
+			t.Errorf("%s: in the table, but not in the sources", r)
+		}
+	}
+}
+
+// checks names every field that a checker is told by its path, as "file path".
+func checks(t *testing.T) []string {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); !ok || x.Name != "c" {
+				return true
+			}
+			if path, ok := pathOf(call.Args[0]); ok && !slices.Contains(out, file+" "+path) {
+				out = append(out, file+" "+path)
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// pathOf returns the path that an expression spells out, with [] for an index.
+func pathOf(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		s, err := strconv.Unquote(e.Value)
+		return s, err == nil && strings.Contains(s, ".")
+	case *ast.CallExpr:
+		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Item" {
+			s, ok := pathOf(e.Args[0])
+			return s + "[]", ok
+		}
+	case *ast.BinaryExpr:
+		x, ok := pathOf(e.X)
+		y, isLit := e.Y.(*ast.BasicLit)
+		if !isLit {
+			return x, ok
+		}
+		s, err := strconv.Unquote(y.Value)
+		return x + s, ok && err == nil
+	}
+	return "", false
+}
+
+// fieldFault is a wrong value, or a missing one, of a field that is checked.
+type fieldFault struct {
+	check string // as checks names it; empty where another package does it
+	text  string // a declaration, with ‸ before what is pointed at
+	says  string
+}
+
+func fieldFaults() []fieldFault {
+	const (
+		sub      = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\n"
+		source   = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: olm}\n"
+		group    = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: og, namespace: ns}\n"
+		csv      = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n"
+		ext      = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\n"
+		cat      = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: c}\n"
+		own      = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\n"
+		policy   = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\n"
+		must     = "complianceType: musthave, upgradeApproval: None, subscription: "
+		inNS     = "{name: p, namespace: ns}"
+		meta     = "metadata: {name: a, namespace: ns}\n"
+		named    = "metadata: {name: a}\n"
+		hub      = "name: a, source: hub, sourceNamespace: olm"
+		of       = "namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p}}"
+		name     = "is not a Kubernetes name"
+		space    = "is not a valid namespace name"
+		not      = "is not one of"
+		versions = "is not a version range"
+		missing  = "missing"
+	)
+	return []fieldFault{
+		{"v0.go metadata.name", sub + "metadata: {name: ‸A, namespace: ns}\nspec: {" + hub + "}\n", name},
+		{"v0.go metadata.name", sub + "metadata: ‸{namespace: ns}\nspec: {" + hub + "}\n", missing},
+		{"v0.go metadata.namespace", sub + "metadata: {name: a, namespace: ‸A}\nspec: {" + hub + "}\n", space},
+		{"v0.go spec.name", sub + meta + "spec: {name: ‸A, source: hub, sourceNamespace: olm}\n", name},
+		{"v0.go spec.name", sub + meta + "spec: ‸{source: hub, sourceNamespace: olm}\n", missing},
+		{"v0.go spec.source", sub + meta + "spec: {name: a, source: ‸Hub, sourceNamespace: olm}\n", name},
+		{"v0.go spec.sourceNamespace", sub + meta + "spec: {name: a, source: hub, sourceNamespace: ‸Olm}\n", space},
+		{"v0.go spec.installPlanApproval", sub + meta + "spec: {" + hub + ", installPlanApproval: ‸manual}\n", not},
+		{"", sub + meta + "spec: {" + hub + ", config: {resources: {limits: {cpu: ‸.inf}}}}\n", "has no form in JSON"},
+		{"", own + meta + "spec: {package: p, config: {volumes: [{x: ‸.inf}]}}\n", "has no form in JSON"},
+		{"", sub + meta + "spec: {" + hub + ", config: {env: [‸{value: x}]}}\n", missing},
+		{"", sub + meta + "spec: {" + hub + ", config: {selector: {matchExpressions: [{key: a, operator: ‸Is}]}}}\n", not},
+		{"", sub + meta + "spec: {" + hub + ", config: {volumes: [{name: v, configmap: ‸{name: c}}]}}\n", "unknown field \"configmap\" in spec.config.volumes[0]"},
+		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "is given twice"},
+		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "want an object, got a list"},
+		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
+		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
+		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
+		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
+		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow one"},
+
+		{"csv.go metadata.name", csv + "metadata: {name: ‸A, namespace: ns}\n", name},
+		{"csv.go metadata.namespace", csv + "metadata: {name: a, namespace: ‸A}\n", space},
+
+		{"v1.go metadata.name", ext + "metadata: {name: ‸A}\nspec: {" + of + "}\n", name},
+		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸A, source: {sourceType: Catalog, catalog: {packageName: p}}}\n", space},
+		{"v1.go spec.source.sourceType", ext + named + "spec: {namespace: ns, source: {sourceType: ‸catalog}}\n", not},
+		{"v1.go spec.source.ociImage", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p}, ociImage: ‸{ref: x}}}\n", "only with sourceType OCIImage"},
+		{"v1.go spec.source.ociImage.ref", ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: ‸{}}}\n", missing},
+		{"v1.go spec.source.catalog", ext + named + "spec: {namespace: ns, source: ‸{sourceType: Catalog}}\n", missing},
+		{"v1.go spec.source.catalog", ext + named + "spec: {namespace: ns, source: {sourceType: OCIImage, ociImage: {ref: x}, catalog: ‸{packageName: p}}}\n", "only with sourceType Catalog"},
+		{"v1.go spec.source.catalog.packageName", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: ‸P}}}\n", name},
+		{"v1.go spec.source.catalog.version", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, version: ‸x.y}}}\n", versions},
+		{"v1.go spec.source.catalog.upgradeConstraintPolicy", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, upgradeConstraintPolicy: ‸None}}}\n", not},
+		{"v1.go spec.source.catalog.channels[]", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a channel's name"},
+		{"v1.go spec.source.catalog.selector", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, selector: {matchExpressions: [‸{operator: Exists}]}}}}\n", missing},
+		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: {preflight: {crdUpgradeSafety: {enforcement: ‸Lax}}}}\n", not},
+		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸\"\", source: {sourceType: Catalog, catalog: {packageName: p}}}\n", missing},
+		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: ‸{}}\n", missing},
+		{"v1.go spec.progressDeadlineMinutes", ext + named + "spec: {" + of + ", progressDeadlineMinutes: ‸9}\n", "is not between 10 and 720"},
+		{"v1.go spec.config.configType", ext + named + "spec: {" + of + ", config: {configType: ‸Ref, inline: {watchNamespace: w}}}\n", not},
+		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: ‸{configType: Inline}}\n", missing},
+		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: ‸{}}}\n", "empty"},
+		{"v1.go spec.config.inline.deploymentConfig.selector", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {selector: ‸{}}}}}\n", "not supported by OLM v1"},
+		{"v1.go spec.config.inline.watchNamespace", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {watchNamespace: ‸A}}}\n", space},
+		{"", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {volumes: [{x: ‸.inf}]}}}}\n", "has no form in JSON"},
+		{"v1.go spec.source.type", cat + "spec: {source: {type: ‸Git, image: {ref: x}}}\n", not},
+		{"v1.go spec.availabilityMode", cat + "spec: {source: {type: Image, image: {ref: x}}, availabilityMode: ‸Never}\n", not},
+		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: x, pollIntervalMinutes: ‸0}}}\n", "is less than 1"},
+		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: \"x@sha256:a\", pollIntervalMinutes: ‸5}}}\n", "never changes"},
+		{"v1.go spec.source.image.ref", cat + "spec: {source: {type: Image, image: ‸{}}}\n", missing},
+
+		{"ocm.go metadata.name", policy + "metadata: {name: ‸A}\nspec: {" + must + inNS + "}\n", name},
+		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustHave, upgradeApproval: None, subscription: " + inNS + "}\n", not},
+		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustnothave, upgradeApproval: None, subscription: " + inNS + "}\n", "mustnothave declares no operator"},
+		{"ocm.go spec.upgradeApproval", policy + named + "spec: ‸{complianceType: musthave, subscription: " + inNS + "}\n", missing},
+		{"ocm.go spec.upgradeApproval", policy + named + "spec: {complianceType: musthave, upgradeApproval: ‸Manual, subscription: " + inNS + "}\n", not},
+		{"ocm.go spec.severity", policy + named + "spec: {severity: ‸urgent, " + must + inNS + "}\n", not},
+		{"ocm.go spec.remediationAction", policy + named + "spec: {remediationAction: ‸Enforced, " + must + inNS + "}\n", not},
+		{"ocm.go spec.", policy + named + "spec: {removalBehavior: {operatorGroups: ‸Delete}, " + must + inNS + "}\n", not},
+		{"ocm.go spec.", policy + named + "spec: {complianceConfig: {upgradesAvailable: ‸Maybe}, " + must + inNS + "}\n", not},
+		{"", policy + named + "spec: {removalBehavior: {‸operators: Delete}, " + must + inNS + "}\n", "unknown field \"operators\""},
+		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "‸{namespace: ns}}\n", missing},
+		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "{name: ‸a.b, namespace: ns}}\n", space},
+		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "‸{name: p}}\n", "missing: set it"},
+		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "{name: p, namespace: ‸A}}\n", space},
+		{"ocm.go spec.subscription.installPlanApproval", policy + named + "spec: {" + must + "{name: p, namespace: ns, installPlanApproval: ‸Automatic}}\n", "use spec.upgradeApproval"},
+		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, sourceNamespace: olm}}\n", "missing: sourceNamespace is set"},
+		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: ‸Hub, sourceNamespace: olm}}\n", name},
+		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, source: hub}}\n", "missing: source is set"},
+		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: hub, sourceNamespace: ‸Olm}}\n", space},
+		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, ‸chanel: x}}\n", "unknown field \"chanel\" in spec.subscription"},
+		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, config: {env: [‸{value: x}]}}}\n", missing},
+		{"ocm.go spec.versions[]", policy + named + "spec: {versions: [p.v1, ‸P V2], " + must + inNS + "}\n", "is not the name of a ClusterServiceVersion"},
+		{"ocm.go spec.operatorGroup.name", policy + named + "spec: {operatorGroup: ‸{namespace: ns}, " + must + inNS + "}\n", missing},
+		{"ocm.go spec.operatorGroup.namespace", policy + named + "spec: {operatorGroup: {name: g, namespace: ‸other}, " + must + inNS + "}\n", "is not the namespace of spec.subscription"},
+		{"", policy + named + "spec: {operatorGroup: {name: g, targetNamespaces: [a, ‸B]}, " + must + inNS + "}\n", space},
+		{"", policy + named + "spec: {operatorGroup: {name: g, ‸targetNamespace: a}, " + must + inNS + "}\n", "unknown field \"targetNamespace\" in spec.operatorGroup"},
+
+		{"own.go metadata.name", own + "metadata: {name: ‸A, namespace: ns}\nspec: {package: p}\n", name},
+		{"own.go metadata.namespace", own + "metadata: {name: a, namespace: ‸A}\nspec: {package: p}\n", space},
+		{"own.go spec.package", own + meta + "spec: {package: ‸P}\n", name},
+		{"own.go spec.version", own + meta + "spec: {package: p, version: ‸x.y}\n", versions},
+		{"own.go spec.approval", own + meta + "spec: {package: p, approval: ‸manual}\n", not},
+		{"own.go spec.bundle", own + meta + "spec: {bundle: ‸quay.io/x}\n", "is not image:reference"},
+		{"own.go spec.", own + meta + "spec: {bundle: \"image:x\", channel: ‸c}\n", "conflicts with spec.bundle"},
+		{"own.go spec.catalog", own + meta + "spec: {package: p, catalog: ‸a/b/c}\n", "is not namespace/name"},
+		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
+		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
+		{"", own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
+		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor, but at d.yaml:4:30 it is subscription \"ns/a\""},
+		{"", own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
+		{"own.go spec.watchNamespaces", own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
+		{"own.go spec.watchNamespaces[]", own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
+	}
+}
+
+// marked returns the text without its mark, and where the mark stood.
+func marked(t *testing.T, text string) (string, diag.Pos) {
+	t.Helper()
+	before, after, found := strings.Cut(text, "‸")
+	if !found {
+		t.Fatalf("nothing is marked in\n%s", text)
+	}
+	return before + after, diag.Pos{File: "d.yaml", Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
+}
+
+func TestFaultsStandAtTheirField(t *testing.T) {
+	for _, f := range fieldFaults() {
+		text, want := marked(t, f.text)
+		_, err := Parse("d.yaml", []byte(text))
+		var faults diag.List
+		if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Pos != want || !strings.Contains(faults[0].Error(), f.says) {
+			t.Errorf("%s: got %v, want %q at %v", f.check, err, f.says, want)
+		}
+	}
+}
+
+// dialects holds one declaration of each dialect that says all it can, each
+// value that a Field names with ‸ before it, in the order of its fields.
+func dialects() map[Dialect]string {
+	return map[Dialect]string{
+		V0: "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
+			"spec: {name: ‸1‸a, channel: ‸2‸c, source: ‸4‸hub, sourceNamespace: ‸5‸olm, startingCSV: ‸6‸x, installPlanApproval: ‸7‸Manual, config: ‸11‸{nodeSelector: {a: b}}}\n" +
+			"status: {installedCSV: ‸13‸a.v1}\n",
+		V1: "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: a}\n" +
+			"spec:\n  namespace: ‸0‸ns\n  source: {sourceType: Catalog, catalog: {packageName: ‸1‸p, channels: [‸2‸c, d], version: ‸3‸\">=1\", selector: ‸4‸{matchLabels: {a: b}}, upgradeConstraintPolicy: ‸8‸SelfCertified}}\n" +
+			"  config: {configType: Inline, inline: {watchNamespace: ‸10‸m, deploymentConfig: ‸11‸{nodeSelector: {a: b}}}}\n" +
+			"status: {install: {bundle: {name: ‸13‸a.v1}}}\n",
+		OCM: "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: a}\n" +
+			"spec:\n  complianceType: musthave\n  versions: ‸3‸[a.v1]\n  upgradeApproval: ‸7‸None\n" +
+			"  subscription: {name: ‸1‸a, namespace: ‸0‸ns, channel: ‸2‸c, source: ‸4‸hub, sourceNamespace: ‸5‸olm, startingCSV: ‸6‸x, config: ‸11‸{nodeSelector: {a: b}}}\n",
+		Quayside: "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
+			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hold: ‸9‸x, replaces: ‸14‸other/p, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
+	}
+}
+
+// TestEveryDialectSaysWhereItsFieldsAre walks the table of kinds. Only a bundle,
+// which takes the place of a package, is not in the example of its dialect.
+func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
+	for _, k := range knownKinds() {
+		if k.fields == nil {
+			continue
+		}
+		text, found := dialects()[Dialect(k.group)]
+		if !found {
+			t.Errorf("%s: no declaration to look at", k.group)
+			continue
+		}
+		parts := strings.Split(text, "‸")
+		plain, want := parts[0], map[Field]diag.Pos{}
+		for i := 1; i < len(parts); i += 2 {
+			field, err := strconv.Atoi(parts[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[Field(field)] = diag.Pos{File: "d.yaml", Line: 1 + strings.Count(plain, "\n"), Col: len(plain) - strings.LastIndex(plain, "\n")}
+			plain += parts[i+1]
+		}
+		set, err := Parse("d.yaml", []byte(plain))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := set.Subscriptions[0]
+		for f := FieldNamespace; f <= FieldReplaces; f++ {
+			_, has := k.fields()[f]
+			pos, marked := want[f]
+			switch {
+			case has != marked && f != FieldBundle:
+				t.Errorf("%s: field %d: in the table %v, in the declaration %v", k.group, f, has, marked)
+			case marked && s.At(f) != pos:
+				t.Errorf("%s: field %d stands at %v, want %v", k.group, f, s.At(f), pos)
+			case !has && s.At(f) != s.Pos:
+				t.Errorf("%s: field %d, which it does not have, stands at %v", k.group, f, s.At(f))
+			case marked && s.At(FieldBundle, f) != pos:
+				t.Errorf("%s: beside a field that is not said, field %d stands at %v", k.group, f, s.At(FieldBundle, f))
+			}
+		}
+	}
+}
+
+// TestEveryKindIsRead gives each line of the table of kinds an object with
+// nothing in it: it is known, also as an item of a list, and a version that it
+// does not have is refused.
+func TestEveryKindIsRead(t *testing.T) {
+	for _, k := range knownKinds() {
+		for _, apiVersion := range k.versions {
+			object := "apiVersion: " + apiVersion + "\nkind: " + k.kind + "\nmetadata: {name: A_B, namespace: ns}\n"
+			for _, text := range []string{object, "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(object), "\n", "\n  ") + "\n"} {
+				if _, err := Parse("d.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), `metadata.name: "A_B" is not a`) {
+					t.Errorf("%s %s: %v", apiVersion, k.kind, err)
+				}
+			}
+		}
+		if k.group == "v1" {
+			continue
+		}
+		_, err := Parse("d.yaml", []byte("apiVersion: "+k.group+"/v9\nkind: "+k.kind+"\n"))
+		want := `d.yaml:1:13: unknown apiVersion "` + k.group + `/v9" for ` + k.kind + " (have " + k.versions[0]
+		if k.group == string(Quayside) {
+			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this program reads quayside.dev/v1alpha1)"
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", k.kind, err)
+		}
+	}
+}

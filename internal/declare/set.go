@@ -1,0 +1,120 @@
+package declare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// Set is everything declared in a workspace. Slices are sorted by namespace,
+// then name.
+type Set struct {
+	Subscriptions  []Subscription
+	OperatorGroups []OperatorGroup
+	CatalogSources []CatalogSource
+	CSVs           []ClusterServiceVersion
+	Namespaces     []Namespace
+	Warnings       []diag.Warning
+	Others         map[string]int // number of objects of each other kind
+}
+
+// LeftAlone returns a one-line count of the ignored objects by kind, the most frequent kind
+// first, or "" if there are none.
+func (s *Set) LeftAlone() string {
+	total := 0
+	var kinds []string
+	for kind, n := range s.Others {
+		total += n
+		kinds = append(kinds, kind)
+	}
+	if total == 0 {
+		return ""
+	}
+	slices.SortFunc(kinds, func(a, b string) int {
+		if d := s.Others[b] - s.Others[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	const most = 8
+	more := ""
+	if n := len(kinds) - most; n > 0 {
+		kinds, more = kinds[:most], " and "+diag.Count(n, "more kind")
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", s.Others[kind], inert.Cut(kind, 63))
+	}
+	were := "were"
+	if total == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%s of other kinds %s ignored: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
+}
+
+// identities returns the identities of all declarations, except OperatorGroups inside of
+// policies.
+func (s *Set) identities() []identity {
+	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
+	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
+}
+
+func identitiesOf[T object](list []T) []identity {
+	var out []identity
+	for _, d := range list {
+		out = append(out, d.identity())
+	}
+	return out
+}
+
+// without returns a copy of s without the declarations that drop accepts. An OperatorGroup
+// inside a policy is dropped together with the policy.
+func (s *Set) without(drop func(identity) bool) *Set {
+	out := *s
+	out.Subscriptions = less(s.Subscriptions, drop)
+	out.OperatorGroups = slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool {
+		if g.Policy != "" {
+			return drop(identity{kind: "subscription", dialect: OCM, namespace: g.Namespace, name: g.Policy})
+		}
+		return drop(g.identity())
+	})
+	out.CatalogSources = less(s.CatalogSources, drop)
+	out.CSVs = less(s.CSVs, drop)
+	out.Namespaces = less(s.Namespaces, drop)
+	return &out
+}
+
+func less[T object](list []T, drop func(identity) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(d T) bool { return drop(d.identity()) })
+}
+
+// move replaces every position in s by the result of move.
+func (s *Set) move(move func(diag.Pos) diag.Pos) {
+	all := func(fields diag.Fields) {
+		for field, pos := range fields {
+			fields[field] = move(pos)
+		}
+	}
+	for i := range s.Subscriptions {
+		s.Subscriptions[i].Pos = move(s.Subscriptions[i].Pos)
+		all(s.Subscriptions[i].Fields)
+	}
+	for i := range s.OperatorGroups {
+		s.OperatorGroups[i].Pos = move(s.OperatorGroups[i].Pos)
+		all(s.OperatorGroups[i].Fields)
+	}
+	for i := range s.CatalogSources {
+		s.CatalogSources[i].Pos, s.CatalogSources[i].Content = move(s.CatalogSources[i].Pos), move(s.CatalogSources[i].Content)
+	}
+	for i := range s.CSVs {
+		s.CSVs[i].Pos = move(s.CSVs[i].Pos)
+	}
+	for i := range s.Namespaces {
+		s.Namespaces[i].Pos = move(s.Namespaces[i].Pos)
+	}
+	for i := range s.Warnings {
+		s.Warnings[i].Pos = move(s.Warnings[i].Pos)
+	}
+}

@@ -1,0 +1,339 @@
+package declare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// V0 is the dialect of OLM v0's Subscription.
+const V0 Dialect = "operators.coreos.com"
+
+// The structs below list every field of the published CRDs' specs. Any other field is reported
+// as unknown.
+
+type specV0 struct {
+	Source              string    `json:"source"`
+	SourceNamespace     string    `json:"sourceNamespace"`
+	Name                string    `json:"name"`
+	Channel             string    `json:"channel"`
+	StartingCSV         string    `json:"startingCSV"`
+	InstallPlanApproval string    `json:"installPlanApproval"`
+	Config              *configV0 `json:"config"`
+}
+
+type statusV0 struct {
+	InstalledCSV string `json:"installedCSV"`
+	CurrentCSV   string `json:"currentCSV"`
+}
+
+// configV0 is OLM's SubscriptionConfig. Its values are locked unchanged.
+type configV0 struct {
+	Selector     *labelSelector    `json:"selector"`
+	NodeSelector map[string]string `json:"nodeSelector"`
+	Tolerations  []toleration      `json:"tolerations"`
+	Resources    *resources        `json:"resources"`
+	EnvFrom      []envFrom         `json:"envFrom"`
+	Env          []envVar          `json:"env"`
+	Volumes      []json.RawMessage `json:"volumes"`
+	VolumeMounts []volumeMount     `json:"volumeMounts"`
+	Affinity     json.RawMessage   `json:"affinity"`
+	Annotations  map[string]string `json:"annotations"`
+}
+
+type toleration struct {
+	Key               string `json:"key"`
+	Operator          string `json:"operator"`
+	Value             string `json:"value"`
+	Effect            string `json:"effect"`
+	TolerationSeconds *int64 `json:"tolerationSeconds"`
+}
+
+type resources struct {
+	Limits   map[string]json.RawMessage `json:"limits"`
+	Requests map[string]json.RawMessage `json:"requests"`
+	Claims   []json.RawMessage          `json:"claims"`
+}
+
+type envFrom struct {
+	Prefix       string   `json:"prefix"`
+	ConfigMapRef *nameRef `json:"configMapRef"`
+	SecretRef    *nameRef `json:"secretRef"`
+}
+
+type nameRef struct {
+	Name     string `json:"name"`
+	Optional *bool  `json:"optional"`
+}
+
+type envVar struct {
+	Name      string          `json:"name"`
+	Value     string          `json:"value"`
+	ValueFrom json.RawMessage `json:"valueFrom"`
+}
+
+type volumeMount struct {
+	Name              string `json:"name"`
+	MountPath         string `json:"mountPath"`
+	ReadOnly          bool   `json:"readOnly"`
+	RecursiveReadOnly string `json:"recursiveReadOnly"`
+	SubPath           string `json:"subPath"`
+	SubPathExpr       string `json:"subPathExpr"`
+	MountPropagation  string `json:"mountPropagation"`
+}
+
+func fieldsV0() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "metadata.namespace", FieldPackage: "spec.name", FieldChannel: "spec.channel",
+		FieldCatalog: "spec.source", FieldCatalogNamespace: "spec.sourceNamespace", FieldStartingCSV: "spec.startingCSV",
+		FieldApproval: "spec.installPlanApproval", FieldConfig: "spec.config", FieldInstalled: "status.installedCSV",
+	}
+}
+
+func (r *reader) subscriptionV0(n *yaml.Node) {
+	var o declared[specV0, statusV0]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	c.Name("spec.name", o.Spec.Name)
+	c.Name("spec.source", o.Spec.Source)
+	c.Namespace("spec.sourceNamespace", o.Spec.SourceNamespace)
+	c.enum("spec.installPlanApproval", o.Spec.InstallPlanApproval, string(Automatic), string(Manual))
+	s := Subscription{
+		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
+		Channels: singleton(o.Spec.Channel), Catalog: &model.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
+		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
+		Config: c.config(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
+		Pos: c.Whole, Fields: c.Fields,
+	}
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+}
+
+func singleton(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func orAutomatic(s string) Approval {
+	if s == "" {
+		return Automatic
+	}
+	return Approval(s)
+}
+
+// config checks the config in the field at, and returns it as canonical JSON. It returns nil
+// if the config is absent or empty.
+func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
+	if o == nil {
+		return nil
+	}
+	for i, e := range o.Env {
+		field := diag.Item(at+".env", i)
+		c.Given(field+".name", e.Name)
+		c.kube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
+	}
+	c.selector(at+".selector", o.Selector)
+	c.kube(at+".affinity", o.Affinity, admit.Affinity())
+	volumes := map[string]bool{}
+	for i, data := range o.Volumes {
+		field := diag.Item(at+".volumes", i)
+		name := k8s.Text(c.kube(field, data, admit.Volume()), "name")
+		if len(data) > 0 && c.Given(field+".name", name) && volumes[name] {
+			c.Addf(field+".name", "volume %q is given twice", name)
+		}
+		volumes[name] = true
+	}
+	return c.json(childNode(n, at))
+}
+
+// childNode returns the value of the field at in n, or nil if it is missing.
+func childNode(n *yaml.Node, at string) *yaml.Node {
+	for step := range strings.SplitSeq(at, ".") {
+		_, n = yamlnode.Field(n, step)
+	}
+	return n
+}
+
+// kube checks the value in the field at against a Kubernetes type, and returns it.
+func (c checker) kube(at string, data json.RawMessage, part admit.Part) map[string]any {
+	var v any
+	if err := utiljson.Unmarshal(data, &v); err != nil {
+		return nil // no valid JSON, reported earlier
+	}
+	_, shape := admit.Read(admit.NewTypes(), part, v, at)
+	for _, field := range shape.Unknown {
+		name := strings.TrimPrefix(field, at+".")
+		c.Faults.Addf(c.At(field), "unknown field %q in %s%s", name, at, diag.DidYouMean(name, part.Fields()))
+	}
+	for _, f := range shape.Wrong {
+		c.Addf(f.Field, "%s", f.Message)
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// json returns a mapping as canonical JSON, or nil if it is empty.
+func (c checker) json(n *yaml.Node) []byte {
+	var raw json.RawMessage
+	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // faults reported before are deduplicated
+	if s := string(raw); s == "{}" || s == "null" {
+		return nil
+	}
+	return raw
+}
+
+type specCatalogSource struct {
+	SourceType     string          `json:"sourceType"`
+	Priority       int32           `json:"priority"`
+	ConfigMap      string          `json:"configMap"`
+	Address        string          `json:"address"`
+	Image          string          `json:"image"`
+	GRPCPodConfig  *grpcPodConfig  `json:"grpcPodConfig"`
+	UpdateStrategy *updateStrategy `json:"updateStrategy"`
+	Secrets        []string        `json:"secrets"`
+	DisplayName    string          `json:"displayName"`
+	Description    string          `json:"description"`
+	Publisher      string          `json:"publisher"`
+	Icon           *icon           `json:"icon"`
+	RunAsRoot      bool            `json:"runAsRoot"`
+}
+
+type grpcPodConfig struct {
+	NodeSelector          map[string]string `json:"nodeSelector"`
+	Tolerations           []toleration      `json:"tolerations"`
+	Affinity              json.RawMessage   `json:"affinity"`
+	PriorityClassName     string            `json:"priorityClassName"`
+	SecurityContextConfig string            `json:"securityContextConfig"`
+	MemoryTarget          json.RawMessage   `json:"memoryTarget"`
+	ExtractContent        *struct {
+		CacheDir   string `json:"cacheDir"`
+		CatalogDir string `json:"catalogDir"`
+		ConfigDir  string `json:"configDir"` // used before catalogDir
+	} `json:"extractContent"`
+}
+
+type updateStrategy struct {
+	RegistryPoll *struct {
+		Interval string `json:"interval"`
+	} `json:"registryPoll"`
+}
+
+type icon struct {
+	Data      string `json:"base64data"`
+	MediaType string `json:"mediatype"`
+}
+
+func (r *reader) catalogSource(n *yaml.Node) {
+	var o declared[specCatalogSource, json.RawMessage]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	c.oneOf("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
+	if pod := o.Spec.GRPCPodConfig; pod != nil {
+		c.kube("spec.grpcPodConfig.affinity", pod.Affinity, admit.Affinity())
+	}
+	content := "spec.image"
+	if o.Spec.Image == "" {
+		content = "spec.address"
+	}
+	declare(r, &r.set.CatalogSources, CatalogSource{
+		ID:    model.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
+		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.Whole, Content: c.At(content),
+	})
+}
+
+type specOperatorGroup struct {
+	TargetNamespaces   []string       `json:"targetNamespaces"`
+	Selector           *labelSelector `json:"selector"`
+	ServiceAccountName string         `json:"serviceAccountName"`
+	StaticProvidedAPIs bool           `json:"staticProvidedAPIs"`
+	UpgradeStrategy    string         `json:"upgradeStrategy"`
+}
+
+func (r *reader) operatorGroup(n *yaml.Node) {
+	var o declared[specOperatorGroup, json.RawMessage]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	r.group(c, "spec", o.Spec, OperatorGroup{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
+		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.Whole, Fields: c.Fields,
+	})
+}
+
+// group declares g with the given spec from the field at.
+func (r *reader) group(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
+	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
+	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
+	g.TargetNamespaces = c.targets(at+".targetNamespaces", spec.TargetNamespaces)
+	switch sel := c.selector(at+".selector", spec.Selector); {
+	case sel.Empty():
+	case len(spec.TargetNamespaces) > 0:
+		msg := fmt.Sprintf("%[1]s.selector has no effect with %[1]s.targetNamespaces", at)
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.At(at + ".selector"), Code: "selector-ignored", Msg: msg})
+	default:
+		g.Selector = sel
+	}
+	g.Digest = declarationDigest(map[string]any{
+		"name": g.Name, "namespace": g.Namespace, "targetNamespaces": g.TargetNamespaces, "selector": g.Selector,
+		"serviceAccountName": g.ServiceAccountName, "upgradeStrategy": g.UpgradeStrategy, "excludeGlobal": g.ExcludeGlobal,
+	})
+	declare(r, &r.set.OperatorGroups, g)
+}
+
+// targets returns the sorted namespaces without duplicates. Nil means all namespaces, which an
+// empty name requests as well.
+func (c checker) targets(field string, names []string) []string {
+	var out []string
+	for i, ns := range names {
+		if ns == "" {
+			return nil
+		}
+		c.Namespace(diag.Item(field, i), ns)
+		out = append(out, ns)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (r *reader) namespace(n *yaml.Node) {
+	var o declared[json.RawMessage, json.RawMessage]
+	c := r.decode(n, &o)
+	c.Namespace("metadata.name", o.Metadata.Name)
+	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // as the API server sets it
+	maps.Copy(labels, o.Metadata.Labels)
+	declare(r, &r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
+}
+
+// writeV0 returns a declaration as OLM v0's Subscription, after its OperatorGroup.
+func writeV0(d Declaration) []k8s.Object {
+	spec := map[string]any{"name": d.Package, "source": d.Catalog.Name, "sourceNamespace": d.Catalog.Namespace}
+	putText(spec, "channel", d.Channel)
+	putText(spec, "startingCSV", d.Start)
+	sub := k8s.New("operators.coreos.com/v1alpha1", "Subscription", d.Namespace, d.Name)
+	sub["spec"] = spec
+	if !d.Group {
+		return []k8s.Object{sub}
+	}
+	targets := map[string]any{}
+	if !slices.Equal(d.Watch, []string{"*"}) {
+		targets["targetNamespaces"] = k8s.Values(d.Watch...)
+	}
+	group := k8s.New("operators.coreos.com/v1", "OperatorGroup", d.Namespace, d.Namespace)
+	group["spec"] = targets
+	return []k8s.Object{group, sub}
+}

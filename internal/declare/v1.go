@@ -1,0 +1,217 @@
+package declare
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// V1 is the dialect of OLM v1's ClusterExtension.
+const V1 Dialect = "olm.operatorframework.io"
+
+type specV1 struct {
+	Namespace      string `json:"namespace"`
+	ServiceAccount struct {
+		Name string `json:"name"`
+	} `json:"serviceAccount"`
+	Source struct {
+		SourceType string         `json:"sourceType"`
+		Catalog    *catalogFilter `json:"catalog"`
+		OCIImage   *struct {
+			Ref string `json:"ref"`
+		} `json:"ociImage"`
+	} `json:"source"`
+	Install *struct {
+		Preflight struct {
+			CRDUpgradeSafety struct {
+				Enforcement string `json:"enforcement"`
+			} `json:"crdUpgradeSafety"`
+		} `json:"preflight"`
+	} `json:"install"`
+	Config *struct {
+		ConfigType string        `json:"configType"`
+		Inline     *inlineConfig `json:"inline"`
+	} `json:"config"`
+	ProgressDeadlineMinutes *int32 `json:"progressDeadlineMinutes"`
+}
+
+type statusV1 struct {
+	Install struct {
+		Bundle struct {
+			Name string `json:"name"`
+		} `json:"bundle"`
+	} `json:"install"`
+}
+
+type catalogFilter struct {
+	PackageName             string         `json:"packageName"`
+	Version                 string         `json:"version"`
+	Channels                []string       `json:"channels"`
+	Selector                *labelSelector `json:"selector"`
+	UpgradeConstraintPolicy string         `json:"upgradeConstraintPolicy"`
+}
+
+// inlineConfig is the configuration of registry+v1 bundles.
+type inlineConfig struct {
+	WatchNamespace   string    `json:"watchNamespace"`
+	DeploymentConfig *configV0 `json:"deploymentConfig"`
+}
+
+func fieldsV1() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "spec.namespace", FieldPackage: "spec.source.catalog.packageName", FieldChannel: "spec.source.catalog.channels[0]",
+		FieldRange: "spec.source.catalog.version", FieldCatalog: "spec.source.catalog.selector", FieldPolicy: "spec.source.catalog.upgradeConstraintPolicy",
+		FieldWatch: "spec.config.inline.watchNamespace", FieldConfig: "spec.config.inline.deploymentConfig",
+		FieldBundle: "spec.source.ociImage.ref", FieldInstalled: "status.install.bundle.name",
+	}
+}
+
+func (r *reader) clusterExtension(n *yaml.Node) {
+	var o declared[specV1, statusV1]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	if _, said := c.Fields["spec.namespace"]; said {
+		c.Namespace("spec.namespace", o.Spec.Namespace)
+	}
+	s := Subscription{
+		Dialect: V1, Name: o.Metadata.Name, Namespace: o.Spec.Namespace, Approval: Automatic, Policy: CatalogProvided,
+		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.Whole, Fields: c.Fields,
+	}
+	c.oneOf("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
+	switch src := o.Spec.Source; src.SourceType {
+	case "Catalog":
+		c.filter(&s, src.Catalog)
+		if src.OCIImage != nil {
+			c.Addf("spec.source.ociImage", "only with sourceType OCIImage")
+		}
+	case "OCIImage":
+		if src.OCIImage == nil || src.OCIImage.Ref == "" {
+			c.Addf("spec.source.ociImage.ref", "missing")
+		} else {
+			s.Bundle = "image:" + src.OCIImage.Ref
+		}
+		if src.Catalog != nil {
+			c.Addf("spec.source.catalog", "only with sourceType Catalog")
+		}
+	}
+	if i := o.Spec.Install; i != nil {
+		c.oneOf("spec.install.preflight.crdUpgradeSafety.enforcement", i.Preflight.CRDUpgradeSafety.Enforcement, "None", "Strict")
+	}
+	if m := o.Spec.ProgressDeadlineMinutes; m != nil && (*m < 10 || *m > 720) {
+		c.Addf("spec.progressDeadlineMinutes", "%d is not between 10 and 720", *m)
+	}
+	c.inline(&s, n, o.Spec)
+	s.Digest = s.digest()
+	declare(r, &r.set.Subscriptions, s)
+}
+
+func (c checker) filter(s *Subscription, f *catalogFilter) {
+	if f == nil {
+		c.Addf("spec.source.catalog", "missing")
+		return
+	}
+	c.Name("spec.source.catalog.packageName", f.PackageName)
+	c.versions("spec.source.catalog.version", f.Version)
+	c.enum("spec.source.catalog.upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
+	for i, ch := range f.Channels {
+		if !yamlnode.IsDNS1123Subdomain(ch) {
+			c.Addf(diag.Item("spec.source.catalog.channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
+		}
+	}
+	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.selector("spec.source.catalog.selector", f.Selector)
+	if f.UpgradeConstraintPolicy != "" {
+		s.Policy = UpgradePolicy(f.UpgradeConstraintPolicy)
+	}
+}
+
+// inline reads spec.config. It accepts the fields of operator-controller's schema for the
+// configuration of a registry+v1 bundle (registryv1bundleconfig.json there): no other
+// properties, and all of SubscriptionConfig except the selector.
+func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
+	cfg := spec.Config
+	if cfg == nil {
+		return
+	}
+	c.oneOf("spec.config.configType", cfg.ConfigType, "Inline")
+	if cfg.Inline == nil {
+		c.Addf("spec.config.inline", "missing")
+		return
+	}
+	if len(childNode(n, "spec.config.inline").Content) == 0 {
+		c.Addf("spec.config.inline", "empty: set a field, or leave spec.config out")
+	}
+	if d := cfg.Inline.DeploymentConfig; d != nil && d.Selector != nil {
+		c.Addf("spec.config.inline.deploymentConfig.selector", "not supported by OLM v1: leave it out; it never had an effect")
+	}
+	if w := cfg.Inline.WatchNamespace; w != "" {
+		c.Namespace("spec.config.inline.watchNamespace", w)
+		s.Watch = []string{w}
+	}
+	s.Config = c.config(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
+}
+
+type specClusterCatalog struct {
+	Source struct {
+		Type  string `json:"type"`
+		Image struct {
+			Ref                 string `json:"ref"`
+			PollIntervalMinutes *int64 `json:"pollIntervalMinutes"`
+		} `json:"image"`
+	} `json:"source"`
+	Priority         int32  `json:"priority"`
+	AvailabilityMode string `json:"availabilityMode"`
+}
+
+func (r *reader) clusterCatalog(n *yaml.Node) {
+	var o declared[specClusterCatalog, json.RawMessage]
+	c := r.decode(n, &o)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.oneOf("spec.source.type", o.Spec.Source.Type, "Image")
+	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
+	image := o.Spec.Source.Image.Ref
+	c.Given("spec.source.image.ref", image)
+	if poll := o.Spec.Source.Image.PollIntervalMinutes; poll != nil {
+		switch {
+		case *poll < 1:
+			c.Addf("spec.source.image.pollIntervalMinutes", "%d is less than 1", *poll)
+		case strings.Contains(image, "@"):
+			c.Addf("spec.source.image.pollIntervalMinutes", "not allowed for an image with a digest, which never changes")
+		}
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, o.Metadata.Labels)
+	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it
+	declare(r, &r.set.CatalogSources, CatalogSource{
+		ID: model.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
+		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.Whole, Content: c.At("spec.source.image.ref"),
+	})
+}
+
+// writeV1 returns a declaration as OLM v1's ClusterExtension.
+func writeV1(d Declaration) []k8s.Object {
+	filter := map[string]any{"packageName": d.Package}
+	putText(filter, "version", d.Version)
+	if d.Channel != "" {
+		filter["channels"] = k8s.Values(d.Channel)
+	}
+	if d.Catalog != (model.ID{}) {
+		filter["selector"] = map[string]any{"matchLabels": map[string]any{"olm.operatorframework.io/metadata.name": d.Catalog.Name}}
+	}
+	spec := map[string]any{
+		"namespace": d.Namespace, "serviceAccount": map[string]any{"name": d.Name + "-installer"},
+		"source": map[string]any{"sourceType": "Catalog", "catalog": filter},
+	}
+	if len(d.Watch) == 1 && d.Watch[0] != "*" {
+		spec["config"] = map[string]any{"configType": "Inline", "inline": map[string]any{"watchNamespace": d.Watch[0]}}
+	}
+	extension := k8s.New("olm.operatorframework.io/v1", "ClusterExtension", "", d.Name)
+	extension["spec"] = spec
+	return []k8s.Object{extension}
+}

@@ -1,0 +1,192 @@
+package gate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/internal/health/gate"
+)
+
+const (
+	bundleA = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	bundleB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+func noon() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+
+func hours(n float64) time.Time { return noon().Add(time.Duration(n * float64(time.Hour))) }
+
+// pin returns a pin at bundle B for clusters c1, c2, …
+func pin(clusters int) gate.Pin {
+	p := gate.Pin{Operator: "ops/db", Bundle: bundleB, Checksum: bundleA}
+	for i := range clusters {
+		p.Clusters = append(p.Clusters, fmt.Sprint("c", i+1))
+	}
+	return p
+}
+
+// good is an observation of a cluster that was healthy at the pin for a day, an
+// hour ago, with what edit changes of it.
+func good(cluster string, edit func(o *gate.Observation)) gate.Observation {
+	o := gate.Observation{Cluster: cluster, Operator: "ops/db", At: hours(-1), Since: hours(-25), Version: "2.0.0", Bundle: bundleB, Healthy: true, Upgradeable: "True"}
+	if edit != nil {
+		edit(&o)
+	}
+	return o
+}
+
+func all(verdict gate.Verdict) string {
+	var text []string
+	for _, r := range verdict.Reasons {
+		text = append(text, r.String())
+	}
+	return strings.Join(text, "; ")
+}
+
+// TestJudge is the table of the gate: what is seen of one of two clusters.
+func TestJudge(t *testing.T) {
+	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(24 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour)}
+	at := func(hour float64) func(o *gate.Observation) {
+		return func(o *gate.Observation) { o.At, o.Since = hours(hour), time.Time{} }
+	}
+	bad := func(hour float64) func(o *gate.Observation) {
+		return func(o *gate.Observation) { at(hour)(o); o.Healthy, o.Message = false, "Failed: no pods" }
+	}
+	row := func(edits ...func(o *gate.Observation)) (out []gate.Observation) {
+		for _, edit := range edits {
+			out = append(out, good("c1", edit))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		seen []gate.Observation
+		want string // the reasons; none: it passes
+	}{
+		"good":                 {row(nil), ""},
+		"exactly old enough":   {row(func(o *gate.Observation) { o.At, o.Since = hours(-6), hours(-30) }), ""},
+		"too old":              {row(func(o *gate.Observation) { o.At = hours(-6.01) }), "observation too old: c1 (at 2026-11-22T05:59:24Z)"},
+		"no time":              {row(func(o *gate.Observation) { o.At = time.Time{} }), "observation too old: c1 (no observation time)"},
+		"never":                {nil, "not observed: c1"},
+		"another operator":     {row(func(o *gate.Observation) { o.Operator = "ops/cache" }), "not observed: c1"},
+		"later than now":       {row(at(0.1)), "not observed: c1"},
+		"later than now, too":  {row(at(0.1), nil), ""},
+		"old bundle":           {row(func(o *gate.Observation) { o.Version, o.Bundle = "1.0.0", bundleA }), "not at the pinned version: c1 (1.0.0 sha256:aaaaaaaaaaaa)"},
+		"same name, other":     {row(func(o *gate.Observation) { o.Bundle = bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
+		"no digest":            {row(func(o *gate.Observation) { o.Bundle = "" }), "not at the pinned version: c1 (2.0.0 without the digest of its bundle)"},
+		"by checksum":          {row(func(o *gate.Observation) { o.Bundle, o.Checksum = "", bundleA }), ""},
+		"digest over checksum": {row(func(o *gate.Observation) { o.Bundle, o.Checksum = bundleA, bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
+		"unhealthy":            {row(bad(-1)), "not healthy: c1 (Failed: no pods)"},
+		"not soaked":           {row(func(o *gate.Observation) { o.Since = hours(-24.5) }), "healthy for too short a time: c1 (since 2026-11-21T11:30:00Z)"},
+		"seen once":            {row(at(-1)), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
+		"seen again and again": {row(at(-25), at(-19), at(-13), at(-7), at(-1)), ""},
+		"a gap":                {row(at(-25), at(-18), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T18:00:00Z)"},
+		"over the gap":         {row(at(-25), at(-18), at(-13), func(o *gate.Observation) { o.At, o.Since = hours(-7), hours(-26) }, at(-1)), ""},
+		"a break":              {row(at(-25), at(-19), bad(-14), at(-13), at(-7), at(-1)), "healthy for too short a time: c1 (since 2026-11-21T23:00:00Z)"},
+		"a break that is said": {row(func(o *gate.Observation) { o.At, o.Since = hours(-2), hours(-30) }, func(o *gate.Observation) { o.Since = hours(-1.5) }), "healthy for too short a time: c1 (since 2026-11-22T10:30:00Z)"},
+		"not what was seen":    {row(bad(-3), at(-2), func(o *gate.Observation) { o.Since = hours(-30) }), "healthy for too short a time: c1 (since 2026-11-22T10:00:00Z)"},
+		"other before":         {row(func(o *gate.Observation) { at(-3)(o); o.Bundle = bundleA }, nil), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
+		"recovered":            {row(bad(-26), nil), ""},
+		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "not healthy: c1"},
+		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "must not be upgraded: c1 (Upgradeable=False: migrating)"},
+		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "must not be upgraded: c1 (Upgradeable=Unknown)"},
+		"says nothing":         {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
+		"no longer said":       {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
+		"said long ago":        {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "must not be upgraded: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
+	} {
+		seen := append(slices.Clone(c.seen), good("c2", nil))
+		v := gate.Judge(rule, pin(2), seen, noon())
+		if got := all(v); got != c.want || v.Pass != (c.want == "") {
+			t.Errorf("%s: pass %t, %q, want %q", name, v.Pass, got, c.want)
+		}
+		slices.Reverse(seen)
+		if again := gate.Judge(rule, pin(2), seen, noon()); all(again) != all(v) || again.Pass != v.Pass {
+			t.Errorf("%s: in another order %q, not %q", name, all(again), all(v))
+		}
+	}
+}
+
+// TestThousand judges what was recorded of 1,000 clusters, of which a hundredth
+// is unhealthy.
+func TestThousand(t *testing.T) {
+	record := func(edits map[int]func(o *gate.Observation), missing ...int) (out []gate.Observation) {
+		for i := range 1000 {
+			edit := edits[i]
+			if i%100 == 99 {
+				edit = func(o *gate.Observation) { o.Healthy, o.Message = false, "Progressing" }
+			}
+			if !slices.Contains(missing, i) {
+				out = append(out, good(fmt.Sprint("c", i+1), edit))
+			}
+		}
+		return out
+	}
+	slow := func(o *gate.Observation) { o.Since = hours(-20) }
+	behind := func(o *gate.Observation) { o.Bundle, o.Version = bundleA, "1.0.0" }
+	old := func(o *gate.Observation) { o.At, o.Since = hours(-30), hours(-90) }
+	refuses := func(o *gate.Observation) { o.Upgradeable = "False" }
+	const unhealthy = "not healthy: c100 (Progressing), c200 (Progressing), c300 (Progressing), c400 (Progressing), c500 (Progressing), and 5 more"
+	for name, c := range map[string]struct {
+		healthy gate.Share
+		seen    []gate.Observation
+		pass    bool
+		good    int
+		want    string
+	}{
+		"one percent unhealthy": {99_000, record(nil), true, 990, unhealthy},
+		"a little more is asked": {
+			99_001, record(nil), false, 990, unhealthy,
+		},
+		"a slow cluster": {
+			99_000, record(map[int]func(o *gate.Observation){4: slow}), false, 989,
+			unhealthy + "; healthy for too short a time: c5 (since 2026-11-21T16:00:00Z)",
+		},
+		"one that is behind": {
+			99_000, record(map[int]func(o *gate.Observation){4: behind}), false, 989, "not at the pinned version: c5 (1.0.0 sha256:aaaaaaaaaaaa); " + unhealthy,
+		},
+		"a missing one": {99_000, record(nil, 6), false, 989, "not observed: c7; " + unhealthy},
+		"an old one": {
+			99_000, record(map[int]func(o *gate.Observation){7: old}), false, 989, "observation too old: c8 (at 2026-11-21T06:00:00Z); " + unhealthy,
+		},
+		"all of these, and less is asked": {
+			98_700, record(map[int]func(o *gate.Observation){4: slow, 7: old}, 6), true, 987,
+			"not observed: c7; observation too old: c8 (at 2026-11-21T06:00:00Z); " + unhealthy + "; healthy for too short a time: c5 (since 2026-11-21T16:00:00Z)",
+		},
+		"one that must not be upgraded": {
+			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "must not be upgraded: c9 (Upgradeable=False); " + unhealthy,
+		},
+		"nothing at all": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
+	} {
+		rule := gate.Rule{Healthy: c.healthy, Soak: gate.Span(24 * time.Hour), Clusters: 10, Within: gate.Span(24 * time.Hour)}
+		v := gate.Judge(rule, pin(1000), c.seen, noon())
+		if v.Pass != c.pass || v.Good != c.good || v.Clusters != 1000 || all(v) != c.want {
+			t.Errorf("%s: pass %t, good %d, %q; want %t, %d, %q", name, v.Pass, v.Good, all(v), c.pass, c.good, c.want)
+		}
+	}
+}
+
+// TestNumbers asks for more clusters than are good, or than there are.
+func TestNumbers(t *testing.T) {
+	seen := []gate.Observation{good("c1", nil), good("c2", nil)}
+	for _, c := range []struct {
+		clusters, asked int
+		healthy         gate.Share
+		want            string
+	}{
+		{2, 2, 100_000, "healthy in 2 of 2 clusters"},
+		{2, 3, 100_000, "healthy in 2 of 2 clusters (required: 100%, at least 3); too few clusters: c1, c2"},
+		{3, 3, 60_000, "healthy in 2 of 3 clusters (required: 60%, at least 3); not observed: c3"},
+		{3, 2, 66_666, "healthy in 2 of 3 clusters; not observed: c3"},
+		{3, 2, 66_667, "healthy in 2 of 3 clusters (required: 66.667%, at least 2); not observed: c3"},
+		{0, 1, 100_000, "not installed in any cluster"},
+	} {
+		rule := gate.DefaultRule()
+		rule.Healthy, rule.Clusters = c.healthy, c.asked
+		v := gate.Judge(rule, pin(c.clusters), seen, noon())
+		if got := v.Text(rule); got != c.want || v.Pass == (strings.Contains(got, "required:") || c.clusters == 0) {
+			t.Errorf("%d of %d: pass %t, %s, want %s", c.asked, c.clusters, v.Pass, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package gate_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/health/gate"
+)
+
+const status = `{
+  "context": "c", "server": "https://c1", "environment": "dev", "cluster": "c1", "observedAt": "2026-11-22T11:00:00Z", "well": false, "later": {"a": 1},
+  "operators": [
+    {"operator": "ops/db", "version": "2.0.0", "pin": "` + bundleA + `", "bundleDigest": "` + bundleB + `", "state": "Ready", "upgradeable": "True",
+     "applied": ["2.0.0"], "reporter": {"state": "current", "ready": "True", "readySince": "2026-11-21T09:00:00+01:00"}},
+    {"operator": "ops/cache", "version": "1.0.0", "bundleDigest": "` + bundleA + `", "state": "Failed", "message": "no pods", "upgradeable": "False", "upgradeMessage": "busy",
+     "reporter": {"state": "current", "readySince": "2026-11-21T08:00:00Z"}},
+    {"operator": "ops/queue", "version": "1.0.0", "bundleDigest": "` + bundleA + `", "state": "Ready", "reporter": {"state": "stale", "readySince": "2026-11-21T08:00:00Z"}}
+  ]
+}
+`
+
+const dump = `apiVersion: v1
+kind: List
+metadata: {resourceVersion: ""}
+items:
+- apiVersion: quayside.dev/v1alpha1
+  kind: Installation
+  metadata: {namespace: ops, name: db, generation: 3, labels: {a: b}}
+  spec: {package: db, version: 2.0.0, pin: "` + bundleA + `", bundleDigest: "` + bundleB + `", objects: []}
+  status:
+    observedGeneration: 3
+    pin: "` + bundleA + `"
+    observedAt: "2026-11-22T11:00:00Z"
+    readySince: "2026-11-21T08:00:00Z"
+    conditions:
+    - {type: Ready, status: "True", message: all is well, reason: Ready, lastTransitionTime: "2026-11-01T00:00:00Z"}
+    - {type: Upgradeable, status: "False", message: busy, reason: Busy}
+- apiVersion: quayside.dev/v1alpha1
+  kind: Installation
+  metadata: {namespace: ops, name: cache, generation: 4}
+  spec: {package: cache, version: 1.0.0, pin: "` + bundleB + `", bundleDigest: "` + bundleA + `"}
+  status: {observedGeneration: 3, pin: "` + bundleA + `", observedAt: "2026-11-22T11:00:00Z", readySince: "2026-11-21T08:00:00Z", conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: quayside.dev/v1alpha1
+kind: Installation
+metadata: {namespace: ops, name: queue}
+spec: {package: queue, version: 1.0.0, pin: "` + bundleB + `"}
+`
+
+// TestRead reads what status prints, and what kubectl does.
+func TestRead(t *testing.T) {
+	eleven, since := hours(-1), noon().Add(-28*time.Hour)
+	for name, c := range map[string]struct {
+		data string
+		want []gate.Observation
+	}{
+		"status": {status, []gate.Observation{
+			{Environment: "dev", Cluster: "c1", Operator: "ops/db", At: eleven, Version: "2.0.0", Bundle: bundleB, Checksum: bundleA, Healthy: true, Message: "Ready", Since: since, Upgradeable: "True"},
+			{Environment: "dev", Cluster: "c1", Operator: "ops/cache", At: eleven, Version: "1.0.0", Bundle: bundleA, Message: "Failed: no pods", Upgradeable: "False", UpgradeMessage: "busy"},
+			{Environment: "dev", Cluster: "c1", Operator: "ops/queue", At: eleven, Version: "1.0.0", Bundle: bundleA, Healthy: true, Message: "Ready"},
+		}},
+		"dump": {dump, []gate.Observation{
+			{Operator: "ops/db", At: eleven, Version: "2.0.0", Bundle: bundleB, Checksum: bundleA, Healthy: true, Message: "all is well", Since: since, Upgradeable: "False", UpgradeMessage: "busy"},
+			{Operator: "ops/cache", At: eleven, Version: "1.0.0", Bundle: bundleA, Checksum: bundleB, Message: "its reporter has not reported this pin yet"},
+			{Operator: "ops/queue", Version: "1.0.0", Checksum: bundleB, Message: "its reporter has not reported this pin yet"},
+		}},
+		"all": {`{"environments": [{"directory": "dev", "exitCode": 0, "document": {"environment": "dev", "cluster": "c1", "observedAt": "2026-11-22T11:00:00Z", "operators": [{"operator": "ops/db", "state": "Ready"}]}},
+			{"directory": "prod", "exitCode": 2, "document": {"conflicts": [], "errors": [{"message": "no"}]}}]}`, []gate.Observation{
+			{Environment: "dev", Cluster: "c1", Operator: "ops/db", At: eleven, Healthy: true, Message: "Ready"},
+		}},
+		"not reached": {`{"conflicts": [], "errors": [{"message": "no"}]}`, nil},
+		"empty list":  {"kind: List\napiVersion: v1\nitems: []\n", nil},
+		"api list": {`{"kind": "InstallationList", "apiVersion": "quayside.dev/v1alpha1", "items": [{"metadata": {"namespace": "ops"}, "spec": {"package": "db"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}`, []gate.Observation{
+			{Operator: "ops/db", Healthy: true},
+		}},
+	} {
+		got, err := gate.Read("f", []byte(c.data))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: -want +got\n%s", name, d)
+		}
+	}
+}
+
+// TestReadFaults fixes the words and the place of each fault.
+func TestReadFaults(t *testing.T) {
+	const wanted = ": want the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
+	for name, c := range map[string]struct{ in, want string }{
+		"nothing":        {"", "f: empty" + wanted},
+		"another kind":   {"apiVersion: v1\nkind: Observed\n", `f:1:1: kind "Observed"` + wanted},
+		"something":      {"a: b\n", "f:1:1: neither" + wanted},
+		"pods":           {"kind: List\nitems:\n- {kind: Pod}\n", `f:3:3: kind "Pod" among Installations` + wanted},
+		"no list":        {"kind: List\nitems: {}\n", "f:2:8: items: want a list"},
+		"another's":      {"kind: Installation\napiVersion: operator.tigera.io/v1\n", `f:2:13: an Installation of "operator.tigera.io/v1" does not belong to quayside: use installations.quayside.dev`},
+		"no name":        {"kind: Installation\nmetadata: {namespace: ops}\n", `f:1:1: operator "ops/": want namespace/package`},
+		"no cluster":     {"cluster: \"\"\noperators: []\n", "f:1:1: no cluster" + wanted},
+		"time":           {"cluster: c\nobservedAt: noon\noperators: []\n", `f:2:13: observedAt: "noon" is not a time such as 2026-01-31T12:00:00Z`},
+		"every one":      {"cluster: c\noperators:\n- {operator: a/b/c}\n- {operator: a/b, pin: x, upgradeable: maybe}\n", "f:3:3: operator \"a/b/c\": want namespace/package\nf:4:24: pin: \"x\" is not a digest\nf:4:40: upgradeable: \"maybe\" is not one of True, False, Unknown"},
+		"wrong type":     {"kind: Installation\nmetadata: {namespace: [ops]}\n", "f:2:23: metadata.namespace: want a scalar, got a list"},
+		"not UTF-8":      {"\xff", "f:1:1: not UTF-8"},
+		"not quite YAML": {"a: [\n", "f:2: malformed YAML: did not find expected node content"},
+	} {
+		_, err := gate.Read("f", []byte(c.in))
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// FuzzRead holds what is read to what the gate needs of it.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(status))
+	f.Add([]byte(dump))
+	f.Add([]byte("kind: List\nitems: [{}, [], ~, {kind: Installation, spec: 3}]\n"))
+	f.Add([]byte("environments: [{document: {operators: [~], cluster: c}}]\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got, err := gate.Read("f", in)
+		var faults diag.List
+		if err != nil && !errors.As(err, &faults) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		for _, o := range got {
+			if strings.Count(o.Operator, "/") != 1 {
+				t.Errorf("%+v", o)
+			}
+			o.Cluster = "c1"
+			p := pin(1)
+			p.Operator = o.Operator
+			if v := gate.Judge(gate.DefaultRule(), p, []gate.Observation{o}, noon()); v.Pass && !o.Healthy {
+				t.Errorf("%+v passes", o)
+			}
+		}
+	})
+}

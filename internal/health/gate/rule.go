@@ -1,0 +1,95 @@
+// Package gate decides whether the observations of an operator in one
+// environment suffice to promote it to the next.
+//
+// It is pure: pins, observations, the rule and the time are passed in as values,
+// and equal input gives equal verdicts. It reads no files, locks or clusters,
+// and promotes nothing itself.
+//
+// Start from [Rule].
+package gate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rule is the requirement for a promotion.
+type Rule struct {
+	Healthy  Share `json:"healthy"`        // share of the operator's clusters that match the pin and are healthy
+	Soak     Span  `json:"soak"`           // minimum time without interruption
+	Clusters int   `json:"clusters"`       // minimum number of clusters
+	Within   Span  `json:"observedWithin"` // maximum age of observations
+}
+
+// DefaultRule returns the rule that applies if none is configured.
+func DefaultRule() Rule {
+	return Rule{Healthy: whole, Clusters: 1, Within: Span(24 * time.Hour)}
+}
+
+// Share is a part of a whole, in thousandths of a percent.
+type Share int
+
+// whole is 100%.
+const whole Share = 100_000
+
+// ParseShare parses a percentage such as 99% or 99.5%, greater than 0% and at
+// most 100%, with up to three decimals.
+func ParseShare(s string) (Share, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	before, after, dotted := strings.Cut(number, ".")
+	digits := before + (after + "000")[:3]
+	n, err := strconv.ParseUint(digits, 10, 20)
+	if !percent || err != nil || before == "" || dotted && after == "" || len(after) > 3 || n == 0 || n > uint64(whole) {
+		return 0, fmt.Errorf("%q is not a share such as 99%% or 99.5%%, above 0%% and at most 100%%", s)
+	}
+	return Share(n), nil
+}
+
+// UnmarshalText parses a share as ParseShare does.
+func (s *Share) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseShare(string(text))
+	return err
+}
+
+func (s Share) String() string {
+	text := fmt.Sprintf("%d.%03d", s/1000, s%1000)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "%"
+}
+
+// MarshalText returns the share as text.
+func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Span is a duration.
+type Span time.Duration
+
+// ParseSpan parses a non-negative duration such as 24h or 90m.
+func ParseSpan(s string) (Span, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a time such as 24h or 90m", s)
+	}
+	return Span(d), nil
+}
+
+// UnmarshalText parses a duration as ParseSpan does.
+func (s *Span) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSpan(string(text))
+	return err
+}
+
+// String returns the duration without trailing zero units: 24h, not 24h0m0s.
+func (s Span) String() string {
+	text := time.Duration(s).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// MarshalText returns the duration as text.
+func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

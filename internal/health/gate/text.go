@@ -1,0 +1,54 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// maxNamed is the number of clusters that a message lists.
+const maxNamed = 5
+
+// String returns the reason with the first of its clusters.
+func (r Reason) String() string {
+	words := map[Cause]string{
+		NotUpgradeable: "must not be upgraded", NotObserved: "not observed", TooOld: "observation too old", OtherBundle: "not at the pinned version",
+		Unhealthy: "not healthy", NotSoaked: "healthy for too short a time", TooFew: "too few clusters",
+	}
+	var names []string
+	for _, c := range r.Clusters[:min(len(r.Clusters), maxNamed)] {
+		name := c.Name
+		if c.Note != "" {
+			name += " (" + c.Note + ")"
+		}
+		names = append(names, name)
+	}
+	if more := len(r.Clusters) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	if len(names) == 0 {
+		return words[r.Cause]
+	}
+	return words[r.Cause] + ": " + strings.Join(names, ", ")
+}
+
+// Text returns the verdict in words: the result, the requirement if it is not
+// met, and the reasons.
+func (v Verdict) Text(rule Rule) string {
+	if v.Clusters == 0 {
+		return "not installed in any cluster"
+	}
+	text := fmt.Sprintf("healthy in %d of %s", v.Good, diag.Count(v.Clusters, "cluster"))
+	if !v.Pass {
+		text += fmt.Sprintf(" (required: %s, at least %d", rule.Healthy, rule.Clusters)
+		if rule.Soak > 0 {
+			text += fmt.Sprintf(", for %s", rule.Soak)
+		}
+		text += ")"
+	}
+	for _, r := range v.Reasons {
+		text += "; " + r.String()
+	}
+	return text
+}

@@ -1,0 +1,244 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Health is the state of one object and its reason.
+type Health struct {
+	Status  v1alpha1.HealthStatus
+	Message string // may be empty
+}
+
+// Compute returns the health of an object as returned by the API server, with
+// numbers as int64 or float64; a nil object is missing. Built-in kinds, and
+// objects with the conditions Reconciling, Stalled or Ready, are judged as in
+// kstatus; ruleOf has the kinds with further rules. It never panics: malformed
+// objects are Unknown.
+func Compute(o map[string]any, now time.Time) Health {
+	if o == nil {
+		return Health{v1alpha1.NotFound, "it does not exist"}
+	}
+	if k8s.Text(o, "metadata", "deletionTimestamp") != "" {
+		return Health{v1alpha1.Terminating, "it is being deleted"}
+	}
+	more, known := ruleOf(groupKind(o))
+	if known && more.skipKstatus {
+		return more.judge(o, now)
+	}
+	h := kstatusHealth(o)
+	if h.Status != v1alpha1.Current {
+		return explainMissingPods(o, h)
+	}
+	if !known {
+		return h
+	}
+	return more.judge(o, now)
+}
+
+// kstatusHealth returns the health computed by kstatus.
+func kstatusHealth(o map[string]any) Health {
+	res, err := status.Compute(&unstructured.Unstructured{Object: o})
+	if err != nil {
+		return Health{v1alpha1.Unknown, clipMessage(err.Error())}
+	}
+	h := Health{Message: clipMessage(res.Message)}
+	switch res.Status {
+	case status.CurrentStatus:
+		return Health{Status: v1alpha1.Current}
+	case status.InProgressStatus:
+		h.Status = v1alpha1.InProgress
+	case status.FailedStatus:
+		h.Status = v1alpha1.Failed
+	case status.TerminatingStatus:
+		h.Status = v1alpha1.Terminating
+	default:
+		h.Status = v1alpha1.Unknown
+	}
+	if h.Message == "" {
+		for _, c := range res.Conditions {
+			h.Message = clipMessage(c.Reason)
+		}
+	}
+	return h
+}
+
+// explainMissingPods adds the reason why a Deployment or ReplicaSet has no pods
+// to its health. kstatus reports only their number.
+func explainMissingPods(o map[string]any, h Health) Health {
+	if c, ok := findCondition(o, "ReplicaFailure"); ok && k8s.Text(c, "status") == "True" && k8s.Text(c, "message") != "" {
+		h.Message = clipMessage(h.Message + "; " + k8s.Text(c, "message"))
+	}
+	return h
+}
+
+// kindRule is a check of one kind, in addition to kstatus or instead of it.
+type kindRule struct {
+	judge       func(o map[string]any, now time.Time) Health
+	skipKstatus bool // replaces the check of kstatus
+}
+
+// ruleOf returns the rule of a kind, "group/Kind".
+func ruleOf(kind string) (kindRule, bool) {
+	switch kind {
+	case "apiextensions.k8s.io/CustomResourceDefinition":
+		return kindRule{judge: crdHealth}, true
+	case "storagemigration.k8s.io/StorageVersionMigration":
+		return kindRule{judge: migrationHealth, skipKstatus: true}, true
+	case "apiregistration.k8s.io/APIService":
+		return kindRule{judge: availableHealth}, true
+	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+		return kindRule{judge: webhooksHealth}, true
+	case "cert-manager.io/Certificate":
+		return kindRule{judge: certificateHealth}, true
+	case "cert-manager.io/Issuer", "cert-manager.io/ClusterIssuer":
+		return kindRule{judge: readyHealth}, true
+	case "/Pod": // kstatus reads the clock
+		return kindRule{judge: podHealth, skipKstatus: true}, true
+	case "operators.coreos.com/OperatorCondition": // its conditions describe the operator, not the object
+		return kindRule{judge: alwaysCurrent, skipKstatus: true}, true
+	default:
+		return kindRule{}, false
+	}
+}
+
+func alwaysCurrent(map[string]any, time.Time) Health { return Health{Status: v1alpha1.Current} }
+
+func readyHealth(o map[string]any, _ time.Time) Health { return conditionHealth(o, "Ready") }
+
+func availableHealth(o map[string]any, _ time.Time) Health { return conditionHealth(o, "Available") }
+
+// conditionHealth requires a condition to be True. The controllers of these
+// kinds always set it.
+func conditionHealth(o map[string]any, kind string) Health {
+	c, ok := findCondition(o, kind)
+	switch {
+	case !ok:
+		return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
+	case k8s.Text(c, "status") != "True":
+		return Health{v1alpha1.InProgress, conditionMessage(c, "not "+kind)}
+	default:
+		return Health{Status: v1alpha1.Current}
+	}
+}
+
+// migrationHealth requires that all objects were rewritten. A failed migration
+// is not retried: a person has to examine and delete it.
+func migrationHealth(o map[string]any, _ time.Time) Health {
+	if c, ok := findCondition(o, "Failed"); ok && k8s.Text(c, "status") == "True" {
+		return Health{v1alpha1.Failed, conditionMessage(c, "the migration failed")}
+	}
+	c, ok := findCondition(o, "Succeeded")
+	if ok && k8s.Text(c, "status") == "True" {
+		return Health{Status: v1alpha1.Current}
+	}
+	return Health{v1alpha1.InProgress, "objects are being rewritten"}
+}
+
+// findCondition returns the condition of a type in status.conditions.
+func findCondition(o map[string]any, kind string) (map[string]any, bool) {
+	for _, c := range k8s.Items(o, "status", "conditions") {
+		if k8s.Text(c, "type") == kind {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// conditionMessage returns the condition's message, else its reason, else other.
+func conditionMessage(c map[string]any, other string) string {
+	for _, key := range []string{"message", "reason"} {
+		if s := k8s.Text(c, key); s != "" {
+			return clipMessage(s)
+		}
+	}
+	return other
+}
+
+const noCA = "waiting for a CA"
+
+// crdHealth checks the accepted names of an established CRD, regardless of the
+// order of its conditions, and its conversion webhook.
+func crdHealth(o map[string]any, _ time.Time) Health {
+	if c, ok := findCondition(o, "NamesAccepted"); ok && k8s.Text(c, "status") == "False" {
+		return Health{v1alpha1.Failed, conditionMessage(c, "its names are taken")}
+	}
+	config := k8s.Map(o, "spec", "conversion", "webhook", "clientConfig")
+	if k8s.Map(config, "service") != nil && k8s.Text(config, "caBundle") == "" {
+		return Health{v1alpha1.InProgress, "conversion webhook: " + noCA}
+	}
+	return Health{Status: v1alpha1.Current}
+}
+
+// webhooksHealth requires a CA bundle in every webhook that calls a service in
+// the cluster, since no public authority signs its certificate.
+func webhooksHealth(o map[string]any, _ time.Time) Health {
+	var names []string
+	for _, w := range k8s.Items(o, "webhooks") {
+		if k8s.Map(w, "clientConfig", "service") != nil && k8s.Text(w, "clientConfig", "caBundle") == "" {
+			names = append(names, fmt.Sprintf("%q", k8s.Text(w, "name")))
+		}
+	}
+	if len(names) == 0 {
+		return Health{Status: v1alpha1.Current}
+	}
+	return Health{v1alpha1.InProgress, clipMessage("webhook " + strings.Join(names, ", ") + ": " + noCA)}
+}
+
+// certificateHealth requires a Certificate to be ready and not expired. The
+// expiry is checked here, because cert-manager may no longer run.
+func certificateHealth(o map[string]any, now time.Time) Health {
+	if h := conditionHealth(o, "Ready"); h.Status != v1alpha1.Current {
+		return h
+	}
+	end, err := time.Parse(time.RFC3339, k8s.Text(o, "status", "notAfter"))
+	if err == nil && now.After(end) {
+		return Health{v1alpha1.Failed, "it expired at " + end.UTC().Format(time.RFC3339)}
+	}
+	return Health{Status: v1alpha1.Current}
+}
+
+// scheduleWindow is the time that a pod may stay unscheduled, as in kstatus.
+const scheduleWindow = 15 * time.Second
+
+// podHealth judges a pod as kstatus does, but at the given time.
+func podHealth(o map[string]any, now time.Time) Health {
+	switch phase := k8s.Text(o, "status", "phase"); phase {
+	case "Succeeded":
+		return Health{Status: v1alpha1.Current}
+	case "Failed":
+		return Health{v1alpha1.Failed, conditionMessage(k8s.Map(o, "status"), "the pod failed")}
+	case "Running":
+		return runningPodHealth(o)
+	default:
+		c, _ := findCondition(o, "PodScheduled")
+		if k8s.Text(c, "reason") != "Unschedulable" {
+			return Health{v1alpha1.InProgress, "the pod is not running yet"}
+		}
+		created, err := time.Parse(time.RFC3339, k8s.Text(o, "metadata", "creationTimestamp"))
+		if err != nil || now.Before(created.Add(scheduleWindow)) {
+			return Health{v1alpha1.InProgress, conditionMessage(c, "the pod is not scheduled yet")}
+		}
+		return Health{v1alpha1.Failed, conditionMessage(c, "the pod cannot be scheduled")}
+	}
+}
+
+func runningPodHealth(o map[string]any) Health {
+	if c, ok := findCondition(o, "Ready"); ok && k8s.Text(c, "status") == "True" {
+		return Health{Status: v1alpha1.Current}
+	}
+	for _, c := range k8s.Items(o, "status", "containerStatuses") {
+		if k8s.Text(c, "state", "waiting", "reason") == "CrashLoopBackOff" {
+			return Health{v1alpha1.Failed, clipMessage(fmt.Sprintf("container %q is crash-looping", k8s.Text(c, "name")))}
+		}
+	}
+	return Health{v1alpha1.InProgress, "the pod is not ready"}
+}

@@ -1,0 +1,132 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+const maxDigests = 8 // of one container
+
+// imageComparison compares the images that workloads run with those of the lock.
+type imageComparison struct {
+	pods      map[string][]map[string]any // by namespace
+	list      []v1alpha1.RunningImage
+	different []string // messages about containers with another digest
+	waiting   int      // containers that cannot be compared yet
+	same      int      // containers that run the locked digest
+}
+
+func newImageComparison(pods []map[string]any) *imageComparison {
+	out := &imageComparison{pods: map[string][]map[string]any{}}
+	for _, p := range pods {
+		ns := k8s.Text(p, "metadata", "namespace")
+		out.pods[ns] = append(out.pods[ns], p)
+	}
+	return out
+}
+
+// add compares the containers of one workload. Digests are compared only when
+// the workload is Current: until then, old pods still run.
+func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h v1alpha1.HealthStatus) {
+	if len(ref.Images) == 0 {
+		return
+	}
+	have := templateImages(o)
+	running := im.digests(ref, o)
+	for _, want := range ref.Images {
+		r := v1alpha1.RunningImage{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Container: want.Container, Want: want.Image}
+		if image := have[want.Container]; image != want.Image {
+			r.Have = clipMessage(image)
+		}
+		r.Digests = running[want.Container]
+		im.list = append(im.list, r)
+		digest := imageref.Split(want.Image).Digest
+		switch {
+		case digest == "":
+		case h != v1alpha1.Current || len(r.Digests) == 0:
+			im.waiting++
+		case len(r.Digests) == 1 && r.Digests[0] == digest:
+			im.same++
+		default:
+			im.different = append(im.different, fmt.Sprintf("%s runs %s, the lock has %s",
+				clipMessage(fmt.Sprintf("container %q of %s %s/%s", want.Container, ref.Kind, ref.Namespace, ref.Name)),
+				strings.Join(r.Digests, " and "), clipMessage(digest)))
+		}
+	}
+}
+
+// condition returns the ImagesMatch condition, or false if the lock has no
+// digest.
+func (im *imageComparison) condition() (metav1.Condition, bool) {
+	c := metav1.Condition{Type: v1alpha1.ImagesMatch}
+	switch {
+	case len(im.different) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Different", im.different[0]
+		if more := len(im.different) - 1; more > 0 {
+			c.Message += fmt.Sprintf("; and %d more", more)
+		}
+	case im.waiting > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotReported", fmt.Sprintf("%d of %d containers cannot be compared yet", im.waiting, im.waiting+im.same)
+	case im.same > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Same", "pods run the locked digests"
+	default:
+		return c, false
+	}
+	return c, true
+}
+
+// templateImages returns the images in the pod template of a workload, by
+// container.
+func templateImages(o map[string]any) map[string]string {
+	out := map[string]string{}
+	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
+		out[k8s.Text(c, "name")] = k8s.Text(c, "image")
+	}
+	return out
+}
+
+// digests returns the digests that the workload's pods report, sorted, by
+// container.
+func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
+	out := map[string][]string{}
+	for _, p := range im.pods[ref.Namespace] {
+		if !ownsPod(o, p) {
+			continue
+		}
+		for _, s := range slices.Concat(k8s.Items(p, "status", "initContainerStatuses"), k8s.Items(p, "status", "containerStatuses")) {
+			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" names a
+			// manifest. A digest alone is that of the image's configuration, which
+			// the lock does not know.
+			name, digest := k8s.Text(s, "name"), imageref.Split(k8s.Text(s, "imageID")).Digest
+			if imageref.IsDigest(digest) && !slices.Contains(out[name], digest) {
+				out[name] = append(out[name], digest)
+			}
+		}
+	}
+	for name, some := range out {
+		slices.Sort(some)
+		out[name] = some[:min(len(some), maxDigests)]
+	}
+	return out
+}
+
+// ownsPod reports whether a pod belongs to the workload o, by its selector, or
+// because o is the pod itself. Pods that are being deleted are ignored.
+func ownsPod(o, pod map[string]any) bool {
+	if k8s.Text(pod, "metadata", "deletionTimestamp") != "" {
+		return false
+	}
+	if k8s.Text(o, "kind") == "Pod" {
+		return k8s.Text(o, "metadata", "name") == k8s.Text(pod, "metadata", "name")
+	}
+	own, ok := k8s.PodSelectorOf(o)
+	return ok && own.Matches(labels.Set(k8s.TextMap(pod, "metadata", "labels")))
+}

@@ -1,0 +1,16 @@
+package health
+
+import (
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// groupKind returns "group/Kind", or "/Kind" for the core group.
+func groupKind(o map[string]any) string {
+	return k8s.Group(k8s.Text(o, "apiVersion")) + "/" + k8s.Text(o, "kind")
+}
+
+const maxMessage = 400 // bytes
+
+// clipMessage returns s on one line and at most maxMessage bytes long.
+func clipMessage(s string) string { return inert.Clip(s, maxMessage) }

@@ -1,0 +1,63 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Limits of the stored versions. Omitted CRDs count as unknown.
+const (
+	maxDefinitions = 500
+	maxVersions    = 50
+)
+
+// listStoredVersions returns the stored versions of the installation's CRDs that
+// define or store more than one version, sorted by name. CRDs that could not be
+// read are omitted.
+func listStoredVersions(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) []v1alpha1.StoredVersions {
+	var out []v1alpha1.StoredVersions
+	for _, ref := range spec.Objects {
+		o := found[keyOf(ref)].Object
+		if o == nil || !k8s.IsCRD(o) {
+			continue
+		}
+		versions := k8s.Texts(o, "status", "storedVersions")
+		if len(versions) == 0 || len(versions) > maxVersions || len(versions)+len(k8s.ParseCRD(o).Versions) < 3 {
+			continue
+		}
+		one := v1alpha1.StoredVersions{Definition: clipMessage(ref.Name)}
+		for _, v := range versions {
+			one.Versions = append(one.Versions, clipMessage(v))
+		}
+		slices.Sort(one.Versions)
+		one.Versions = slices.Compact(one.Versions)
+		out = append(out, one)
+	}
+	slices.SortStableFunc(out, compareStored)
+	out = slices.CompactFunc(out, func(a, b v1alpha1.StoredVersions) bool { return a.Definition == b.Definition })
+	return out[:min(len(out), maxDefinitions)]
+}
+
+func compareStored(a, b v1alpha1.StoredVersions) int {
+	return cmp.Or(strings.Compare(a.Definition, b.Definition), slices.Compare(a.Versions, b.Versions))
+}
+
+// StoredVersions returns the versions that clusters store of each CRD, according to all
+// files: sorted and unique. A CRD that is missing from the result is unknown.
+func StoredVersions(files []*Summary) map[string][]string {
+	out := map[string][]string{}
+	for _, f := range files {
+		for _, o := range f.Operators {
+			for _, s := range o.StoredVersions {
+				all := append(out[s.Definition], s.Versions...)
+				slices.Sort(all)
+				out[s.Definition] = slices.Compact(all)
+			}
+		}
+	}
+	return out
+}

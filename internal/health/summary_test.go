@@ -1,0 +1,217 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// judged returns a status as Judge makes one.
+func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
+	return v1alpha1.InstallationStatus{
+		Summary:    n,
+		Conditions: append([]metav1.Condition{{Type: v1alpha1.Ready, Status: ready, Message: message}}, more...),
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	pin := lockfile.Pin{Namespace: "ns", Package: "op", Version: "0.9.4", Bundle: "op.v0.9.4"}
+	own := string(pin.Checksum())
+	well := judged(metav1.ConditionTrue, "2 objects as locked", v1alpha1.ObjectCounts{Total: 2, Current: 2})
+	installed := func(version, pin string) *v1alpha1.InstallationSpec {
+		return &v1alpha1.InstallationSpec{Package: "op", Version: version, Pin: pin}
+	}
+	for name, c := range map[string]struct {
+		found OperatorObservation
+		want  string
+	}{
+		"ok/ready":                 {OperatorObservation{Status: well, Applied: []string{"0.9.4"}}, "Ready [0.9.4]"},
+		"ok/ready, with reporter":  {OperatorObservation{Status: well, Applied: []string{"0.9.4"}, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
+		"ok/of the reporter alone": {OperatorObservation{Status: well, Spec: installed("0.9.4", own)}, "Ready [0.9.4]"},
+		"never looked at":          {OperatorObservation{}, "Missing []: the cluster has none of its objects"},
+		"nothing there": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, NotFound: 2})}, "Missing []: the cluster has none of its objects",
+		},
+		"half there": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "Role x: it does not exist", v1alpha1.ObjectCounts{Total: 2, NotFound: 1, Current: 1}), Applied: []string{"0.9.4"}},
+			"Progressing [0.9.4]: Role x: it does not exist",
+		},
+		"failed": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "Deployment x: stuck", v1alpha1.ObjectCounts{Total: 2, Failed: 1, InProgress: 1}), Applied: []string{"0.9.2", "0.9.4"}},
+			"Failed [0.9.2 0.9.4]: Deployment x: stuck",
+		},
+		"unreadable": {
+			OperatorObservation{Status: judged(metav1.ConditionUnknown, "Role x: not permitted to read it", v1alpha1.ObjectCounts{Total: 2, Forbidden: 1, Current: 1})},
+			"Unknown []: Role x: not permitted to read it",
+		},
+		"behind": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
+			"OutOfStep [0.9.2]: behind: the cluster has 0.9.2 (pin sha256:bbbbbbbbbbbb), the lock 0.9.4",
+		},
+		"behind, no reporter": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
+			"OutOfStep [0.9.2]: behind: the cluster has 0.9.2, the lock 0.9.4",
+		},
+		"ahead": {
+			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
+			"OutOfStep [0.10.0]: ahead: the cluster has 0.10.0, the lock 0.9.4",
+		},
+		"another pin": {
+			OperatorObservation{Status: well, Applied: []string{"0.9.4"}, Spec: installed("0.9.4", digestA)},
+			"OutOfStep [0.9.4]: behind: the cluster has another pin of 0.9.4 (pin sha256:aaaaaaaaaaaa), the lock " + own[:len("sha256:")+12],
+		},
+		"not upgradeable": {
+			OperatorObservation{Applied: []string{"0.9.4"}, Status: judged(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
+				metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionFalse, Message: "a backup runs"})},
+			"Ready [0.9.4], upgradeable False: a backup runs",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.found.Namespace, c.found.Package = "ns", "op"
+			s := Summarize(&lockfile.File{Pins: []lockfile.Pin{pin}}, []OperatorObservation{c.found}, noon())
+			if len(s.Operators) != 1 {
+				t.Fatalf("%d operators", len(s.Operators))
+			}
+			o := s.Operators[0]
+			got := fmt.Sprint(o.State, " ", o.Applied)
+			if o.Message != "" {
+				got += ": " + o.Message
+			}
+			if o.Upgradeable != "" {
+				got += fmt.Sprintf(", upgradeable %s: %s", o.Upgradeable, o.UpgradeMessage)
+			}
+			if got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if s.IsHealthy() != (o.State == StateReady) || string(o.Pin) != own || o.Version != "0.9.4" {
+				t.Errorf("well: %v, %+v", s.IsHealthy(), o)
+			}
+		})
+	}
+}
+
+// TestSummarizeWhole has an operator without a pin and one that nobody found.
+func TestSummarizeWhole(t *testing.T) {
+	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
+	s := Summarize(lock, []OperatorObservation{
+		{Namespace: "b", Package: "old", Spec: &v1alpha1.InstallationSpec{Version: "0.1.0"}},
+		{Namespace: "c", Package: "nothing"},
+	}, noon().Add(time.Millisecond))
+	var got []string
+	for _, o := range s.Operators {
+		got = append(got, fmt.Sprintf("%s/%s %s: %s", o.Namespace, o.Package, o.State, o.Message))
+	}
+	want := []string{
+		"a/zz Missing: the cluster has none of its objects",
+		"b/old Unpinned: the cluster has 0.1.0, not pinned in the lock",
+		"b/op Missing: the cluster has none of its objects",
+	}
+	if d := cmp.Diff(want, got); d != "" || !s.At.Equal(noon()) {
+		t.Errorf("at %s (-want +got):\n%s", s.At, d)
+	}
+}
+
+func TestApplied(t *testing.T) {
+	spec, objects := installation(), cluster(t)
+	set(objects["ClusterRole"], "0.9.2", "metadata", "labels", v1alpha1.LabelVersion)
+	set(objects["OperatorCondition"], "1.0.0_build", "metadata", "labels", v1alpha1.LabelVersion)
+	set(objects["OperatorCondition"], "1.0.0+build", "metadata", "annotations", v1alpha1.LabelVersion)
+	if d := cmp.Diff([]string{"0.9.2", "0.9.4", "1.0.0+build"}, ObservedVersions(spec, observe(spec, objects))); d != "" {
+		t.Error(d) // and not 9.9.9, which is another operator's
+	}
+}
+
+const observedText = `# Written by quayside status, for quayside resolve --observed.
+apiVersion: quayside.dev/v1alpha1
+kind: Observed
+observedAt: "2026-01-01T00:00:00Z"
+operators:
+- namespace: a
+  package: zz
+  version: 1.0.0
+  pin: ` + digestA + `
+  state: Ready
+  upgradeable: "False"
+  upgradeMessage: "a backup runs: wait"
+  applied:
+  - 1.0.0
+- namespace: b
+  package: old
+  state: Unpinned
+  message: the cluster has it
+`
+
+func TestObserved(t *testing.T) {
+	f, err := ParseObserved("observed.yaml", []byte(observedText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(observedText, string(FormatObserved(*f))); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	o, ok := f.Operator("a", "zz")
+	if !ok || o.State != StateReady || o.Upgradeable != metav1.ConditionFalse || o.UpgradeMessage != "a backup runs: wait" || o.Pos.String() != "observed.yaml:6:3" {
+		t.Errorf("%+v at %s", o, o.Pos)
+	}
+	if _, ok := f.Operator("a", "old"); ok {
+		t.Error("a/old is there")
+	}
+	odd, err := ParseObserved("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
+	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
+		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
+	}
+	empty, err := ParseObserved("f", FormatObserved(Summary{At: noon()}))
+	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {
+		t.Errorf("%+v, %v", empty, err)
+	}
+}
+
+func TestParseObservedErrors(t *testing.T) {
+	edit := func(old, now string) string { return strings.Replace(observedText, old, now, 1) }
+	for name, c := range map[string]struct{ in, want string }{
+		"empty":         {"", "f: want one document, got 0: write it with 'quayside status --save'"},
+		"header":        {"kind: Lock\n", "f:1:1: no apiVersion (want quayside.dev/v1alpha1)\nf:1:7: kind: \"Lock\" is not Observed"},
+		"unknown field": {edit("upgradeable:", "upgradable:"), `f:11:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
+		"state":         {edit("state: Ready", "state: Fine"), `f:10:10: state: "Fine" is not one of Failed, Missing, OutOfStep, Unpinned, Progressing, Unknown, Ready`},
+		"upgradeable":   {edit(`"False"`, "perhaps"), `f:11:16: upgradeable: "perhaps" is not one of True, False, Unknown`},
+		"pin":           {edit(digestA, "sha256:x"), `f:9:8: pin: "sha256:x" is not a checksum`},
+		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
+		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:15:3: operator "a/zz" twice, first at f:6:3`},
+		"nameless":      {edit("  package: zz\n", ""), `f:6:3: operator "a/": no package`},
+		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:10:10: state: \"Fine\" is not one of Failed, Missing, OutOfStep, Unpinned, Progressing, Unknown, Ready\nf:19:3: operator \"/\": no namespace\nf:19:3: operator \"/\": no package\nf:19:3: operator \"/\": no state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseObserved("f", []byte(c.in))
+			if got := fmt.Sprint(err); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParseObserved(f *testing.F) {
+	f.Add([]byte(observedText))
+	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: 2026-01-01T00:00:00+02:00\noperators: [{namespace: \"\\n\", package: ~, state: Ready, applied: [\"\"]}]\n"))
+	f.Add([]byte("---\n---\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := ParseObserved("f", data)
+		if err != nil {
+			return
+		}
+		text := FormatObserved(*first)
+		second, err := ParseObserved("f", text)
+		if err != nil {
+			t.Fatalf("%v of\n%s", err, text)
+		}
+		if again := FormatObserved(*second); string(again) != string(text) {
+			t.Errorf("%s\nand then\n%s", text, again)
+		}
+	})
+}

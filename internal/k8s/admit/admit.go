@@ -1,0 +1,237 @@
+// Package admit does to a custom resource what the API server does when one is
+// written: pruning, defaulting, schema validation, list invariants and CEL.
+//
+// It is the only package that knows the API server's extension code; it takes
+// and returns plain values.
+//
+// Start from [Open] and [Kind.Write].
+package admit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Kind is a custom resource definition, ready to admit objects.
+type Kind struct {
+	versions map[string]version
+	status   map[string]bool // versions with a status subresource
+	storage  string          // the version that objects are stored in
+	stored   version         // that version, served or not
+	converts bool            // a webhook converts between versions
+	budget   *Budget
+}
+
+// Converts reports whether an object of this version goes through a conversion
+// webhook before it is stored; what that does is not known here.
+func (k *Kind) Converts(apiVersion string) bool { return k.converts && apiVersion != k.storage }
+
+// version is one that is served.
+type version struct {
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+	cel        *cel.Validator
+	preserve   bool
+}
+
+// Result is what becomes of one object. Fields are paths as the API server
+// writes them: "spec.listeners[0].port".
+type Result struct {
+	Rejected  []Fault  // why the object is refused; empty where it is admitted
+	Dropped   []string // unknown fields, which are lost; sorted
+	Defaulted []Value  // fields filled in, sorted; the topmost where a whole object is
+	Unchecked bool     // the definition's rules were not evaluated: the budget is used up
+}
+
+// Fault is one reason to refuse an object.
+type Fault struct{ Field, Message string }
+
+func (f Fault) compare(g Fault) int {
+	return cmp.Or(strings.Compare(f.Field, g.Field), strings.Compare(f.Message, g.Message))
+}
+
+// Value is a field and its value.
+type Value struct {
+	Field string
+	Value any
+}
+
+// Limits of the API server on one rule and on one object
+// (apiserver/pkg/apis/cel), and ours on all objects together.
+const (
+	perCallLimit = 1_000_000
+	costBudget   = 10_000_000
+	runBudget    = 10 * costBudget
+)
+
+// Budget is the total CEL cost allowed for the rules of CRDs. It is not safe for
+// concurrent use.
+type Budget struct{ left int64 }
+
+// NewBudget returns an unused budget.
+func NewBudget() *Budget { return &Budget{left: runBudget} }
+
+// Open reads a definition (apiextensions.k8s.io/v1), as decoded from JSON.
+// Versions that are neither served nor stored are left out. The error names the version whose
+// schema the API server would not accept. What its rules cost is taken from b.
+func Open(crd map[string]any, b *Budget) (*Kind, error) {
+	ext, err := decodeDefinition(crd)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kind{versions: map[string]version{}, status: map[string]bool{}, budget: b}
+	k.converts = ext.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	for i := range ext.Spec.Versions {
+		v := &ext.Spec.Versions[i]
+		if !v.Served && !v.Storage {
+			continue
+		}
+		one, err := openVersion(v)
+		if err != nil {
+			return nil, fmt.Errorf("version %s: %w", v.Name, err)
+		}
+		one.preserve = one.preserve || ext.Spec.PreserveUnknownFields
+		if v.Storage {
+			k.storage, k.stored = v.Name, one
+		}
+		if v.Served {
+			k.versions[v.Name] = one
+			k.status[v.Name] = v.Subresources != nil && v.Subresources.Status != nil
+		}
+	}
+	return k, nil
+}
+
+func openVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (version, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return version{preserve: true}, nil
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+		return version{}, err
+	}
+	s, err := schema.NewStructural(&internal)
+	if err != nil {
+		return version{}, err
+	}
+	if faults := schema.ValidateStructural(nil, s); len(faults) > 0 {
+		return version{}, faults.ToAggregate()
+	}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return version{}, err
+	}
+	return version{structural: s, validator: validator, cel: cel.NewValidator(s, true, perCallLimit)}, nil
+}
+
+// ErrNotServed is returned if the CRD does not serve the object's version.
+var ErrNotServed = errors.New("version is not served")
+
+// Write simulates a create request for the object, which is not modified. The
+// error is ErrNotServed, or means that the object is not valid JSON.
+func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
+	v, ok := k.versions[apiVersion]
+	if !ok {
+		return Result{}, ErrNotServed
+	}
+	obj, err := toPlainJSON(object)
+	if err != nil {
+		return Result{}, err
+	}
+	if k.status[apiVersion] {
+		delete(obj, "status") // a create ignores it
+	}
+	var out Result
+	if v.structural == nil {
+		return out, nil
+	}
+	if !v.preserve {
+		out.Dropped = v.prune(obj)
+		defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+	}
+	before := runtime.DeepCopyJSON(obj)
+	defaulting.Default(obj, v.structural)
+	out.Defaulted = listDefaulted("", before, obj)
+	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
+	if apiVersion != k.storage && !k.converts {
+		// without a conversion only apiVersion changes
+		out.Dropped = append(out.Dropped, k.stored.prune(runtime.DeepCopyJSON(obj))...)
+	}
+	slices.Sort(out.Dropped)
+	out.Dropped = slices.Compact(out.Dropped)
+	return out, nil
+}
+
+// prune removes the fields from an object that the version does not define, and
+// returns them.
+func (v version) prune(obj map[string]any) []string {
+	if v.preserve || v.structural == nil {
+		return nil
+	}
+	return pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
+// toPlainJSON copies an object, or a struct of one, into the types that the API
+// server's code expects.
+func toPlainJSON(object any) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, utiljson.Unmarshal(data, &out)
+}
+
+// validate runs the checks in the order of the API server; CEL only where the
+// rest holds, as there. It reports whether CEL was left out for its cost.
+func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
+	ctx := context.Background()
+	faults := validation.ValidateCustomResource(nil, obj, v.validator)
+	faults = append(faults, objectmeta.Validate(ctx, nil, obj, v.structural, false)...)
+	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, v.structural, obj)...)
+	if v.cel == nil || len(faults) > 0 {
+		return sortFaults(faults), false
+	}
+	if b.left <= 0 {
+		return nil, true
+	}
+	found, left := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
+	b.left -= costBudget - max(left, 0)
+	return sortFaults(found), false
+}
+
+// sortFaults returns faults sorted, without struct values such as whole schemas.
+func sortFaults(faults field.ErrorList) []Fault {
+	var out []Fault
+	for _, f := range faults {
+		if of := reflect.TypeOf(f.BadValue); of != nil && (of.Kind() == reflect.Struct || of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct) {
+			f.BadValue = field.OmitValueType{}
+		}
+		name := f.Field
+		if name == "<nil>" {
+			name = ""
+		}
+		out = append(out, Fault{Field: name, Message: f.ErrorBody()})
+	}
+	slices.SortFunc(out, Fault.compare)
+	return slices.Compact(out)
+}

@@ -1,0 +1,81 @@
+package admit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// decodeDefinition reads a definition, as decoded from JSON, with the defaults of the
+// API server.
+func decodeDefinition(crd map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
+	data, err := json.Marshal(crd)
+	if err != nil {
+		return nil, err
+	}
+	var ext apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(data, &ext); err != nil {
+		return nil, fmt.Errorf("decoding the CRD: %w", err)
+	}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&ext)
+	return &ext, nil
+}
+
+// CheckCRD simulates a create request for a CRD (apiextensions.k8s.io/v1) and
+// returns the reasons for its rejection, sorted by field, or nil.
+func CheckCRD(crd map[string]any) []Fault {
+	if validateDefinition(trimDefinition(crd)) == nil {
+		return nil
+	}
+	return validateDefinition(crd)
+}
+
+// validateDefinition is Define without the shortcut of a trimmed CRD.
+func validateDefinition(crd map[string]any) []Fault {
+	ext, err := decodeDefinition(crd)
+	if err != nil {
+		return []Fault{{Message: err.Error()}}
+	}
+	var internal apiextensions.CustomResourceDefinition
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(ext, &internal, nil); err != nil {
+		return []Fault{{Message: err.Error()}}
+	}
+	internal.Status = apiextensions.CustomResourceDefinitionStatus{}
+	for _, v := range internal.Spec.Versions {
+		if v.Storage {
+			internal.Status.StoredVersions = []string{v.Name}
+			break
+		}
+	}
+	faults := validation.ValidateCustomResourceDefinition(context.Background(), &internal)
+	faults = slices.DeleteFunc(faults, func(f *field.Error) bool { return strings.HasPrefix(f.Field, "status.") }) // derived from spec
+	for _, f := range faults {
+		f.Field = fieldInV1(f.Field)
+	}
+	return sortFaults(faults)
+}
+
+// fieldInV1 converts a field path of the internal CRD type, in which versions
+// share fields, to v1.
+func fieldInV1(at string) string {
+	for own, v1 := range map[string]string{
+		"spec.validation.":                         "spec.versions[0].schema.",
+		"spec.subresources":                        "spec.versions[0].subresources",
+		"spec.additionalPrinterColumns":            "spec.versions[0].additionalPrinterColumns",
+		"spec.selectableFields":                    "spec.versions[0].selectableFields",
+		"spec.conversion.webhookClientConfig":      "spec.conversion.webhook.clientConfig",
+		"spec.conversion.conversionReviewVersions": "spec.conversion.webhook.conversionReviewVersions",
+	} {
+		if rest, ok := strings.CutPrefix(at, own); ok {
+			return v1 + rest
+		}
+	}
+	return at
+}

@@ -1,0 +1,199 @@
+package admit
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Shape is the difference between an object and its type. Fields are paths:
+// "spec.template.spec.containers[0].args".
+type Shape struct {
+	Unknown []string // fields that the type does not have, sorted: a strict or a server-side apply refuses them, others drop them
+	Wrong   []Fault  // values of another type, sorted: nothing takes them
+}
+
+// Check compares an object with the type of its kind, as the API server does
+// when it decodes one strictly. Of a kind that is not built in, it looks at the
+// metadata, which all kinds have in common.
+func (t *Types) Check(object map[string]any) Shape {
+	w := walk{types: t}
+	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
+	if of == nil {
+		w.value(reflect.TypeFor[metav1.ObjectMeta](), object["metadata"], "metadata")
+	} else {
+		w.value(of, object, "")
+	}
+	return w.sorted()
+}
+
+// Read compares what lies at a path with the type of a part, and returns it
+// without the fields that the type does not have; where there are none, as it is.
+func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
+	w := walk{types: t}
+	w.value(part.of, value, at)
+	if len(w.Unknown) > 0 {
+		value = k8s.Copy(value)
+		(&walk{types: t, prune: true}).value(part.of, value, at)
+	}
+	return value, w.sorted()
+}
+
+// walk compares a value with its type.
+type walk struct {
+	Shape
+	types *Types
+	prune bool // unknown fields are deleted
+	mute  int  // above 0, unknown fields are passed over
+}
+
+func (w *walk) sorted() Shape {
+	slices.Sort(w.Unknown)
+	slices.SortFunc(w.Wrong, Fault.compare)
+	return w.Shape
+}
+
+func (w *walk) wrong(at, want string, got any) {
+	w.Wrong = append(w.Wrong, Fault{at, "want " + want + ", got " + k8s.TypeName(got)})
+}
+
+func (w *walk) value(of reflect.Type, v any, at string) {
+	if v == nil {
+		return // the API server takes null for the zero value
+	}
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		w.own(of, v, at)
+		return
+	}
+	switch of.Kind() {
+	case reflect.Struct:
+		w.object(of, v, at)
+	case reflect.Map:
+		m, ok := v.(map[string]any)
+		if !ok {
+			w.wrong(at, "an object", v)
+		}
+		for key, e := range m {
+			w.value(of.Elem(), e, fmt.Sprintf("%s[%s]", at, key))
+		}
+	case reflect.Slice:
+		w.list(of, v, at)
+	default:
+		w.scalar(of.Kind(), v, at)
+	}
+}
+
+func (w *walk) object(of reflect.Type, v any, at string) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		w.wrong(at, "an object", v)
+		return
+	}
+	fields := w.types.fieldsOf(of)
+	for key, e := range m {
+		here := key
+		if at != "" {
+			here = at + "." + key
+		}
+		inner, known := fields[key]
+		switch {
+		case known:
+			w.value(inner, e, here)
+		case w.prune:
+			delete(m, key)
+		case w.mute == 0:
+			w.Unknown = append(w.Unknown, here)
+		}
+	}
+}
+
+func (w *walk) list(of reflect.Type, v any, at string) {
+	if of.Elem().Kind() == reflect.Uint8 {
+		text, ok := v.(string)
+		if !ok {
+			w.wrong(at, "text in base64", v)
+		} else if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+			w.Wrong = append(w.Wrong, Fault{at, err.Error()})
+		}
+		return
+	}
+	list, ok := v.([]any)
+	if !ok {
+		w.wrong(at, "a list", v)
+	}
+	for i, e := range list {
+		w.value(of.Elem(), e, fmt.Sprintf("%s[%d]", at, i))
+	}
+}
+
+func (w *walk) scalar(kind reflect.Kind, v any, at string) {
+	switch kind {
+	case reflect.String:
+		if _, ok := v.(string); !ok {
+			w.wrong(at, "a string", v)
+		}
+	case reflect.Bool:
+		if _, ok := v.(bool); !ok {
+			w.wrong(at, "a boolean", v)
+		}
+	case reflect.Float64:
+		switch v.(type) {
+		case int64, float64, json.Number:
+		default:
+			w.wrong(at, "a number", v)
+		}
+	default: // the API has no integers but these
+		w.whole(kind == reflect.Int32, v, at)
+	}
+}
+
+func (w *walk) whole(small bool, v any, at string) {
+	var n float64
+	switch v := v.(type) {
+	case int64:
+		n = float64(v)
+	case float64:
+		n = v
+	default:
+		w.wrong(at, "a whole number", v)
+		return
+	}
+	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {
+		w.Wrong = append(w.Wrong, Fault{at, fmt.Sprintf("want a whole number that fits, got %v", v)})
+	}
+}
+
+// own looks at a value whose type reads JSON itself. What such a type holds is
+// not decoded strictly.
+func (w *walk) own(of reflect.Type, v any, at string) {
+	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
+	w.mute++
+	defer func() { w.mute-- }()
+	object, isObject := v.(map[string]any)
+	switch list, isList := v.([]any); {
+	case of == reflect.TypeFor[apiextensionsv1.JSON]():
+	case isObject && (of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]() || of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()):
+		w.value(schema, object, at)
+	case isList && of == reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
+		w.value(reflect.SliceOf(schema), list, at)
+	default:
+		data, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(data, reflect.New(of).Interface())
+		}
+		if err != nil {
+			w.Wrong = append(w.Wrong, Fault{at, err.Error()})
+		}
+	}
+}

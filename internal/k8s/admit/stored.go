@@ -1,0 +1,161 @@
+package admit
+
+import (
+	"encoding/json"
+	"reflect"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Stored returns an object as the API server stores it: in the canonical form of
+// its type, with the defaults of kinds that bundles install, without its status.
+// What the API server alone can know is not in it, such as a Service's address.
+// An object of another kind is returned as JSON has it. The error says that the
+// object is not one of its kind.
+func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
+	o = k8s.Without(o, "status")
+	of := t.kind(o.APIVersion(), o.Kind())
+	if of == nil {
+		return toPlainJSON(o)
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	typed := reflect.New(of).Interface()
+	if err := json.Unmarshal(data, typed); err != nil {
+		return nil, err
+	}
+	setDefaults(typed)
+	stored, err := toPlainJSON(typed)
+	return k8s.Without(k8s.Object(stored), "status"), err
+}
+
+// setDefaults sets the defaults of an object.
+func setDefaults(object any) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		deploymentDefaults(&o.Spec)
+	case *corev1.Service:
+		serviceDefaults(&o.Spec)
+	case *corev1.Secret:
+		for key, text := range o.StringData {
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			o.Data[key] = []byte(text)
+		}
+		o.StringData = nil
+		setDefault(&o.Type, corev1.SecretTypeOpaque)
+	case *rbacv1.RoleBinding:
+		bindingDefaults(&o.RoleRef, o.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		bindingDefaults(&o.RoleRef, o.Subjects)
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		validatingDefaults(o)
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		mutatingDefaults(o)
+	case *apiextensionsv1.CustomResourceDefinition:
+		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(o)
+	case *apiregistrationv1.APIService:
+		apiregistrationv1.SetObjectDefaults_APIService(o)
+	case *networkingv1.NetworkPolicy:
+		networkPolicyDefaults(&o.Spec)
+	case *schedulingv1.PriorityClass:
+		setPointerDefault(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
+	}
+}
+
+// setDefault sets a field with the zero value.
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// setPointerDefault sets a nil field.
+func setPointerDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func deploymentDefaults(spec *appsv1.DeploymentSpec) {
+	setPointerDefault(&spec.Replicas, 1)
+	setPointerDefault(&spec.RevisionHistoryLimit, 10)
+	setPointerDefault(&spec.ProgressDeadlineSeconds, 600)
+	setDefault(&spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		setPointerDefault(&spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		setPointerDefault(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		setPointerDefault(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
+	podDefaults(&spec.Template.Spec)
+}
+
+func serviceDefaults(spec *corev1.ServiceSpec) {
+	setDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		setPointerDefault(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		setPointerDefault(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		setPointerDefault(&spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
+	}
+	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
+	for i := range spec.Ports {
+		p := &spec.Ports[i]
+		setDefault(&p.Protocol, corev1.ProtocolTCP)
+		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	outside := spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
+	if outside {
+		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	}
+	if outside || spec.Type == corev1.ServiceTypeClusterIP {
+		setPointerDefault(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer {
+		setPointerDefault(&spec.AllocateLoadBalancerNodePorts, true)
+	}
+}
+
+func bindingDefaults(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	setDefault(&ref.APIGroup, rbacv1.GroupName)
+	for i := range subjects {
+		if s := &subjects[i]; s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind {
+			setDefault(&s.APIGroup, rbacv1.GroupName)
+		}
+	}
+}
+
+func networkPolicyDefaults(spec *networkingv1.NetworkPolicySpec) {
+	ports := func(ports []networkingv1.NetworkPolicyPort) {
+		for i := range ports {
+			setPointerDefault(&ports[i].Protocol, corev1.ProtocolTCP)
+		}
+	}
+	for _, rule := range spec.Ingress {
+		ports(rule.Ports)
+	}
+	for _, rule := range spec.Egress {
+		ports(rule.Ports)
+	}
+	if len(spec.PolicyTypes) == 0 {
+		spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(spec.Egress) > 0 {
+			spec.PolicyTypes = append(spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+}

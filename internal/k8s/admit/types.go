@@ -1,0 +1,173 @@
+package admit
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// apiVersions lists the versions of the API that every cluster serves, each with
+// what registers its kinds.
+func apiVersions() map[string]func(*runtime.Scheme) error {
+	return map[string]func(*runtime.Scheme) error{
+		"v1":                              corev1.AddToScheme,
+		"admissionregistration.k8s.io/v1": admissionregistrationv1.AddToScheme,
+		"apiextensions.k8s.io/v1":         apiextensionsv1.AddToScheme,
+		"apiregistration.k8s.io/v1":       apiregistrationv1.AddToScheme,
+		"apps/v1":                         appsv1.AddToScheme,
+		"autoscaling/v1":                  autoscalingv1.AddToScheme,
+		"autoscaling/v2":                  autoscalingv2.AddToScheme,
+		"batch/v1":                        batchv1.AddToScheme,
+		"certificates.k8s.io/v1":          certificatesv1.AddToScheme,
+		"coordination.k8s.io/v1":          coordinationv1.AddToScheme,
+		"discovery.k8s.io/v1":             discoveryv1.AddToScheme,
+		"flowcontrol.apiserver.k8s.io/v1": flowcontrolv1.AddToScheme,
+		"networking.k8s.io/v1":            networkingv1.AddToScheme,
+		"node.k8s.io/v1":                  nodev1.AddToScheme,
+		"policy/v1":                       policyv1.AddToScheme,
+		"rbac.authorization.k8s.io/v1":    rbacv1.AddToScheme,
+		"resource.k8s.io/v1":              resourcev1.AddToScheme,
+		"scheduling.k8s.io/v1":            schedulingv1.AddToScheme,
+		"storage.k8s.io/v1":               storagev1.AddToScheme,
+	}
+}
+
+// Types resolves the types of built-in kinds and caches them. It is not safe for
+// concurrent use.
+type Types struct {
+	kinds  map[string]map[string]reflect.Type       // apiVersion → kind
+	fields map[reflect.Type]map[string]reflect.Type // struct → its fields by their names in JSON
+}
+
+// NewTypes returns a Types with an empty cache.
+func NewTypes() *Types {
+	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]reflect.Type{}}
+}
+
+// kind returns the type of a kind's objects, nil where it is not built in.
+func (t *Types) kind(apiVersion, kind string) reflect.Type {
+	known, ok := t.kinds[apiVersion]
+	if !ok {
+		if register, builtIn := apiVersions()[apiVersion]; builtIn {
+			s := runtime.NewScheme()
+			gv, err := schema.ParseGroupVersion(apiVersion)
+			if err == nil && register(s) == nil {
+				known = s.KnownTypes(gv)
+			}
+		}
+		t.kinds[apiVersion] = known
+	}
+	return known[kind]
+}
+
+// fieldsOf returns the types of a struct's fields by their names in JSON, those
+// of embedded structs among them.
+func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
+	if known, ok := t.fields[of]; ok {
+		return known
+	}
+	out := map[string]reflect.Type{}
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			for name, inner := range t.fieldsOf(f.Type) {
+				out[name] = inner
+			}
+		case name != "" && name != "-":
+			out[name] = f.Type
+		}
+	}
+	t.fields[of] = out
+	return out
+}
+
+// Part is a part of an object, or of a CSV, that has a type.
+type Part struct{ of reflect.Type }
+
+// Fields returns the names of the part's fields, sorted.
+func (p Part) Fields() []string { return slices.Sorted(maps.Keys(NewTypes().fieldsOf(p.of))) }
+
+// Affinity is that of a pod.
+func Affinity() Part { return Part{reflect.TypeFor[corev1.Affinity]()} }
+
+// Config is OLM's SubscriptionConfig.
+func Config() Part {
+	return Part{reflect.TypeFor[struct {
+		Selector     *metav1.LabelSelector        `json:"selector"`
+		NodeSelector map[string]string            `json:"nodeSelector"`
+		Tolerations  []corev1.Toleration          `json:"tolerations"`
+		Resources    *corev1.ResourceRequirements `json:"resources"`
+		EnvFrom      []corev1.EnvFromSource       `json:"envFrom"`
+		Env          []corev1.EnvVar              `json:"env"`
+		Volumes      []corev1.Volume              `json:"volumes"`
+		VolumeMounts []corev1.VolumeMount         `json:"volumeMounts"`
+		Affinity     *corev1.Affinity             `json:"affinity"`
+		Annotations  map[string]string            `json:"annotations"`
+	}]()}
+}
+
+// EnvVarSource is where the value of an environment variable comes from.
+func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
+
+// Volume is a volume of a pod.
+func Volume() Part { return Part{reflect.TypeFor[corev1.Volume]()} }
+
+// DeploymentSpec is the spec of a Deployment.
+func DeploymentSpec() Part { return Part{reflect.TypeFor[appsv1.DeploymentSpec]()} }
+
+// PolicyRule is a rule of a Role.
+func PolicyRule() Part { return Part{reflect.TypeFor[rbacv1.PolicyRule]()} }
+
+// Webhook is the type of a webhook in a CSV: OLM's own fields and those of the
+// API.
+func Webhook(mutating bool) Part {
+	if mutating {
+		return Part{reflect.TypeFor[struct {
+			webhook                                 `json:",inline"`
+			admissionregistrationv1.MutatingWebhook `json:",inline"`
+		}]()}
+	}
+	return Part{reflect.TypeFor[struct {
+		webhook                                   `json:",inline"`
+		admissionregistrationv1.ValidatingWebhook `json:",inline"`
+	}]()}
+}
+
+// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1)
+// that the API does not have.
+type webhook struct {
+	GenerateName   string             `json:"generateName"`
+	Type           string             `json:"type"`
+	DeploymentName string             `json:"deploymentName"`
+	ContainerPort  int32              `json:"containerPort"`
+	TargetPort     intstr.IntOrString `json:"targetPort"`
+	WebhookPath    string             `json:"webhookPath"`
+	ConversionCRDs []string           `json:"conversionCRDs"`
+}

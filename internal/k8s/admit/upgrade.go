@@ -1,0 +1,328 @@
+package admit
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// ApprovalAnnotation is the annotation that v1 requires of CRDs in protected
+// groups of Kubernetes, such as "keda.k8s.io": the approval, or "unapproved,
+// <why>".
+const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
+
+// NeedsApproval reports whether definitions of the group need ApprovalAnnotation.
+func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
+
+// Upgrade returns the spec of a definition at v1beta1 as v1 has it: what stood
+// once for all versions goes to each, a schema becomes structural where that
+// changes no meaning, and where unknown fields were kept they still are. What
+// no API server took at v1beta1 either stays as it is.
+//
+// left are the fields that are left out, in order: those that no version knows,
+// and what a schema says of metadata beyond the two names. The error names what
+// is not of its type, and all that no structural schema can say. The argument is
+// not changed.
+func Upgrade(spec map[string]any) (out map[string]any, left []string, err error) {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	var old v1beta1.CustomResourceDefinitionSpec
+	if err := utiljson.Unmarshal(data, &old); err != nil {
+		return nil, nil, err
+	}
+	known, err := toPlainJSON(old)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range listDefaulted("spec", known, spec) {
+		if hasMeaning(v.Value) {
+			left = append(left, v.Field)
+		}
+	}
+	names, conversion := old.Names, old.Conversion
+	whole := v1beta1.CustomResourceDefinition{Spec: old}
+	v1beta1.SetObjectDefaults_CustomResourceDefinition(&whole)
+	if old = whole.Spec; conversion == nil {
+		old.Conversion = nil
+	}
+	old.Names = names // these have the same defaults in v1
+	var hub apiextensions.CustomResourceDefinitionSpec
+	if err := v1beta1.Convert_v1beta1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(&old, &hub, nil); err != nil {
+		return nil, nil, err
+	}
+	restricted, err := makeStructural(&hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	left = append(left, restricted...)
+	var current apiextensionsv1.CustomResourceDefinitionSpec
+	if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(&hub, &current, nil); err != nil {
+		return nil, nil, err
+	}
+	out, err = toPlainJSON(current)
+	return out, left, err
+}
+
+// hasMeaning reports whether a value differs from its zero value and from an
+// empty list or mapping.
+func hasMeaning(v any) bool {
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Invalid:
+		return false
+	case reflect.Map, reflect.Slice:
+		return r.Len() > 0
+	default:
+		return !r.IsZero()
+	}
+}
+
+// makeStructural gives every version its own structural schema and its own copy
+// of shared fields. It returns the omitted fields.
+func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (left []string, err error) {
+	s := structurer{keep: *spec.PreserveUnknownFields}
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		v.Schema = cmp.Or(v.Schema, spec.Validation.DeepCopy(), &apiextensions.CustomResourceValidation{})
+		v.Schema.OpenAPIV3Schema = cmp.Or(v.Schema.OpenAPIV3Schema, &schemaProps{})
+		v.Subresources = cmp.Or(v.Subresources, spec.Subresources)
+		if len(v.AdditionalPrinterColumns) == 0 {
+			v.AdditionalPrinterColumns = spec.AdditionalPrinterColumns
+		}
+		if s.root(v.Schema.OpenAPIV3Schema) {
+			left = append(left, fmt.Sprintf("properties.metadata of the schema of version %s", v.Name))
+		}
+	}
+	spec.Validation, spec.Subresources, spec.AdditionalPrinterColumns, spec.PreserveUnknownFields = nil, nil, nil, nil
+	if len(s.errs) > 0 {
+		return nil, errors.New(strings.Join(s.errs, "; "))
+	}
+	return left, nil
+}
+
+type schemaProps = apiextensions.JSONSchemaProps
+
+// structurer makes schemas structural, in place.
+type structurer struct {
+	keep bool     // unknown fields are kept
+	errs []string // schemas without a structural form, unique
+}
+
+func (c *structurer) fault(at, what string) {
+	text := fmt.Sprintf("%s: %s in a part of anyOf, oneOf, allOf or not, where a structural schema has none", at, what)
+	if !slices.Contains(c.errs, text) { // versions can share a schema
+		c.errs = append(c.errs, text)
+	}
+}
+
+// anything returns the schema of an arbitrary value.
+func (c *structurer) anything() schemaProps {
+	yes := true
+	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keep}
+}
+
+// items returns the schema of a list of arbitrary values.
+func (c *structurer) items() *apiextensions.JSONSchemaPropsOrArray {
+	any := c.anything()
+	return &apiextensions.JSONSchemaPropsOrArray{Schema: &any}
+}
+
+// root makes the schema of an object structural. It reports whether it said
+// something of metadata that no schema may.
+func (c *structurer) root(s *schemaProps) (restricted bool) {
+	s.Type = cmp.Or(s.Type, "object")
+	for _, name := range []string{"apiVersion", "kind"} {
+		if p, ok := s.Properties[name]; ok && p.Type == "" {
+			p.Type = "string"
+			s.Properties[name] = p
+		}
+	}
+	meta, described := s.Properties["metadata"]
+	delete(s.Properties, "metadata")
+	c.node(s, "")
+	if !described {
+		return false
+	}
+	names := map[string]schemaProps{}
+	for _, name := range []string{"name", "generateName"} {
+		if p, ok := meta.Properties[name]; ok {
+			c.node(&p, "metadata."+name)
+			names[name] = p
+			delete(meta.Properties, name)
+		}
+	}
+	s.Properties["metadata"] = schemaProps{Type: "object", Properties: names}
+	for _, p := range meta.Properties {
+		restricted = restricted || !reflect.DeepEqual(p, schemaProps{Type: p.Type, Description: p.Description})
+	}
+	return restricted || len(meta.Required) > 0
+}
+
+// node makes the schema of the field at a path structural, including nested
+// ones.
+func (c *structurer) node(s *schemaProps, at string) {
+	c.junctors(s, at)
+	yes, extra := true, s.AdditionalProperties
+	if extra != nil && extra.Allows && extra.Schema == nil { // would keep a field, and prune what is in it
+		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
+	}
+	switch {
+	case s.XIntOrString:
+		s.XPreserveUnknownFields = nil
+	case s.Type == "":
+		s.XPreserveUnknownFields = &yes
+	case s.Type == "array" && s.Items == nil:
+		s.Items = c.items()
+	case s.Type == "object" && c.keep && extra == nil:
+		s.XPreserveUnknownFields = &yes
+	}
+	for name, p := range s.Properties {
+		c.node(&p, strings.TrimPrefix(at+"."+name, "."))
+		s.Properties[name] = p
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		c.node(s.Items.Schema, at+"[*]")
+	}
+	if extra != nil && extra.Schema != nil {
+		c.node(extra.Schema, at+".*")
+	}
+}
+
+// junctors takes out of anyOf, oneOf, allOf and not what a structural schema
+// wants outside of them, where it means the same there. They are not asked about
+// null, which whatever has no type takes.
+func (c *structurer) junctors(s *schemaProps, at string) {
+	s.Nullable = s.Nullable || c.keep && s.Type == ""
+	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
+		if s.Type == "" && intOrString(*list) {
+			*list, s.XIntOrString = nil, true
+			s.AnyOf = []schemaProps{{Type: "integer"}, {Type: "string"}}
+		}
+	}
+	if s.XIntOrString {
+		return
+	}
+	s.AnyOf, s.OneOf = dropImpossibleTypes(s.AnyOf), dropImpossibleTypes(s.OneOf)
+	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf, &s.AllOf} {
+		if len(*list) == 1 {
+			only := (*list)[0]
+			*list = nil
+			if only.Enum != nil || !reflect.DeepEqual(*s, schemaProps{Description: s.Description, Title: s.Title, Nullable: s.Nullable}) {
+				*list = []schemaProps{only}
+				continue
+			}
+			only.Description, only.Title, only.Nullable = cmp.Or(s.Description, only.Description), cmp.Or(s.Title, only.Title), s.Nullable
+			*s = only
+			c.junctors(s, at)
+			return
+		}
+	}
+	s.Type = cmp.Or(s.Type, commonType(s.AnyOf), commonType(s.OneOf))
+	for _, b := range listBranches(s) {
+		c.branch(b, s, at, false)
+	}
+}
+
+// dropImpossibleTypes returns the alternatives without those of an unknown type,
+// which no value matches, or all if there are no others.
+func dropImpossibleTypes(list []schemaProps) []schemaProps {
+	types := []string{"", "array", "boolean", "integer", "number", "object", "string"}
+	out := slices.DeleteFunc(slices.Clone(list), func(b schemaProps) bool { return !slices.Contains(types, b.Type) })
+	if len(out) == 0 {
+		return list
+	}
+	return out
+}
+
+// intOrString reports whether the alternatives are exactly an integer and a
+// string.
+func intOrString(list []schemaProps) bool {
+	types := map[string]bool{}
+	for _, b := range list {
+		if !reflect.DeepEqual(b, schemaProps{Type: b.Type, Description: b.Description, Title: b.Title}) {
+			return false
+		}
+		types[b.Type] = true
+	}
+	return len(list) == 2 && types["integer"] && types["string"]
+}
+
+// commonType returns the type shared by all alternatives, or "".
+func commonType(list []schemaProps) string {
+	if len(list) == 0 || slices.ContainsFunc(list, func(b schemaProps) bool { return b.Type != list[0].Type }) {
+		return ""
+	}
+	return list[0].Type
+}
+
+// listBranches returns the schemas that s combines.
+func listBranches(s *schemaProps) []*schemaProps {
+	var out []*schemaProps
+	for _, list := range [][]schemaProps{s.AllOf, s.AnyOf, s.OneOf} {
+		for i := range list {
+			out = append(out, &list[i])
+		}
+	}
+	if s.Not != nil {
+		out = append(out, s.Not)
+	}
+	return out
+}
+
+// branch takes out of b, a part of a junctor of outer, what outer says already
+// or what is no more than a description, and lets outer name every field that
+// b says something of. Where it is within such a part, null is asked about.
+func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
+	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
+	if b.Type == outer.Type && !(within && outer.Nullable) {
+		b.Type = ""
+	}
+	switch {
+	case b.Type != "":
+		c.fault(at, "type "+b.Type)
+		return
+	case b.AdditionalProperties != nil:
+		c.fault(at, "additionalProperties")
+		return
+	}
+	b.Nullable = false
+	for name, p := range b.Properties {
+		there, ok := outer.Properties[name]
+		switch extra := outer.AdditionalProperties; {
+		case !ok && extra != nil && (!extra.Allows || extra.Schema != nil):
+			c.fault(at, "a field of a map")
+			continue
+		case !ok:
+			there = c.anything()
+		}
+		c.branch(&p, &there, strings.TrimPrefix(at+"."+name, "."), true)
+		b.Properties[name] = p
+		if outer.Properties == nil {
+			outer.Properties = map[string]schemaProps{}
+		}
+		outer.Properties[name] = there
+	}
+	if b.Items != nil && b.Items.Schema != nil {
+		if outer.Items == nil {
+			outer.Items = c.items()
+		}
+		if outer.Items.Schema != nil {
+			c.branch(b.Items.Schema, outer.Items.Schema, at+"[*]", true)
+		}
+	}
+	for _, nested := range listBranches(b) {
+		c.branch(nested, outer, at, within)
+	}
+}

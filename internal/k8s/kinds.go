@@ -1,0 +1,171 @@
+package k8s
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// quaysideGroup is the API group of quayside's own objects.
+const quaysideGroup = "quayside.dev"
+
+// builtinKinds returns the readable built-in kinds of a group, namespaced and
+// cluster-scoped, including those of versions that are no longer served. ok is
+// false if the group is not built in.
+func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
+	kinds, ok := map[string][2]string{
+		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
+		"apps":                         {"ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""},
+		"batch":                        {"CronJob Job", ""},
+		"autoscaling":                  {"HorizontalPodAutoscaler", ""},
+		"policy":                       {"PodDisruptionBudget", "PodSecurityPolicy"},
+		"extensions":                   {"DaemonSet Deployment Ingress NetworkPolicy ReplicaSet", "PodSecurityPolicy"},
+		"rbac.authorization.k8s.io":    {"Role RoleBinding", "ClusterRole ClusterRoleBinding"},
+		"networking.k8s.io":            {"Ingress NetworkPolicy", "IPAddress IngressClass ServiceCIDR"},
+		"storage.k8s.io":               {"CSIStorageCapacity", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"},
+		"admissionregistration.k8s.io": {"", "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"},
+		"certificates.k8s.io":          {"PodCertificateRequest", "CertificateSigningRequest ClusterTrustBundle"},
+		"coordination.k8s.io":          {"Lease LeaseCandidate", ""},
+		"resource.k8s.io":              {"ResourceClaim ResourceClaimTemplate", "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice"},
+		"scheduling.k8s.io":            {"CompositePodGroup PodGroup Workload", "PriorityClass"},
+		"discovery.k8s.io":             {"EndpointSlice", ""},
+		"events.k8s.io":                {"Event", ""},
+		"flowcontrol.apiserver.k8s.io": {"", "FlowSchema PriorityLevelConfiguration"},
+		"node.k8s.io":                  {"", "RuntimeClass"},
+		"apiextensions.k8s.io":         {"", "CustomResourceDefinition"},
+		"apiregistration.k8s.io":       {"", "APIService"},
+		"storagemigration.k8s.io":      {"", "StorageVersionMigration"},
+		"internal.apiserver.k8s.io":    {"", "StorageVersion"},
+		"lifecycle.k8s.io":             {"Eviction EvictionRequest", ""},
+		"authentication.k8s.io":        {},
+		"authorization.k8s.io":         {},
+		"imagepolicy.k8s.io":           {},
+	}[group]
+	return strings.Fields(kinds[0]), strings.Fields(kinds[1]), ok
+}
+
+// IsBuiltinGroup reports whether a group is built into every API server.
+func IsBuiltinGroup(group string) bool {
+	_, _, own := builtinKinds(group)
+	return own
+}
+
+// commonClusterKinds lists the cluster-scoped kinds of widespread groups that
+// are not built in.
+func commonClusterKinds(group string) []string {
+	return strings.Fields(map[string]string{
+		"snapshot.storage.k8s.io":           "VolumeSnapshotClass VolumeSnapshotContent",
+		"gateway.networking.k8s.io":         "GatewayClass",
+		"cert-manager.io":                   "ClusterIssuer",
+		"console.openshift.io":              "ConsoleYAMLSample ConsoleQuickStart ConsoleCLIDownload ConsoleLink ConsolePlugin ConsoleNotification ConsoleExternalLogLink ConsoleSample",
+		"security.openshift.io":             "SecurityContextConstraints",
+		"project.openshift.io":              "Project ProjectRequest",
+		"user.openshift.io":                 "User Group Identity",
+		"oauth.openshift.io":                "OAuthClient",
+		"image.openshift.io":                "Image",
+		"machineconfiguration.openshift.io": "MachineConfig MachineConfigPool KubeletConfig ContainerRuntimeConfig",
+		"config.openshift.io":               "APIServer Authentication ClusterOperator ClusterVersion Console DNS FeatureGate Image ImageDigestMirrorSet ImageTagMirrorSet Infrastructure Ingress Network Node OAuth OperatorHub Project Proxy Scheduler",
+		"operators.coreos.com":              "Operator OLMConfig",
+		"olm.operatorframework.io":          "ClusterExtension ClusterCatalog",
+		"external-secrets.io":               "ClusterSecretStore ClusterExternalSecret",
+		"kyverno.io":                        "ClusterPolicy",
+		"apiserver.openshift.io":            "APIRequestCount",
+		"security.internal.openshift.io":    "RangeAllocation",
+	}[group])
+}
+
+// Namespaced reports whether a kind is namespaced. Unknown kinds are.
+func Namespaced(group, kind string) bool {
+	_, cluster, own := builtinKinds(group)
+	if !own {
+		cluster = commonClusterKinds(group)
+	}
+	return !slices.Contains(cluster, kind)
+}
+
+// KindFaults returns the reasons why API servers reject an apiVersion and kind,
+// each with its field. The core group and the groups of Kubernetes have a fixed
+// set of kinds.
+func KindFaults(apiVersion, kind string) []string {
+	var out []string
+	version, group := apiVersion, ""
+	if g, v, found := strings.Cut(apiVersion, "/"); found {
+		group, version = g, v
+		if bad := validation.IsDNS1123Subdomain(group); len(bad) > 0 {
+			out = append(out, fmt.Sprintf("apiVersion: %q is not a valid group name: %s", group, bad[0]))
+		}
+	}
+	if bad := LabelFault(version); bad != "" {
+		out = append(out, "apiVersion: version "+bad)
+	}
+	if bad := LabelFault(strings.ToLower(kind)); bad != "" {
+		out = append(out, "kind: in lower case, "+bad)
+	}
+	namespaced, cluster, own := builtinKinds(group)
+	switch known := slices.Concat(namespaced, cluster); {
+	case group == quaysideGroup:
+		out = append(out, fmt.Sprintf("apiVersion: group %q is reserved for quayside's own objects", group))
+	case own && !slices.Contains(known, kind):
+		out = append(out, fmt.Sprintf("kind: Kubernetes has no %q in %s%s", kind, describeGroup(group), diag.DidYouMean(kind, known)))
+	case group == "" && version != "v1":
+		out = append(out, fmt.Sprintf("apiVersion: Kubernetes has no version %q of its core group, only v1", version))
+	}
+	return out
+}
+
+func describeGroup(group string) string {
+	if group == "" {
+		return "its core group"
+	}
+	return "its group " + group
+}
+
+// GroupFault returns why custom kinds must not be added to a group, or "".
+func GroupFault(group string) string {
+	_, _, own := builtinKinds(group)
+	bad := validation.IsDNS1123Subdomain(group)
+	switch {
+	case own:
+		return fmt.Sprintf("%q is a group of Kubernetes itself, which cannot be extended", group)
+	case group == quaysideGroup:
+		return fmt.Sprintf("%q is quayside's own group, which cannot be extended", group)
+	case len(bad) > 0:
+		return fmt.Sprintf("%q is not a valid group name: %s", group, bad[0])
+	case !strings.Contains(group, "."):
+		return fmt.Sprintf("%q has no dot: groups without a dot belong to Kubernetes", group)
+	}
+	return ""
+}
+
+// LabelFault returns why s is not a valid version, resource or lower-case kind,
+// which are DNS-1035 labels in API servers, or "".
+func LabelFault(s string) string {
+	if bad := validation.IsDNS1035Label(s); len(bad) > 0 {
+		return fmt.Sprintf("%q is not valid: %s", s, bad[0])
+	}
+	return ""
+}
+
+// Resource returns the resource of a kind, as used in roles: "deployments". It
+// returns "" if a built-in group has no such kind, or if group or kind is
+// invalid. For custom kinds it returns the conventional plural; the CRD may
+// define another.
+func Resource(group, kind string) string {
+	if len(KindFaults(strings.TrimPrefix(group+"/v1", "/"), kind)) > 0 {
+		return ""
+	}
+	switch name := strings.ToLower(kind); {
+	case name == "endpoints", name == "securitycontextconstraints":
+		return name
+	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"), strings.HasSuffix(name, "ch"), strings.HasSuffix(name, "sh"):
+		return name + "es"
+	case strings.HasSuffix(name, "y") && !strings.ContainsAny(name[max(0, len(name)-2):len(name)-1], "aeiou"):
+		return name[:len(name)-1] + "ies"
+	default:
+		return name + "s"
+	}
+}

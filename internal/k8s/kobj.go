@@ -1,0 +1,200 @@
+// Package k8s handles Kubernetes objects without Go types, and Kubernetes' own rules
+// about them: keys, built-in kinds, definitions of custom resources, label selectors,
+// permissions of subjects, Pod Security levels.
+//
+// An object is decoded YAML or JSON, in which any field may be missing or have another
+// type. Getters return the zero value then and never fail. Functions that change an
+// object change a copy, so that objects can share their parts. The package knows no
+// operators and asks no cluster. A kind that is not built in belongs to others, unless
+// its group is one of Kubernetes. Permissions are never guessed: a binding to a role
+// that is neither given nor built in becomes a grant that only names the role.
+//
+// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseDefinition]
+// and [Reserved]; for permissions from [NewPermissions]; for selectors from [SelectorOf].
+package k8s
+
+import (
+	"maps"
+	"slices"
+)
+
+// At returns the value at a path of keys, nil where a step is missing.
+func At(m map[string]any, path ...string) any {
+	if len(path) == 0 {
+		return m
+	}
+	return Map(m, path[:len(path)-1]...)[path[len(path)-1]]
+}
+
+// Map returns the mapping at a path of keys, nil where there is none.
+func Map(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		m, _ = m[key].(map[string]any)
+	}
+	return m
+}
+
+// Text returns the string at a path of keys, "" where there is none.
+func Text(m map[string]any, path ...string) string {
+	s, _ := At(m, path...).(string)
+	return s
+}
+
+// True reports whether the value at a path of keys is true.
+func True(m map[string]any, path ...string) bool { return At(m, path...) == true }
+
+// List returns the list at a path of keys, nil where there is none.
+func List(m map[string]any, path ...string) []any {
+	list, _ := At(m, path...).([]any)
+	return list
+}
+
+// Items returns the mappings of the list at a path of keys, without the
+// elements that are something else.
+func Items(m map[string]any, path ...string) []map[string]any {
+	return filterType[map[string]any](List(m, path...))
+}
+
+// Texts returns the strings of the list at a path of keys, without the elements
+// that are something else.
+func Texts(m map[string]any, path ...string) []string { return filterType[string](List(m, path...)) }
+
+func filterType[T any](list []any) []T {
+	out := make([]T, 0, len(list))
+	for _, v := range list {
+		if t, ok := v.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// TextMap returns the strings of the mapping at a path of keys. Values of other
+// types become "".
+func TextMap(m map[string]any, path ...string) map[string]string {
+	in := Map(m, path...)
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k], _ = v.(string)
+	}
+	return out
+}
+
+// Ensure returns the mapping at a path of keys, made where it is missing. It
+// changes m.
+func Ensure(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[key] = next
+		}
+		m = next
+	}
+	return m
+}
+
+// With returns a copy of m with the value v at the path of keys. Only the
+// mappings on the path are copied.
+func With[M ~map[string]any](m M, v any, path ...string) M {
+	out := maps.Clone(m)
+	if out == nil {
+		out = M{}
+	}
+	if len(path) > 1 {
+		v = With(Map(m, path[0]), v, path[1:]...)
+	}
+	out[path[0]] = v
+	return out
+}
+
+// Without returns a copy of m without the value at the path of keys; m itself
+// where there is none.
+func Without[M ~map[string]any](m M, path ...string) M {
+	above, last := path[:len(path)-1], path[len(path)-1]
+	parent := Map(m, above...)
+	if _, ok := parent[last]; !ok {
+		return m
+	}
+	parent = maps.Clone(parent)
+	delete(parent, last)
+	if len(above) == 0 {
+		return parent
+	}
+	return With(m, any(parent), above...)
+}
+
+// Copy returns a copy of a value that shares no mapping and no list with it.
+func Copy[T any](v T) T { return deepCopy(v).(T) }
+
+func deepCopy(v any) any {
+	switch v := v.(type) {
+	case Object:
+		return Object(deepCopy(map[string]any(v)).(map[string]any))
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = deepCopy(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deepCopy(e)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// Equal reports whether two values are equal. Numbers of different types are not
+// equal.
+func Equal(a, b any) bool {
+	if o, ok := a.(Object); ok {
+		a = map[string]any(o)
+	}
+	if o, ok := b.(Object); ok {
+		b = map[string]any(o)
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, Equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// Values returns strings as a list of values.
+func Values(in ...string) []any {
+	out := make([]any, len(in))
+	for i, s := range in {
+		out[i] = s
+	}
+	return out
+}
+
+// TypeName returns the type of a decoded value in words: "a list".
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}

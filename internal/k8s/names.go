@@ -1,0 +1,51 @@
+package k8s
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Maximum lengths of names, in bytes.
+const (
+	MaxLabel     = 63  // of Services and label values
+	MaxSubdomain = 253 // of most other names
+)
+
+// Fit returns name if it has at most limit bytes, else its beginning and eight
+// digits of the digest of the whole name. It never depends on content.
+func Fit(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	return appendHash(name, name, limit)
+}
+
+// FitWithout is like Fit, but also replaces part by a dash and adds digits if
+// name contains it.
+func FitWithout(part, name string, limit int) string {
+	plain := name
+	for strings.Contains(plain, part) {
+		plain = strings.ReplaceAll(plain, part, "-")
+	}
+	if plain == name {
+		return Fit(name, limit)
+	}
+	return appendHash(plain, name, limit)
+}
+
+// appendHash returns the beginning of text and eight digits of the digest of name.
+func appendHash(text, name string, limit int) string {
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// Suffixed returns base-suffix, with base truncated if the result is longer than
+// 63 bytes, as in OLM v1. A result of exactly 63 bytes becomes 64 bytes long
+// there too.
+func Suffixed(base, suffix string) string {
+	if len(base)+len(suffix) > MaxLabel {
+		base = base[:MaxLabel-len(suffix)-1]
+	}
+	return base + "-" + suffix
+}

@@ -1,0 +1,30 @@
+package k8s_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// TestFit keeps a name of exactly the limit, and cuts one of a byte more.
+func TestFit(t *testing.T) {
+	for length, whole := range map[int]bool{62: true, 63: true, 64: false, 300: false} {
+		name := strings.Repeat("n", length)
+		got := k8s.Fit(name, k8s.MaxLabel)
+		if whole != (got == name) || len(got) > k8s.MaxLabel || !whole && len(got) != k8s.MaxLabel {
+			t.Errorf("%d bytes: got %q of %d", length, got, len(got))
+		}
+	}
+}
+
+// TestSuffixed cuts the base where the two are longer than 63 bytes without
+// their dash, as OLM v1 does.
+func TestSuffixed(t *testing.T) {
+	for length, want := range map[int]int{58: 63, 59: 64, 60: 63, 80: 63} {
+		got := k8s.Suffixed(strings.Repeat("n", length), "cert")
+		if len(got) != want || !strings.HasSuffix(got, "n-cert") {
+			t.Errorf("%d bytes: got %q of %d", length, got, len(got))
+		}
+	}
+}

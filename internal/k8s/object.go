@@ -1,0 +1,108 @@
+package k8s
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Object is a Kubernetes object: string, bool, int64, float64, json.Number,
+// nil, []any and map[string]any.
+type Object map[string]any
+
+// New returns an object with its head filled in. An empty namespace stays out.
+func New(apiVersion, kind, namespace, name string) Object {
+	meta := map[string]any{"name": name}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	return Object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+}
+
+// APIVersion returns apiVersion.
+func (o Object) APIVersion() string { return Text(o, "apiVersion") }
+
+// Kind returns kind.
+func (o Object) Kind() string { return Text(o, "kind") }
+
+// Group returns the API group, "" for the core group.
+func (o Object) Group() string { return Group(o.APIVersion()) }
+
+// Group returns the group of an apiVersion, "" for the core group.
+func Group(apiVersion string) string {
+	if group, _, ok := strings.Cut(apiVersion, "/"); ok {
+		return group
+	}
+	return ""
+}
+
+// Name returns metadata.name.
+func (o Object) Name() string { return Text(o, "metadata", "name") }
+
+// Namespace returns metadata.namespace, "" for a cluster-scoped object.
+func (o Object) Namespace() string { return Text(o, "metadata", "namespace") }
+
+// Is reports whether o is of the group and kind, whatever the version.
+func (o Object) Is(group, kind string) bool { return o.Kind() == kind && o.Group() == group }
+
+// IsCRD reports whether o is a CustomResourceDefinition. One without an
+// apiVersion is: OLM installs it.
+func IsCRD(o Object) bool {
+	return o.Kind() == "CustomResourceDefinition" && (o.Group() == "apiextensions.k8s.io" || o.APIVersion() == "")
+}
+
+// Annotate returns a copy of o with more annotations; those that are there win.
+func Annotate(o Object, more map[string]string) Object { return addMeta(o, "annotations", more) }
+
+// Label returns a copy of o with more labels; those that are there win.
+func Label(o Object, more map[string]string) Object { return addMeta(o, "labels", more) }
+
+func addMeta(o Object, field string, more map[string]string) Object {
+	merged := map[string]any{}
+	for k, v := range more {
+		merged[k] = v
+	}
+	maps.Copy(merged, Map(o, "metadata", field))
+	if len(merged) == 0 {
+		return o
+	}
+	return With(o, merged, "metadata", field)
+}
+
+// Key names an object within a cluster.
+type Key struct {
+	Group     string `json:"group,omitempty" doc:"API group; absent for the core group."`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Key returns the identity of o.
+func (o Object) Key() Key { return Key{o.Group(), o.Kind(), o.Namespace(), o.Name()} }
+
+// GroupKind returns "Kind.group", the core group being none.
+func (k Key) GroupKind() string {
+	if k.Group == "" {
+		return k.Kind
+	}
+	return k.Kind + "." + k.Group
+}
+
+// Is reports whether k is of one of these kinds, each as GroupKind has it.
+func (k Key) Is(kinds ...string) bool { return slices.Contains(kinds, k.GroupKind()) }
+
+// String returns "Kind namespace/name", with the group where there is one.
+func (k Key) String() string {
+	name := k.Name
+	if k.Namespace != "" {
+		name = k.Namespace + "/" + name
+	}
+	return k.GroupKind() + " " + name
+}
+
+// Compare orders by kind, group, namespace, name.
+func (k Key) Compare(l Key) int {
+	return cmp.Or(strings.Compare(k.Kind, l.Kind), strings.Compare(k.Group, l.Group),
+		strings.Compare(k.Namespace, l.Namespace), strings.Compare(k.Name, l.Name))
+}

@@ -1,0 +1,228 @@
+package overlay_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/base/yamlnode/yamltest"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/overlay"
+)
+
+// edited is a tree of three objects, which a kustomization lists and another one,
+// above it, may change.
+func edited() map[string]string {
+	deployment := func(name string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: ns, annotations: {a: b}}\n" +
+			"spec: {replicas: 1, template: {metadata: {labels: {x: y}}, spec: {nodeSelector: {a: b}, containers: [{name: c, env: [{name: A, value: '1'}]}, {name: d, args: [x, y]}]}}}\n"
+	}
+	return map[string]string{
+		"base/kustomization.yaml": "resources: [x.y.yaml, x-y.yaml, a.yaml]\n", "base/x.y.yaml": deployment("x.y"), "base/x-y.yaml": deployment("x-y"),
+		"top/c/kustomization.yaml": "resources: [generated]\n",
+	}
+}
+
+// drawPatch returns the entry of a patch: most often one as render writes it.
+func drawPatch(t *rapid.T) string {
+	entry := func(target, patch string) string {
+		if rapid.Bool().Draw(t, "block") {
+			patch = block(patch)
+		}
+		return entry(target, patch)
+	}
+	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+	often := func(what, usual string, others ...string) string {
+		return pick(what, append([]string{usual, usual, usual, usual, usual, usual}, others...)...)
+	}
+	if rapid.IntRange(0, 9).Draw(t, "usual") > 1 {
+		usual := `{group: apps, version: v1, kind: Deployment, name: ` + pick("which", `x\.y`, `x\.y`, "x-y", "none") + `, namespace: ns}`
+		return entry(usual, pick("patch",
+			"- {op: add, path: /spec/template/spec/nodeSelector, value: {site: '1'}}", "- {op: replace, path: /spec/template/spec/nodeSelector/a, value: 'yes'}", "- {op: remove, path: /spec/template/spec/nodeSelector/a}",
+			"- {op: replace, path: /spec/template/spec/containers/0/env, value: [{name: A, value: '2'}, {name: B, valueFrom: {configMapKeyRef: {name: a, key: k}}}]}",
+			"- {op: replace, path: /spec/template/spec/containers/0/env/0/value, value: on}", "- {op: add, path: /spec/template/spec/containers/1/env, value: [{name: A, value: '1e3'}]}",
+			"- {op: add, path: /spec/template/spec/tolerations, value: [{key: a, operator: Exists, tolerationSeconds: 30}]}", "- {op: replace, path: /spec/template/spec/containers/1/args/1, value: z}",
+			"- {op: add, path: /metadata/annotations/b~1c, value: d}\n- {op: replace, path: /spec/replicas, value: 3}", "- {op: add, path: /spec/template/metadata/annotations, value: {a: b}}",
+			"- {op: remove, path: /spec/template/spec/containers/1/args}\n- {op: add, path: /spec/template/spec/containers/1/resources, value: {limits: {cpu: 1, memory: 1Gi}}}"))
+	}
+	value := pick("value", "v", "'1'", "1", "1.5", "true", "null", "~", "{}", "[]", "{b: c, d: 2}", "{n: null}", "[{name: A, value: '2'}, {name: B, value: c}]", "1e3", "0x10", "yes")
+	if pick("about", "spec", "spec", "spec", "metadata") == "metadata" {
+		op := often("op", "add", "replace", "remove")
+		at := pick("path", "annotations/a", "annotations/b", "annotations/x~1y", "annotations/config.kubernetes.io~1local-config", "annotations", "labels", "labels/a", "name", "namespace", "finalizers")
+		return entry(often("target", `{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, `{kind: ConfigMap}`), fmt.Sprintf("- {op: %s, path: /metadata/%s, value: %s}", op, at, value))
+	}
+	op := often("op", "add", "replace", "remove", "test", "copy")
+	at := pick("path", "replicas", "replicas", "template/spec/nodeSelector", "template/spec/nodeSelector/a", "template/spec/nodeSelector/n", "template/spec/containers/0/env", "template/spec/containers/0/env/0/value",
+		"template/spec/containers/1/env", "template/spec/containers/1/args", "template/spec/containers/1/args/1", "template/spec/containers/1/args/-", "template/spec/containers/2", "template/spec/containers/01/env", "template/spec/none/a", "replicas/a", "", "template/spec/tolerations")
+	return entry(often("target", `{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`,
+		`{group: apps, version: v1, kind: Deployment, name: x.y, namespace: ns}`, `{group: apps, version: v1, kind: Deployment, name: x-y, namespace: ns}`, `{group: apps, version: v2, kind: Deployment, name: x-y, namespace: ns}`,
+		`{group: apps, version: v1, kind: Deployment, name: none, namespace: ns}`, `{group: apps, version: v1, kind: Deployment, name: x-y, namespace: other}`, `{kind: Deployment}`, `{labelSelector: a=b}`), fmt.Sprintf("- {op: %s, path: /spec/%s, value: %s}", op, at, value))
+}
+
+// block returns a patch of the form "- {op: a, path: b, value: c}" as tools write it.
+func block(patch string) string {
+	var out strings.Builder
+	for line := range strings.Lines(patch) {
+		text := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "- {"), "}")
+		text = strings.Replace(strings.Replace(text, ", path: ", "\n  path: ", 1), ", value: ", "\n  value: ", 1)
+		out.WriteString("- " + text + "\n")
+	}
+	return out.String()
+}
+
+func entry(target, patch string) string {
+	return fmt.Sprintf("- target: %s\n  patch: %q\n", target, patch)
+}
+
+// TestEdits draws patches: where Edits and Apply say what they make of an object,
+// kustomize builds just that, and most often they do.
+func TestEdits(t *testing.T) {
+	told := 0
+	rapid.Check(t, func(t *rapid.T) {
+		tree := edited()
+		var k strings.Builder
+		k.WriteString("resources: [../../../base]\npatches:\n")
+		for range rapid.IntRange(1, 3).Draw(t, "patches") {
+			k.WriteString(drawPatch(t))
+		}
+		tree["top/c/generated/kustomization.yaml"] = k.String()
+		if rapid.IntRange(0, 5).Draw(t, "beside") == 0 {
+			tree["top/c/kustomization.yaml"] = "resources: [generated, x.yaml]\n"
+			tree["top/c/x.yaml"] = strings.Replace(object, "name: a", "name: x", 1)
+		}
+		o, err := files(tree).Open("top/c")
+		if err != nil {
+			t.Skip(err)
+		}
+		got, ok := byEdits(t, o)
+		if !ok {
+			return
+		}
+		told++
+		built, err := o.Build()
+		if err != nil {
+			t.Fatalf("kustomize refuses it: %v", err)
+		}
+		want := map[string]any{}
+		for _, data := range built {
+			content, err := diff.Content(data)
+			must(t, err)
+			want[k8s.Text(content, "metadata", "name")] = content
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("kustomize builds (-), and is told (+):\n%s", d)
+		}
+	})
+	if told == 0 {
+		t.Error("none was told")
+	}
+}
+
+// byEdits returns by name what the edits of an overlay make of what it lists.
+func byEdits(t *rapid.T, o *overlay.Overlay) (map[string]any, bool) {
+	edits, ok := o.Edits()
+	if !ok {
+		return nil, false
+	}
+	out := map[string]any{}
+	all := o.All()
+	for _, name := range o.Resources() {
+		v, err := yamltest.Decode(all[name])
+		must(t, err)
+		data, err := json.Marshal(v)
+		must(t, err)
+		content, err := diff.Content(data)
+		must(t, err)
+		key := k8s.Object(content).Key()
+		for _, e := range edits {
+			if e.Key == key {
+				if content, ok = e.Apply(content); !ok {
+					return nil, false
+				}
+			}
+		}
+		out[key.Name] = any(content)
+	}
+	return out, true
+}
+
+// TestBuildIsKustomizes draws patches of what is rendered and a user's changes of
+// what comes of them: what is built is what kustomize builds of the files as they
+// are, and what that refuses is refused.
+func TestBuildIsKustomizes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+		tree := edited()
+		patches := "patches:\n"
+		for range rapid.IntRange(1, 3).Draw(t, "patches") {
+			patches += drawPatch(t)
+		}
+		tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\n" + patches
+		tree["base/a.yaml"] = pick("beside", object, object+"---\n"+strings.Replace(object, "name: a", "name: b", 1), "{apiVersion: v1, kind: List, items: ["+strings.ReplaceAll(tree["base/x.y.yaml"], "\n", " ")+"]}\n",
+			strings.Replace(tree["base/x.y.yaml"], "name: x.y", "name: z", 1), strings.Replace(object, "name: a", `name: "\u0061"`, 1))
+		tree["top/c/x.yaml"] = strings.Replace(object, "name: a", "name: x", 1)
+		tree["top/c/kustomization.yaml"] = pick("lists", "resources: [generated]\n", "resources: [generated, x.yaml]\n", "resources: [x.yaml, generated]\n", "resources: [generated, ../../base]\n") +
+			pick("prefix", "", "", "namePrefix: p-\n") + pick("labels", "", "labels: [{pairs: {team: b}, includeSelectors: true}]\n") + pick("origins", "", "", "buildMetadata: [originAnnotations]\n") +
+			pick("patches", "", "patches:\n"+drawPatch(t), "patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x-y, namespace: ns}, spec: {replicas: 7}}'}]\n", "patches: [{target: {kind: Deployment}, patch: '{apiVersion: v1, kind: Any, metadata: {name: any}, $patch: delete}'}]\n")
+		o, err := files(tree).Open("top/c")
+		if err != nil {
+			t.Skip(err)
+		}
+		got, err := o.Build()
+		fsys := filesys.MakeFsInMemory()
+		for name, text := range tree {
+			must(t, fsys.WriteFile("/"+name, []byte(text)))
+		}
+		var want [][]byte
+		stock, stockErr := stockBuild(fsys)
+		if stockErr == nil {
+			for _, r := range stock.Resources() {
+				data, err := r.MarshalJSON()
+				must(t, err)
+				want = append(want, data)
+			}
+		}
+		if (err == nil) != (stockErr == nil) {
+			t.Fatalf("got %v, and kustomize %v", err, stockErr)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("kustomize builds (-), and what is built here (+):\n%s", d)
+		}
+	})
+}
+
+// stockBuild builds top/c as kustomize's own program does. Where that panics there is
+// an error.
+func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
+}
+
+// TestBuildSurvivesKustomize takes the name from an object and then asks for it again,
+// at which kustomize panics.
+func TestBuildSurvivesKustomize(t *testing.T) {
+	tree := edited()
+	tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\npatches:\n" +
+		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: add, path: /metadata/name, value: null}") +
+		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: replace, path: /spec/replicas, value: 2}")
+	tree["base/a.yaml"] = object
+	o, err := files(tree).Open("top/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Build(); err == nil || !strings.Contains(err.Error(), "top/c/kustomization.yaml: kustomize cannot build this") {
+		t.Errorf("got %v, want an error that names the kustomization", err)
+	}
+}

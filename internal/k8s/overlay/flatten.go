@@ -1,0 +1,129 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// flatten returns the files of a build in which simple kustomizations, which
+// only list and edit objects, list the edited objects instead. It saves
+// kustomize a search through all objects for each patch.
+func (o *Overlay) flatten() map[string][]byte {
+	files := o.All()
+	all := o.Kustomizations()
+	for k := range all {
+		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects say, or it depends, where they came from
+			return files
+		}
+	}
+	for k := range all {
+		if made, ok := k.editedTexts(); ok {
+			k.relist(files, made)
+		}
+	}
+	return files
+}
+
+// relist replaces the resources of a kustomization with the given texts.
+func (o *Overlay) relist(files map[string][]byte, texts [][]byte) {
+	dir := "made"
+	taken := func(name string) bool { return filetree.Within(name, path.Join(o.Dir, dir)) }
+	for slices.ContainsFunc(slices.Collect(maps.Keys(files)), taken) {
+		dir += "-"
+	}
+	var list strings.Builder
+	list.WriteString("resources:\n")
+	for i, text := range texts {
+		name := fmt.Sprintf("%s/%d.yaml", dir, i)
+		files[path.Join(o.Dir, name)] = text
+		list.WriteString("- " + name + "\n")
+	}
+	files[o.File] = []byte(list.String())
+}
+
+// editedTexts returns the texts of the resources of o after its edits, in order.
+// It returns false if there are none, or if only a kustomize build can decide.
+func (o *Overlay) editedTexts() ([][]byte, bool) {
+	edits, ok := o.Edits()
+	if !ok || o.targets == nil {
+		return nil, false
+	}
+	about := map[k8s.Key][]Edit{}
+	for _, e := range edits {
+		about[e.Key] = append(about[e.Key], e)
+	}
+	texts := o.appendTexts(nil)
+	seen := map[k8s.Key]bool{}
+	for i, text := range texts {
+		if !bytes.Contains(text, []byte("Deployment")) && !bytes.ContainsAny(text, `\&*`) {
+			continue
+		}
+		object, ok := singleObject(text)
+		key := k8s.Object(object).Key()
+		if !ok || seen[key] {
+			return nil, false
+		}
+		seen[key] = true
+		for _, e := range about[key] {
+			if object, ok = e.Apply(object); !ok {
+				return nil, false
+			}
+		}
+		if len(about[key]) > 0 {
+			data, err := json.Marshal(object)
+			if err != nil {
+				return nil, false
+			}
+			texts[i] = data
+		}
+	}
+	return texts, true
+}
+
+// appendTexts appends the documents of the files that o lists, in the order in which
+// kustomize loads them.
+func (o *Overlay) appendTexts(out [][]byte) [][]byte {
+	below := o.below
+	for _, name := range o.k.Resources {
+		if data, isFile := o.own[o.path(name)]; isFile {
+			out = append(out, splitDocuments(data)...)
+		} else {
+			out, below = below[0].appendTexts(out), below[1:]
+		}
+	}
+	return out
+}
+
+// splitDocuments splits a text into documents. It returns the whole text if its
+// lines do not separate them, or if one is empty.
+func splitDocuments(text []byte) [][]byte {
+	marker := []byte("\n---\n")
+	n := bytes.Count(text, marker)
+	if n == 0 || n != bytes.Count(text, []byte("\n---")) || bytes.Contains(text, []byte("\n...")) || bytes.ContainsAny(text, "%\r") {
+		return [][]byte{text}
+	}
+	out := bytes.Split(text, marker)
+	if slices.ContainsFunc(out, yamlnode.IsEmpty) {
+		return [][]byte{text}
+	}
+	return out
+}
+
+// singleObject returns the only object of a file, or false.
+func singleObject(text []byte) (map[string]any, bool) {
+	docs, err := yamlnode.Objects("", text, yamlnode.Limits{})
+	if err != nil || len(docs) != 1 {
+		return nil, false
+	}
+	_, isList := docs[0]["items"].([]any)
+	return docs[0], !isList || !strings.HasSuffix(k8s.Text(docs[0], "kind"), "List")
+}

@@ -1,0 +1,194 @@
+package overlay_test
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s/overlay"
+)
+
+const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n"
+
+// files returns files in memory, with what every case builds on.
+func files(more map[string]string) *overlay.Files {
+	all := map[string]string{
+		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object,
+		"top/c/generated/kustomization.yaml": "resources: [../../../base]\n",
+	}
+	for name, text := range more {
+		all[name] = text
+	}
+	return overlay.New(source{func(name string) ([]byte, error) {
+		for at := name; at != "."; at = path.Dir(at) {
+			if strings.HasPrefix(all[at], "-> ") {
+				panic(name + " is read through a link")
+			}
+		}
+		if text, ok := all[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}, func(name string) (string, bool) {
+		target, is := strings.CutPrefix(all[name], "-> ")
+		return target, is
+	}})
+}
+
+// source reads files and symbolic links by functions.
+type source struct {
+	read func(name string) ([]byte, error)
+	link func(name string) (string, bool)
+}
+
+func (s source) ReadFile(name string) ([]byte, error) { return s.read(name) }
+
+func (s source) ReadLink(name string) (string, error) {
+	target, is := s.link(name)
+	if !is {
+		return "", fs.ErrInvalid
+	}
+	return target, nil
+}
+
+// TestRefused holds what a kustomization may not do to the place where it does.
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"resources: [generated, 'https://example.com/x.yaml']\n":                                                                                           ":1:24: \"https://example.com/x.yaml\" is not a local file: remote resources are not fetched",
+		"resources: [generated, 'HTTP:example.com']\n":                                                                                                     "is not a local file: remote resources are not fetched",
+		"resources: [generated]\ncomponents: ['git::https://example.com/a//b?ref=x']\n":                                                                    ":2:14: ",
+		"resources: [generated, 'github.com/a/b']\n":                                                                                                       "is not a local file: remote resources are not fetched",
+		"resources: [generated, 'GitHub.com:a/b']\n":                                                                                                       "is not a local file: remote resources are not fetched",
+		"resources: [generated, 'git@example.com:a/b']\n":                                                                                                  "is not a local file: remote resources are not fetched",
+		"resources: [generated, 'ssh://example.com/a/b']\n":                                                                                                "is not a local file: remote resources are not fetched",
+		"resources: [generated, 'file:///etc']\n":                                                                                                          "is not a local file: remote resources are not fetched",
+		"resources: [generated, /etc/passwd]\n":                                                                                                            "is outside of the repository",
+		"resources: [generated, ../../../x]\n":                                                                                                             "is outside of the repository",
+		"resources: [generated, .]\n":                                                                                                                      "includes itself",
+		"resources: [generated, none.yaml]\n":                                                                                                              "\"none.yaml\": file does not exist",
+		"resources: [generated]\nopenapi: {path: 'http://example.com/'}\n":                                                                                 ":2:17: ",
+		"resources: [generated]\npatches: [{path: 'https://example.com/p.yaml'}]\n":                                                                        ":2:18: ",
+		"resources: [generated]\npatchesStrategicMerge: ['https://example.com/p.yaml']\n":                                                                  ":2:25: ",
+		"resources: [generated]\nreplacements: [{path: 'https://example.com/p.yaml'}]\n":                                                                   ":2:23: ",
+		"resources: [generated]\ncrds: ['https://example.com/p.yaml']\n":                                                                                   ":2:8: ",
+		"resources: [generated]\nconfigurations: ['https://example.com/p.yaml']\n":                                                                         ":2:18: ",
+		"resources: [generated]\nconfigMapGenerator: [{name: x, files: [a=https://e.com/]}]\n":                                                             "is not a local file: remote resources are not fetched",
+		"resources: [generated]\nsecretGenerator: [{name: x, envs: ['https://e.com/']}]\n":                                                                 "is not a local file: remote resources are not fetched",
+		"resources: [generated]\nhelmCharts: [{name: x, repo: 'https://example.com'}]\n":                                                                   ":2:13: Helm charts are not rendered",
+		"resources: [generated]\ntransformers: [exec.yaml]\n":                                                                                              ":2:16: example.com/v1 Do is a program",
+		"resources: [generated]\ngenerators: [\"apiVersion: builtin\\nkind: HelmChartInflationGenerator\\nmetadata: {name: x}\\n\"]\n":                     "is a program",
+		"resources: [generated]\ntransformers: [\"git@example.com:a/b: 1\\napiVersion: builtin\\nkind: X\\n\"]\n":                                          "is not a local file: remote resources are not fetched",
+		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\n\"]\n":                                                    "has no metadata.name",
+		"resources: [generated]\ntransformers: [\"apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: https://example.com/\\n\"]\n": "is not a local file: remote resources are not fetched",
+		"resources: [generated, bomb.yaml]\n":                                                                                                              "more than 2000000 values",
+		"resources: [twice/0]\n":                                                                                                                           "its build exceeds the limit of 64 MiB",
+		"nonsense: 1\n":                                                                                                                                    "unknown field",
+	} {
+		more := map[string]string{
+			"top/c/kustomization.yaml": text,
+			"top/c/exec.yaml":          "apiVersion: example.com/v1\nkind: Do\nmetadata: {name: x, annotations: {config.kubernetes.io/function: 'exec: {path: ./x}'}}\n",
+			"top/c/bomb.yaml":          "a: &a [" + strings.Repeat("x,", 4000) + "]\nb: &b [" + strings.Repeat("*a,", 4000) + "]\nc: [" + strings.Repeat("*b,", 400) + "]\n",
+		}
+		level := func(i int) string { return strings.Repeat("d", i) }
+		for i := range 24 {
+			more["top/c/twice/"+level(i)+"0/kustomization.yaml"] = "resources: [../" + level(i+1) + "a, ../" + level(i+1) + "b]\n"
+			for _, side := range []string{"a", "b"} {
+				more["top/c/twice/"+level(i+1)+side+"/kustomization.yaml"] = "namePrefix: " + side + "\nresources: [../" + level(i+1) + "0]\n"
+			}
+		}
+		more["top/c/twice/"+level(24)+"0/kustomization.yaml"] = "resources: [../../../../base]\n"
+		_, err := files(more).Open("top/c")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q:\ngot %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestDigest changes one thing at a time of everything that goes into a build.
+func TestDigest(t *testing.T) {
+	whole := map[string]string{
+		"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [../../shared]\npatches: [{path: p.yaml}]\n" +
+			"configMapGenerator: [{name: m, files: [k=deep/f.txt], envs: [e.env]}]\ntransformers: [t.yaml]\n",
+		"top/c/p.yaml":              "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: w}\n",
+		"top/c/deep/f.txt":          "text",
+		"top/c/e.env":               "E=1\n",
+		"top/c/t.yaml":              "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: q.yaml\ntarget: {kind: ConfigMap}\n",
+		"top/c/q.yaml":              "- {op: add, path: /data/q, value: q}\n",
+		"shared/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: x-\n",
+	}
+	digest := func(changed string) ([32]byte, string) {
+		t.Helper()
+		all := map[string]string{"top/c/generated/kustomization.yaml": "resources: [../../../base]\n", "base/a.yaml": object}
+		for name, text := range whole {
+			all[name] = text
+		}
+		if changed != "" {
+			all[changed] += "#\n"
+		}
+		o, err := files(all).Open("top/c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := o.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		for _, object := range built {
+			out.Write(object)
+		}
+		return o.Digest, out.String()
+	}
+	want, built := digest("")
+	for _, part := range []string{`"name":"x-a"`, `"k":"w"`, `"q":"q"`, `"k":"text"`, `"E":"1"`, `"x-m-`} {
+		if !strings.Contains(built, part) {
+			t.Errorf("%s is not in %s", part, built)
+		}
+	}
+	if again, _ := digest(""); again != want {
+		t.Error("the digest differs from one reading to the next")
+	}
+	for _, name := range []string{"base/a.yaml", "top/c/generated/kustomization.yaml"} {
+		whole[name] = map[string]string{"base/a.yaml": object, "top/c/generated/kustomization.yaml": "resources: [../../../base]\n"}[name]
+	}
+	for name := range whole {
+		if got, _ := digest(name); got == want {
+			t.Errorf("%s changes, and the digest does not", name)
+		}
+	}
+}
+
+// TestNone asks for a directory without a kustomization.
+func TestNone(t *testing.T) {
+	if _, err := files(nil).Open("top/none"); !errors.Is(err, overlay.ErrNone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPatches asks which patches still have something to change.
+func TestPatches(t *testing.T) {
+	o, err := files(map[string]string{
+		"top/c/kustomization.yaml": "resources: [generated]\nnamePrefix: x-\npatches:\n" +
+			"- target: {kind: ConfigMap, name: a}\n  patch: '[{\"op\": \"add\", \"path\": \"/data/x\", \"value\": \"y\"}]'\n" +
+			"- target: {kind: ConfigMap, name: gone}\n  path: p.yaml\n" +
+			"- target: {kind: ConfigMap}\n  patch: |-\n    $patch: delete\n    kind: ConfigMap\n    metadata: {name: any}\n",
+		"top/c/p.yaml": "- {op: add, path: /data/x, value: y}\n",
+	}).Open("top/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := o.Patches(func(string) bool { return true })
+	if err != nil || len(patches) != 3 {
+		t.Fatalf("%d patches, %v", len(patches), err)
+	}
+	for i, hits := range []int{1, 0, 1} {
+		if patches[i].Hits != hits {
+			t.Errorf("%s: %d hits, want %d", patches[i].Pos, patches[i].Hits, hits)
+		}
+	}
+	if got := patches[1].Pos.String(); got != "top/c/kustomization.yaml:6:11" {
+		t.Errorf("the second is at %s", got)
+	}
+}

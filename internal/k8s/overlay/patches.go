@@ -1,0 +1,117 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// Patch is a patch of a kustomization with a target.
+type Patch struct {
+	Pos    diag.Pos       // of its target
+	Target types.Selector // what it selects
+	Hits   int            // number of selected objects in one build
+}
+
+// Patches returns the patches with a target in files for which of returns true,
+// with the number of objects that they select in a build of o. Only a kustomize
+// build can tell, because the selection depends on all earlier changes, and
+// kustomize ignores targets that select nothing.
+func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
+	files := o.flatten()
+	var out []Patch
+	for _, k := range o.sortedKustomizations() {
+		if !of(k.File) || !slices.ContainsFunc(k.k.Patches, func(p types.Patch) bool { return p.Target != nil }) {
+			continue
+		}
+		marked := k.k
+		marked.Patches = nil
+		for i, p := range k.k.Patches {
+			if p.Target != nil {
+				mark := fmt.Sprintf("{apiVersion: v1, kind: Any, metadata: {name: any, annotations: {%q: \"\"}}}", hitAnnotation(len(out)))
+				marked.Patches = append(marked.Patches, types.Patch{Patch: mark, Target: p.Target})
+				out = append(out, Patch{Pos: k.position(fmt.Sprintf("patches[%d].target", i)), Target: *p.Target})
+			}
+			if text := p.Patch + string(k.own[k.path(p.Path)]); !strings.Contains(text, "$patch") { // a mark goes with the object
+				marked.Patches = append(marked.Patches, p)
+			}
+		}
+		data, err := json.Marshal(marked)
+		if err != nil {
+			return nil, err
+		}
+		files[k.File] = data
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	objects, err := o.build(files)
+	for _, object := range objects {
+		for i := range out {
+			if bytes.Contains(object, []byte(hitAnnotation(i))) {
+				out[i].Hits++
+			}
+		}
+	}
+	return out, err
+}
+
+// hitAnnotation returns the annotation that marks the objects selected by a
+// patch.
+func hitAnnotation(i int) string { return fmt.Sprintf("hit.quayside.dev/p%dp", i) }
+
+// sortedKustomizations returns the kustomizations of a build by directory.
+func (o *Overlay) sortedKustomizations() []*Overlay {
+	return slices.SortedFunc(maps.Keys(o.Kustomizations()), func(a, b *Overlay) int { return strings.Compare(a.Dir, b.Dir) })
+}
+
+// patchPosition returns the position of the patch that kustomize reports as
+// having no match, such as "Deployment.v1.apps/web.shop", or else of the
+// kustomization being built, or else of o's file.
+func (o *Overlay) patchPosition(said string) diag.Pos {
+	for _, k := range o.sortedKustomizations() {
+		for i, p := range k.k.Patches {
+			file, text := k.path(p.Path), k.own[k.path(p.Path)]
+			if p.Path == "" {
+				file, text = k.File, []byte(p.Patch)
+			}
+			docs, _ := yamlnode.Documents(file, text, yamlnode.Limits{}) // kustomize read it
+			for _, doc := range docs {
+				_, kind := yamlnode.Field(doc, "kind")
+				_, meta := yamlnode.Field(doc, "metadata")
+				if kind == nil || meta == nil {
+					continue
+				}
+				_, name := yamlnode.Field(meta, "name")
+				if name == nil || !strings.Contains(said, kind.Value+".") || !strings.Contains(said, "/"+name.Value+".") {
+					continue
+				}
+				if p.Path == "" {
+					return k.position(fmt.Sprintf("patches[%d].patch", i))
+				}
+				return yamlnode.At(file, name)
+			}
+		}
+	}
+	if m := accumulated.FindAllStringSubmatch(said, -1); m != nil {
+		for _, k := range o.sortedKustomizations() {
+			if k.Dir == m[len(m)-1][1] {
+				return diag.Pos{File: k.File}
+			}
+		}
+	}
+	return diag.Pos{File: o.File}
+}
+
+// accumulated matches the directories below that kustomize was in when it failed, the
+// last of which is the innermost.
+var accumulated = regexp.MustCompile(`accumulation of path '/([^']+)'`)

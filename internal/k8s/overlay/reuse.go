@@ -1,0 +1,76 @@
+package overlay
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+)
+
+// ReuseFrom makes f reuse the overlays of other if all their input is equal in f.
+// Most revisions of many clusters are equal, and comparing them is faster than
+// opening them.
+func (f *Files) ReuseFrom(other *Files) { f.like = other }
+
+// findReusable returns the overlay of a directory from the other files if all
+// its input is equal here, or nil.
+func (f *Files) findReusable(dir string) *Overlay {
+	if f.like == nil || f.like.nodes[dir] == nil || !f.reuse(f.like.nodes[dir]) {
+		return nil
+	}
+	return f.nodes[dir]
+}
+
+// reuse reports whether opening o here would give the same result, and if so,
+// records it.
+func (f *Files) reuse(o *Overlay) bool {
+	if have, known := f.nodes[o.Dir]; known {
+		return have == o
+	}
+	if f.unlike[o] || !f.isUnchanged(o) {
+		f.unlike[o] = true
+		return false
+	}
+	f.nodes[o.Dir] = o
+	return true
+}
+
+func (f *Files) isUnchanged(o *Overlay) bool {
+	leads := func(name, to string) bool {
+		at, err := f.resolveLinks(name)
+		return err == nil && at == to
+	}
+	if o.hasOptionalFiles {
+		return false
+	}
+	for name, to := range o.links {
+		if !leads(name, to) {
+			return false
+		}
+	}
+	for _, sub := range o.below {
+		if !f.reuse(sub) {
+			return false
+		}
+	}
+	for name, data := range o.own {
+		if !leads(name, name) {
+			return false
+		}
+		if got, err := f.source.ReadFile(name); err != nil || !bytes.Equal(got, data) {
+			return false
+		}
+	}
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		at := o.path(name)
+		if !leads(path.Join(o.Dir, name), at) {
+			return false
+		}
+		if _, err := f.source.ReadFile(at); at != o.File && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}

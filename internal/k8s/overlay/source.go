@@ -1,0 +1,51 @@
+package overlay
+
+import (
+	"io/fs"
+
+	"github.com/quayside/quayside/internal/base/filetree"
+)
+
+// Source provides files by slash-separated paths without ".." and symbolic
+// links. ReadFile returns fs.ErrNotExist for a missing file, and ReadLink an
+// error for anything other than a symbolic link.
+type Source interface {
+	ReadFile(name string) ([]byte, error)
+	ReadLink(name string) (string, error)
+}
+
+// Plain is a source without symbolic links.
+type Plain func(name string) ([]byte, error)
+
+// ReadFile reads a file.
+func (read Plain) ReadFile(name string) ([]byte, error) { return read(name) }
+
+// ReadLink returns an error.
+func (Plain) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
+
+// Over is files over those of another source: Dir holds nothing else, and no link
+// leads there.
+type Over struct {
+	Dir   string
+	Files func(name string) ([]byte, bool) // by the paths of the source, and false for all others
+	Below Source
+}
+
+// ReadFile reads a file.
+func (o Over) ReadFile(name string) ([]byte, error) {
+	if data, there := o.Files(name); there {
+		return data, nil
+	}
+	if filetree.Within(name, o.Dir) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return o.Below.ReadFile(name)
+}
+
+// ReadLink returns where a symbolic link leads.
+func (o Over) ReadLink(name string) (string, error) {
+	if filetree.Within(name, o.Dir) || filetree.Within(o.Dir, name) {
+		return "", fs.ErrInvalid
+	}
+	return o.Below.ReadLink(name)
+}

@@ -1,0 +1,360 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// Trace maps the values of built objects to their origins.
+type Trace struct {
+	top     *Overlay
+	order   []*Overlay // the kustomizations, each after those that it builds on
+	origins []string   // the file of each object, by its path; empty where no file holds it
+	docs    map[string][]*yaml.Node
+	patches []patchText // in the order of their kustomizations
+}
+
+// Trace builds o once more, with kustomize noting the origin of each object: not
+// at first, for these notes are annotations, which patches can see. Where that
+// build differs from the other, no origin is known.
+func (o *Overlay) Trace() *Trace {
+	t := &Trace{top: o, docs: map[string][]*yaml.Node{}}
+	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
+	for _, k := range t.order {
+		t.patches = append(t.patches, k.patchTexts()...)
+	}
+	marked := o.k
+	marked.BuildMetadata = append(slices.Clone(marked.BuildMetadata), types.OriginAnnotations)
+	data, err := json.Marshal(marked)
+	if err != nil {
+		return t
+	}
+	files := o.All()
+	files[o.File] = data
+	objects, err := o.runKustomize(files)
+	if err != nil {
+		return t
+	}
+	for _, object := range objects.Resources() {
+		file := ""
+		if origin, err := object.GetOrigin(); err == nil && origin != nil && origin.Path != "" {
+			file = o.path(origin.Path)
+		}
+		t.origins = append(t.origins, file)
+	}
+	return t
+}
+
+// Places returns where the keys and values of an object came from, by where they
+// stand in n, which is the object with this index among those that Build returns,
+// read as if it were in o.File. Where a value stands as it is in the file of the
+// resource, that is its place; else the patch that says it, or the namespace that
+// a kustomization sets; else there is none.
+func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
+	p := places{file: t.top.File, at: map[diag.Pos]diag.Pos{}}
+	origin, file := t.origin(i, n)
+	if origin != nil {
+		p.walk(n, origin, func(n *yaml.Node) diag.Pos { return yamlnode.At(file, n) })
+	}
+	for _, patch := range slices.Backward(t.patches) {
+		if patch.matches(n, origin) {
+			patch.places(p, n)
+		}
+	}
+	_, namespace := yamlnode.Field(findField(n, "metadata"), "namespace")
+	for _, k := range slices.Backward(t.order) {
+		if pos, said := k.positions()["namespace"]; said && namespace != nil && k.k.Namespace == namespace.Value {
+			p.note(namespace, pos)
+		}
+	}
+	return p.at
+}
+
+// origin returns the source document of an object and its file, or nil if
+// unknown.
+func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
+	if i >= len(t.origins) || t.origins[i] == "" {
+		return nil, ""
+	}
+	file = t.origins[i]
+	docs, read := t.docs[file]
+	if !read {
+		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // kustomize read it
+		docs = flattenLists(docs)
+		t.docs[file] = docs
+	}
+	now := headOf(n)
+	var named, renamed []*yaml.Node
+	for _, doc := range docs {
+		switch was := headOf(doc); {
+		case was == now:
+			named = append(named, doc)
+		case now.renames(was):
+			renamed = append(renamed, doc)
+		}
+	}
+	switch {
+	case len(named) == 1:
+		return named[0], file
+	case len(named) == 0 && len(renamed) == 1:
+		return renamed[0], file
+	default:
+		return nil, ""
+	}
+}
+
+// flattenLists returns documents with the items of lists in their place.
+func flattenLists(docs []*yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	for _, doc := range docs {
+		if items := findField(doc, "items"); strings.HasSuffix(headOf(doc).kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+			out = append(out, flattenLists(items.Content)...)
+		} else {
+			out = append(out, doc)
+		}
+	}
+	return out
+}
+
+func findField(n *yaml.Node, name string) *yaml.Node {
+	_, v := yamlnode.Field(n, name)
+	return v
+}
+
+// head identifies an object within one file.
+type head struct{ apiVersion, kind, name string }
+
+func headOf(n *yaml.Node) (h head) {
+	h.apiVersion, _ = yamlnode.Text(findField(n, "apiVersion"))
+	h.kind, _ = yamlnode.Text(findField(n, "kind"))
+	h.name, _ = yamlnode.Text(findField(findField(n, "metadata"), "name"))
+	return h
+}
+
+// renames reports whether an object may have been was, before a prefix and a suffix.
+func (h head) renames(was head) bool {
+	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
+}
+
+// places is where the parts of one object came from.
+type places struct {
+	file string
+	at   map[diag.Pos]diag.Pos
+}
+
+// note records the position of n, unless one is recorded already.
+func (p places) note(n *yaml.Node, pos diag.Pos) {
+	if _, known := p.at[yamlnode.At(p.file, n)]; !known {
+		p.at[yamlnode.At(p.file, n)] = pos
+	}
+}
+
+// walk records the positions of the parts of an object that also appear in a
+// source. at returns the position of a node in it.
+func (p places) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
+	switch {
+	case n.Kind != source.Kind:
+	case n.Kind == yaml.MappingNode:
+		p.note(n, at(source))
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if key, value := yamlnode.Field(source, n.Content[i].Value); key != nil {
+				p.note(n.Content[i], at(key))
+				p.walk(n.Content[i+1], value, at)
+			}
+		}
+	case n.Kind == yaml.SequenceNode:
+		p.note(n, at(source))
+		for i, item := range n.Content {
+			if of := findCounterpart(item, source.Content, i); of != nil {
+				p.walk(item, of, at)
+			}
+		}
+	case equalScalars(n, source):
+		p.note(n, at(source))
+	}
+}
+
+// findCounterpart returns the one of items that is item with index i: that of the
+// same name where it has one.
+func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
+	if name := findField(item, "name"); name != nil {
+		at := slices.IndexFunc(items, func(n *yaml.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
+		if at < 0 {
+			return nil
+		}
+		i = at
+	}
+	if i < len(items) {
+		return items[i]
+	}
+	return nil
+}
+
+// equalScalars reports whether two scalars have one value.
+func equalScalars(a, b *yaml.Node) bool {
+	x, errA := yamlnode.JSON(a)
+	y, errB := yamlnode.JSON(b)
+	return errA == nil && errB == nil && bytes.Equal(x, y)
+}
+
+// patchText is the text of one patch of a kustomization.
+type patchText struct {
+	target *types.Selector // nil: the patch itself names its target
+	docs   []*yaml.Node    // a patch that is merged in
+	ops    []*yaml.Node    // operations of a JSON patch
+	at     func(*yaml.Node) diag.Pos
+}
+
+// patchTexts returns the patches of k, in the order of its fields.
+func (o *Overlay) patchTexts() []patchText {
+	var out []patchText
+	add := func(target *types.Selector, field, file, text string) {
+		var p patchText
+		if file != "" {
+			p = readPatch(o.path(file), o.own[o.path(file)], func(pos diag.Pos) diag.Pos { return pos })
+		} else {
+			p = readPatch(o.File, []byte(text), o.inlinePosition(field, text))
+		}
+		p.target = target
+		out = append(out, p)
+	}
+	for i, text := range o.k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still reads it
+		field := fmt.Sprintf("patchesStrategicMerge[%d]", i)
+		if (reference{name: string(text), kind: patch}).inline() {
+			add(nil, field, "", string(text))
+		} else {
+			add(nil, field, string(text), "")
+		}
+	}
+	for i, p := range o.k.Patches {
+		add(p.Target, fmt.Sprintf("patches[%d].patch", i), p.Path, p.Patch)
+	}
+	for i, p := range o.k.PatchesJson6902 { //nolint:staticcheck // kustomize still reads it
+		add(p.Target, fmt.Sprintf("patchesJson6902[%d].patch", i), p.Path, p.Patch)
+	}
+	return out
+}
+
+// readPatch reads the text of a patch, which kustomize has read before. A JSON
+// patch is a list, which is no document.
+func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
+	p := patchText{at: func(n *yaml.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
+	docs, err := yamlnode.Documents(file, text, yamlnode.Limits{})
+	if err == nil {
+		p.docs = docs
+		return p
+	}
+	const head = "ops:\n"
+	docs, err = yamlnode.Documents(file, slices.Concat([]byte(head), text), yamlnode.Limits{})
+	if err != nil || len(docs) != 1 || findField(docs[0], "ops") == nil {
+		return p
+	}
+	p.ops = findField(docs[0], "ops").Content
+	p.at = func(n *yaml.Node) diag.Pos {
+		pos := yamlnode.At(file, n)
+		pos.Line--
+		return move(pos)
+	}
+	return p
+}
+
+// inlinePosition returns where a place in the text of a field stands in o's file: to the
+// character where the text is a literal block, else where the field begins.
+func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
+	whole := o.position(field)
+	lines := strings.Split(string(o.own[o.File]), "\n")
+	said := strings.Split(text, "\n")
+	return func(pos diag.Pos) diag.Pos {
+		at := whole.Line + pos.Line // of the line after the one with the |
+		if pos.Line < 1 || pos.Line > len(said) || at > len(lines) {
+			return whole
+		}
+		line := strings.TrimRight(said[pos.Line-1], "\r")
+		indent := strings.TrimSuffix(strings.TrimRight(lines[at-1], "\r"), line)
+		if strings.Trim(indent, " ") != "" {
+			return whole
+		}
+		return diag.Pos{File: o.File, Line: at, Col: pos.Col + len(indent)}
+	}
+}
+
+// matches reports whether a patch may apply to an object, by its current name,
+// or by its name in its file if that is known.
+func (p patchText) matches(n, origin *yaml.Node) bool {
+	heads := []*yaml.Node{n}
+	if origin != nil {
+		heads = append(heads, origin)
+	}
+	return slices.ContainsFunc(heads, func(of *yaml.Node) bool {
+		h := headOf(of)
+		if p.target == nil {
+			return slices.ContainsFunc(p.docs, func(doc *yaml.Node) bool { return headOf(doc) == h })
+		}
+		selects, err := types.NewSelectorRegex(p.target)
+		if err != nil {
+			return false
+		}
+		namespace, _ := yamlnode.Text(findField(findField(of, "metadata"), "namespace"))
+		group, version := resid.ParseGroupVersion(h.apiVersion)
+		return selects.MatchGvk(resid.Gvk{Group: group, Version: version, Kind: h.kind}) && selects.MatchName(h.name) && selects.MatchNamespace(namespace)
+	})
+}
+
+// places records the positions of the parts of an object that a patch sets.
+func (p patchText) places(of places, n *yaml.Node) {
+	for _, doc := range p.docs {
+		for _, part := range []string{"metadata", "spec"} {
+			if value := findField(doc, part); value != nil && findField(n, part) != nil {
+				of.walk(findField(n, part), value, p.at)
+			}
+		}
+	}
+	for _, op := range slices.Backward(p.ops) {
+		path, _ := yamlnode.Text(findField(op, "path"))
+		key, at := resolvePointer(n, path)
+		value := findField(op, "value")
+		if at == nil || value == nil {
+			continue
+		}
+		if key != nil {
+			of.note(key, p.at(value))
+		}
+		of.walk(at, value, p.at)
+	}
+}
+
+// resolvePointer returns the value at a JSON pointer, with its key in a mapping,
+// or nil.
+func resolvePointer(n *yaml.Node, pointer string) (key, at *yaml.Node) {
+	at = n
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		step = unescapeStep(step)
+		switch {
+		case at == nil:
+			return nil, nil
+		case at.Kind == yaml.SequenceNode:
+			i, err := strconv.Atoi(step)
+			if step == "-" {
+				i, err = len(at.Content)-1, nil
+			}
+			if err != nil || i < 0 || i >= len(at.Content) {
+				return nil, nil
+			}
+			key, at = nil, at.Content[i]
+		default:
+			key, at = yamlnode.Field(at, step)
+		}
+	}
+	return key, at
+}

@@ -1,0 +1,75 @@
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// The three levels, as namespaces are labelled, weakest demand on pods first.
+const (
+	Privileged = "privileged"
+	Baseline   = "baseline"
+	Restricted = "restricted"
+)
+
+// WeakerPodSecurity reports whether the enforced level rejects a pod that needs
+// level need. Unknown levels reject nothing.
+func WeakerPodSecurity(need, enforced string) bool {
+	levels := []string{Privileged, Baseline, Restricted}
+	a, b := slices.Index(levels, need), slices.Index(levels, enforced)
+	return a >= 0 && b >= 0 && a < b
+}
+
+// PodSecurityLevel returns the strictest level that allows the pod, and the
+// violations of the next stricter level, sorted. The error means that spec is
+// not a pod spec.
+func PodSecurityLevel(meta, spec map[string]any) (level string, why []string, err error) {
+	var m metav1.ObjectMeta
+	var s corev1.PodSpec
+	if err := decodeInto(meta, &m); err != nil {
+		return "", nil, fmt.Errorf("pod metadata: %w", err)
+	}
+	if err := decodeInto(spec, &s); err != nil {
+		return "", nil, fmt.Errorf("pod spec: %w", err)
+	}
+	eval, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, l := range []api.Level{api.LevelRestricted, api.LevelBaseline} {
+		faults := listViolations(eval, l, &m, &s)
+		if len(faults) == 0 {
+			return string(l), why, nil
+		}
+		why = faults
+	}
+	return Privileged, why, nil
+}
+
+func listViolations(eval policy.Evaluator, l api.Level, m *metav1.ObjectMeta, s *corev1.PodSpec) []string {
+	var out []string
+	for _, r := range eval.EvaluatePod(api.LevelVersion{Level: l, Version: api.LatestVersion()}, m, s) {
+		if !r.Allowed {
+			out = append(out, r.ForbiddenReason)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func decodeInto(from map[string]any, to any) error {
+	if from == nil {
+		return nil
+	}
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, to)
+}

@@ -1,0 +1,197 @@
+package k8s
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Subject is who may act.
+type Subject struct {
+	Kind      string // "ServiceAccount", "User", "Group"; "ClusterRole" for everybody bound to a role that others aggregate into
+	Namespace string // of a ServiceAccount
+	Name      string
+}
+
+// String returns "ServiceAccount namespace/name" or "Kind name".
+func (s Subject) String() string {
+	if s.Namespace != "" {
+		return s.Kind + " " + s.Namespace + "/" + s.Name
+	}
+	return s.Kind + " " + s.Name
+}
+
+// Compare orders by kind, namespace, name.
+func (s Subject) Compare(t Subject) int {
+	return cmp.Or(strings.Compare(s.Kind, t.Kind), strings.Compare(s.Namespace, t.Namespace), strings.Compare(s.Name, t.Name))
+}
+
+// Grant is one permission, as small as RBAC can say it.
+type Grant struct {
+	Namespace string `json:"namespace,omitempty"` // empty: everywhere
+	Verb      string `json:"verb,omitempty"`      // "get", "*"
+	Group     string `json:"group,omitempty"`     // "apps", "*"; empty: the core group
+	Resource  string `json:"resource,omitempty"`  // "pods/exec", "*"; empty for a URL or a role
+	Name      string `json:"name,omitempty"`      // the one object; empty: all
+	URL       string `json:"url,omitempty"`       // non-resource URL: "/metrics"; else empty
+	Role      string `json:"role,omitempty"`      // "ClusterRole view": a role that is not in the set; else empty
+}
+
+// Compare orders by namespace, group, resource, name, URL, role, verb.
+func (g Grant) Compare(h Grant) int {
+	return cmp.Or(strings.Compare(g.Namespace, h.Namespace), strings.Compare(g.Group, h.Group),
+		strings.Compare(g.Resource, h.Resource), strings.Compare(g.Name, h.Name), strings.Compare(g.URL, h.URL),
+		strings.Compare(g.Role, h.Role), strings.Compare(g.Verb, h.Verb))
+}
+
+// Covers reports whether g permits everything that h permits.
+func (g Grant) Covers(h Grant) bool {
+	if g.Namespace != "" && g.Namespace != h.Namespace {
+		return false
+	}
+	if g.Role != "" || h.Role != "" {
+		return g.Role == h.Role
+	}
+	if g.Verb != "*" && g.Verb != h.Verb {
+		return false
+	}
+	if g.URL != "" || h.URL != "" {
+		return coversURL(g.URL, h.URL)
+	}
+	return (g.Group == "*" || g.Group == h.Group) && coversResource(g.Resource, h.Resource) && (g.Name == "" || g.Name == h.Name)
+}
+
+// coversURL follows the API server: "*" or a prefix that ends in "*".
+func coversURL(have, want string) bool {
+	if have == want {
+		return have != ""
+	}
+	prefix, ok := strings.CutSuffix(have, "*")
+	return ok && want != "" && strings.HasPrefix(want, prefix)
+}
+
+// coversResource follows the API server: "*" is everything, "*/sub" that
+// subresource of everything. "pods" does not cover "pods/exec".
+func coversResource(have, want string) bool {
+	if have == "*" || have == want {
+		return true
+	}
+	sub, ok := strings.CutPrefix(have, "*/")
+	if !ok {
+		return false
+	}
+	_, of, ok := strings.Cut(want, "/")
+	return ok && of == sub
+}
+
+// GrantSet is a set of grants.
+type GrantSet map[Grant]struct{}
+
+// NewGrantSet returns the set of these grants.
+func NewGrantSet(grants []Grant) GrantSet {
+	s := make(GrantSet, len(grants))
+	for _, g := range grants {
+		s[g] = struct{}{}
+	}
+	return s
+}
+
+// Covers reports whether the set permits g. It is exact: RBAC has no
+// permission that only several grants together could give. The time it takes
+// does not grow with the set.
+func (s GrantSet) Covers(g Grant) bool {
+	for have := range wider(g) {
+		if _, ok := s[have]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// wider yields g and every grant that covers it.
+func wider(g Grant) iter.Seq[Grant] {
+	return func(yield func(Grant) bool) {
+		for _, ns := range either(g.Namespace, "") {
+			if g.Role != "" {
+				if !yield(Grant{Namespace: ns, Role: g.Role}) {
+					return
+				}
+				continue
+			}
+			for _, verb := range either(g.Verb, "*") {
+				for have := range widerObjects(g) {
+					have.Namespace, have.Verb = ns, verb
+					if !yield(have) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// widerObjects yields the object of g, without verb and namespace, and every
+// pattern that covers it.
+func widerObjects(g Grant) iter.Seq[Grant] {
+	return func(yield func(Grant) bool) {
+		if g.URL != "" {
+			for i := range len(g.URL) {
+				if !yield(Grant{URL: g.URL[:i] + "*"}) {
+					return
+				}
+			}
+			yield(Grant{URL: g.URL})
+			return
+		}
+		resources := either(g.Resource, "*")
+		if _, sub, ok := strings.Cut(g.Resource, "/"); ok {
+			resources = append(resources, "*/"+sub)
+		}
+		for _, group := range either(g.Group, "*") {
+			for _, res := range resources {
+				for _, name := range either(g.Name, "") {
+					if !yield(Grant{Group: group, Resource: res, Name: name}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// either returns s, and the other where it differs.
+func either(s, other string) []string {
+	if s == other {
+		return []string{s}
+	}
+	return []string{s, other}
+}
+
+// GainedGrants returns the grants of after that before does not cover, in order. A
+// grant that another gained one covers is left out.
+func GainedGrants(before, after []Grant) []Grant {
+	had := NewGrantSet(before)
+	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))
+}
+
+// ReduceGrants returns the grants without repeats and without those that another one
+// covers, sorted.
+func ReduceGrants(grants []Grant) []Grant {
+	set := NewGrantSet(grants)
+	out := make([]Grant, 0, len(set))
+	for g := range set {
+		covered := false
+		for have := range wider(g) {
+			if _, ok := set[have]; ok && have != g {
+				covered = true
+				break
+			}
+		}
+		if !covered {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, Grant.Compare)
+	return out
+}

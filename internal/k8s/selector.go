@@ -1,0 +1,62 @@
+package k8s
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Selector is a metav1.LabelSelector, as it was written.
+type Selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []SelectorRequirement
+}
+
+// SelectorRequirement is one metav1.LabelSelectorRequirement.
+type SelectorRequirement struct {
+	Key      string
+	Operator string // In, NotIn, Exists, DoesNotExist
+	Values   []string
+}
+
+// Empty reports whether the selector demands nothing.
+func (s *Selector) Empty() bool {
+	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
+}
+
+// Matches reports whether have satisfies every requirement of the selector. A
+// nil or empty selector matches everything.
+func (s *Selector) Matches(have map[string]string) bool {
+	if s.Empty() {
+		return true
+	}
+	typed := metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, r := range s.MatchExpressions {
+		typed.MatchExpressions = append(typed.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values,
+		})
+	}
+	got, err := metav1.LabelSelectorAsSelector(&typed)
+	return err == nil && got.Matches(labels.Set(have))
+}
+
+// SelectorOf returns the selector that stands in an object; false where it is missing,
+// or the API server would refuse it. One that is empty selects everything.
+func SelectorOf(fields map[string]any) (labels.Selector, bool) {
+	if fields == nil {
+		return nil, false
+	}
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &typed); err != nil {
+		return nil, false
+	}
+	got, err := metav1.LabelSelectorAsSelector(&typed)
+	return got, err == nil
+}
+
+// PodSelectorOf returns the selector by which a workload finds its pods; false where it
+// has none, or one that selects everything.
+func PodSelectorOf(workload map[string]any) (labels.Selector, bool) {
+	got, ok := SelectorOf(Map(workload, "spec", "selector"))
+	return got, ok && !got.Empty()
+}

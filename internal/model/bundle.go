@@ -1,0 +1,112 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// Bundle is one version of a package.
+type Bundle struct {
+	pkg       *Package
+	data      *BundleData
+	version   Version
+	versioned bool // version could be read
+	release   Release
+	facts     Facts
+	entries   []*Entry
+	message   string // olm.deprecations
+}
+
+// Name returns the bundle's name, unique in its package.
+func (b *Bundle) Name() string { return b.data.Name }
+
+// Version returns the version of the bundle's olm.package property.
+func (b *Bundle) Version() Version { return b.version }
+
+// Release returns the release of the bundle's olm.package property as it is
+// written, or "".
+func (b *Bundle) Release() string {
+	if b.facts.Release == nil {
+		return ""
+	}
+	return *b.facts.Release
+}
+
+// VersionText returns the version as people read it: with the release, where there
+// is one.
+func (b *Bundle) VersionText() string { return VersionText(b.version.String(), b.Release()) }
+
+// CompareReleases orders the releases of two bundles of one version. Only
+// explicit releases count.
+func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(other.release) }
+
+// ComparePackaged orders the releases of two bundles of one version as OLM v1
+// does: without an explicit release, the build metadata of the version counts as
+// one.
+func (b *Bundle) ComparePackaged(other *Bundle) int {
+	return b.packaged().Compare(other.packaged())
+}
+
+func (b *Bundle) packaged() Release {
+	if b.facts.Release == nil {
+		return LegacyRelease(b.version)
+	}
+	return b.release
+}
+
+// Image returns the reference of the bundle's image, or "" where the catalog
+// holds the manifests themselves.
+func (b *Bundle) Image() string { return b.data.Image }
+
+// Package returns the package that the bundle belongs to.
+func (b *Bundle) Package() *Package { return b.pkg }
+
+// Pos returns where the bundle is declared.
+func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
+
+// Span returns where a bundle with embedded manifests lies in the file of Pos,
+// or zero where that is not known.
+func (b *Bundle) Span() Span { return b.data.Span }
+
+// Entries returns the bundle's channel entries in the order of
+// Package.Channels; there is at least one.
+func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }
+
+// Properties returns the properties in file order. Their values are shared and
+// must not be modified.
+func (b *Bundle) Properties() []Property { return slices.Clone(b.data.Properties) }
+
+// Provides returns the APIs of the olm.gvk properties, sorted, each once.
+func (b *Bundle) Provides() []GVK { return slices.Clone(b.facts.Provides) }
+
+// Labels returns the labels of the olm.label properties, sorted, each once.
+func (b *Bundle) Labels() []string { return slices.Clone(b.facts.Labels) }
+
+// Requires returns the requirements of the bundle in the order of its
+// properties. It is nil for an unusable bundle.
+func (b *Bundle) Requires() []Requirement { return slices.Clone(b.facts.Requires) }
+
+// Unusable returns the fault in the bundle's requirements or name, or "". An
+// unusable bundle is never a candidate (resolution.md section 0, rule 4).
+func (b *Bundle) Unusable() string { return b.facts.Unusable }
+
+// RelatedImages returns the images that the bundle needs at run time, in file
+// order.
+func (b *Bundle) RelatedImages() []RelatedImage { return slices.Clone(b.data.RelatedImages) }
+
+// Metadata returns the metadata of the bundle's ClusterServiceVersion in the
+// catalog. Its slices and maps are shared and must not be modified.
+func (b *Bundle) Metadata() Metadata { return b.data.Metadata }
+
+// Deprecated reports whether the bundle has an olm.deprecated property: it must
+// not be installed anew.
+func (b *Bundle) Deprecated() bool { return b.facts.Deprecated }
+
+// Deprecation returns the message of olm.deprecations for the bundle, or "".
+// It warns and forbids nothing.
+func (b *Bundle) Deprecation() string { return b.message }
+
+// MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written,
+// "4.9", or "" where there is none.
+func (b *Bundle) MaxOpenShiftVersion() string { return b.facts.MaxVersion }

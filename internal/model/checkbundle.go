@@ -1,0 +1,90 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// newBundle builds and checks one bundle. Requirements that cannot be read, and
+// a name that IsBundleName refuses, are no fault: they make the bundle
+// unusable.
+func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
+	b := &Bundle{pkg: p, data: data}
+	if data.Name == "" {
+		faults.Addf(data.Pos, "bundle of package %q has no name", p.Name())
+	}
+	if data.Image == "" && !data.Embedded {
+		faults.Addf(data.Pos, "bundle %q of package %q has neither an image nor embedded manifests", data.Name, p.Name())
+	}
+	own := 0
+	for i := range data.Properties {
+		prop := data.Properties[i]
+		if prop.Type == "" || len(prop.Value) == 0 {
+			faults.Addf(data.Pos, "property %d of bundle %q of package %q lacks its type or its value", i+1, data.Name, p.Name())
+			continue
+		}
+		err := known.Add(&b.facts, prop)
+		if err != nil {
+			faults.Addf(data.Pos, "bundle %q of package %q: %w", data.Name, p.Name(), err)
+		}
+		if prop.Type == TypePackage {
+			if own++; err == nil {
+				b.setVersion(faults)
+			}
+		}
+	}
+	if own != 1 {
+		faults.Addf(data.Pos, "bundle %q of package %q has %d olm.package properties: want exactly one", data.Name, p.Name(), own)
+	}
+	b.facts.Sort()
+	if data.Name != "" && !IsBundleName(data.Name) {
+		b.facts.Unusable = fmt.Sprintf("its name is %q: want letters, digits, \"-\", \"_\", \".\" and \"+\", at most 253", data.Name)
+	}
+	if b.facts.Unusable != "" {
+		b.facts.Requires = nil
+	}
+	return b
+}
+
+// setVersion sets the version of the last olm.package property.
+func (b *Bundle) setVersion(faults *diag.List) {
+	if b.facts.Package != b.pkg.Name() {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: property olm.package has package %q", b.Name(), b.pkg.Name(), b.facts.Package)
+	}
+	version, err := ParseVersion(b.facts.Version)
+	if err != nil {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: %w", b.Name(), b.pkg.Name(), err)
+		return
+	}
+	if b.release, err = ParseRelease(b.Release()); err != nil {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: %w", b.Name(), b.pkg.Name(), err)
+		return
+	}
+	b.version, b.versioned = version, true
+}
+
+// IsBundleName reports whether s can name a bundle: the characters of a DNS-1123
+// subdomain, which the name of a ClusterServiceVersion is, and those that are
+// common in versions beyond them, for OLM's resolver takes any.
+func IsBundleName(s string) bool {
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._+", r)
+	}
+	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, odd)
+}
+
+// checkRelease reports faults for which operator-registry rejects a bundle with
+// a release.
+func (b *Bundle) checkRelease(faults *diag.List) {
+	if len(b.release) == 0 {
+		return
+	}
+	if want := b.pkg.Name() + "-v" + b.version.String() + "-" + b.Release(); b.Name() != want {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: with release %s its name has to be %q", b.Name(), b.pkg.Name(), b.Release(), want)
+	}
+	if len(b.version.Build) > 0 {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: version %s has build metadata and release %s", b.Name(), b.pkg.Name(), b.version, b.Release())
+	}
+}

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ChangeKind is the kind of a change to a catalog.
+type ChangeKind string
+
+// What can happen.
+const (
+	Added   ChangeKind = "added"
+	Removed ChangeKind = "removed"
+	Changed ChangeKind = "changed"
+)
+
+// Part is the changed part of a catalog or one of its fields.
+type Part string
+
+// The parts, in the order of the changes of one package.
+const (
+	PartPackage     Part = "package"        // From, To: the version at the default channel's head
+	PartDefault     Part = "defaultChannel" // of a package
+	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms, in words
+	PartDeprecation Part = "deprecation"    // of a package, or of the channel or bundle that is named
+	PartChannel     Part = "channel"        // From, To: the head
+	PartHead        Part = "head"           // of a channel
+	PartEdges       Part = "edges"          // of an entry of a channel; From, To: its replaces and skips
+	PartBundle      Part = "bundle"         // From, To: the version
+	PartImage       Part = "image"          // of a bundle
+	PartVersion     Part = "version"        // of a bundle
+	PartProperties  Part = "properties"     // of a bundle; From, To: those that only one side has
+	PartImages      Part = "relatedImages"  // of a bundle; From, To: those that only one side has
+)
+
+// CatalogChange is one difference between two catalogs.
+type CatalogChange struct {
+	Kind    ChangeKind `json:"change"`
+	Part    Part       `json:"part"`
+	Package string     `json:"package"`
+	Channel string     `json:"channel,omitempty"` // of a channel, an entry or a head; else empty
+	Bundle  string     `json:"bundle,omitempty"`  // of an entry or a bundle; else empty
+	Version string     `json:"version,omitempty"` // MAJOR.MINOR, of a lifecycle; else empty
+	From    string     `json:"from,omitempty"`    // empty where there is nothing, and so is To
+	To      string     `json:"to,omitempty"`
+}
+
+// Diff returns what becomes of old: by package, and within one first the
+// package, then its channels by name with their entries, then its bundles by
+// name. Of a package or channel that only one side has, nothing within is
+// told. Order and source of the catalogs do not matter.
+func Diff(old, new *Catalog) []CatalogChange {
+	d := &differ{}
+	parts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, newestDefault, d.packages)
+	return d.changes
+}
+
+// differ collects changes of one package.
+type differ struct {
+	changes []CatalogChange
+	pkg     string
+}
+
+// parts tells of the parts of a kind that one side alone has, by name, and calls
+// both for those that both have. c is what is told of each, but for the name,
+// which goes into a place of it, and what the part is on either side.
+func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, place func(*CatalogChange) *string, is func(*T) string, both func(c CatalogChange, a, b *T)) {
+	byName := map[string][2]*T{}
+	for side, list := range [][]*T{old, new} {
+		for _, v := range list {
+			sides := byName[name(v)]
+			sides[side] = v
+			byName[name(v)] = sides
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(byName)) {
+		a, b := byName[n][0], byName[n][1]
+		c := c
+		*place(&c), c.Kind = n, Added
+		if a != nil {
+			c.From, c.Kind = is(a), Removed
+		}
+		if b != nil {
+			c.To = is(b)
+		}
+		if a != nil && b != nil {
+			both(c, a, b)
+			continue
+		}
+		c.Package = d.pkg
+		d.changes = append(d.changes, c)
+	}
+}
+
+// add notes a change of a part that both sides have, if it is one.
+func (d *differ) add(c CatalogChange) {
+	if c.From != c.To {
+		c.Kind, c.Package = Changed, d.pkg
+		d.changes = append(d.changes, c)
+	}
+}
+
+func (d *differ) packages(_ CatalogChange, a, b *Package) {
+	d.add(CatalogChange{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
+	parts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
+		lived, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
+	d.add(CatalogChange{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
+	parts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
+		func(ch *Channel) string { return ch.Head().Name() }, d.channels)
+	parts(d, CatalogChange{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		func(b *Bundle) string { return b.VersionText() }, d.bundles)
+}
+
+func pointers(list []SupportedVersion) []*SupportedVersion {
+	out := make([]*SupportedVersion, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+// lived says how long a version is supported, and on what. The order of platforms
+// does not matter.
+func lived(v *SupportedVersion) string {
+	var phases, platforms []string
+	for _, p := range v.Phases {
+		phases = append(phases, p.Name+" "+p.Start+" to "+p.End)
+	}
+	for _, p := range v.Platforms {
+		platforms = append(platforms, p.Name+" "+p.Version)
+	}
+	slices.Sort(platforms)
+	return strings.Join(append([]string{strings.Join(phases, ", ")}, platforms...), "; ")
+}
+
+// newestDefault returns the version at the head of the default channel.
+func newestDefault(p *Package) string {
+	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
+		return c.Head().Bundle().VersionText()
+	}
+	return ""
+}
+
+func (d *differ) channels(c CatalogChange, a, b *Channel) {
+	d.add(CatalogChange{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(CatalogChange{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
+	parts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		(*Entry).edges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
+}
+
+// edges returns the replaces and skips of e in words.
+func (e *Entry) edges() string {
+	var parts []string
+	if name := e.Replaces(); name != "" {
+		parts = append(parts, "replaces "+name)
+	}
+	if skips := e.Skips(); len(skips) > 0 {
+		slices.Sort(skips)
+		parts = append(parts, "skips "+strings.Join(slices.Compact(skips), ", "))
+	}
+	if r, ok := e.SkipRange(); ok {
+		parts = append(parts, "skips range "+r.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (d *differ) bundles(c CatalogChange, a, b *Bundle) {
+	d.add(CatalogChange{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
+	d.add(CatalogChange{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(CatalogChange{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
+	from, to := onlyIn(propertyTexts(a), propertyTexts(b))
+	d.add(CatalogChange{Part: PartProperties, Bundle: c.Bundle, From: from, To: to})
+	from, to = onlyIn(imageTexts(a), imageTexts(b))
+	d.add(CatalogChange{Part: PartImages, Bundle: c.Bundle, From: from, To: to})
+}
+
+func propertyTexts(b *Bundle) []string {
+	var out []string
+	for _, p := range b.Properties() {
+		if p.Type != TypePackage { // PartVersion covers the version
+			out = append(out, p.Type+" "+canonical(p.Value))
+		}
+	}
+	return out
+}
+
+// canonical returns JSON with its keys sorted and without the escapes and the
+// space that make no difference.
+func canonical(raw json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := dec.Decode(&value); err != nil || enc.Encode(value) != nil {
+		return string(raw)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func imageTexts(b *Bundle) []string {
+	var out []string
+	for _, im := range b.RelatedImages() {
+		if im.Image != b.Image() { // PartImage covers it
+			out = append(out, im.Image)
+		}
+	}
+	return out
+}
+
+// onlyIn returns the items that only one of two lists contains, joined.
+func onlyIn(a, b []string) (onlyA, onlyB string) {
+	minus := func(x, y []string) string {
+		rest := slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })
+		slices.Sort(rest)
+		return strings.Join(slices.Compact(rest), ", ")
+	}
+	return minus(a, b), minus(b, a)
+}

@@ -1,0 +1,195 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LifecycleSchema is the schema of lifecycle documents.
+const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
+
+// OpenShift is the name of the platform with a version in the workspace.
+const OpenShift = "openshift"
+
+// SupportedVersion holds the support periods of all versions of an operator with
+// the same MAJOR.MINOR.
+type SupportedVersion struct {
+	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                  // "4.12"
+	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of its support, each beginning the day after the last."` // at least one
+	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"What it is said to run on. Absent: nothing is said."`
+}
+
+// SupportPhase is a time of support. Both days belong to it.
+type SupportPhase struct {
+	Name  string `json:"name" form:"required nonempty" doc:"What the vendor calls the phase."`        // "Maintenance support"
+	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
+	End   string `json:"endDate" form:"required nonempty" doc:"The last day, such as 2026-12-31."`
+}
+
+// SupportedPlatform is a version of a platform.
+type SupportedPlatform struct {
+	Name    string `json:"name" form:"required nonempty" doc:"The platform, such as openshift."`
+	Version string `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the platform's version."` // "4.17"
+}
+
+// SupportState is the state of support on a day.
+type SupportState string
+
+// The states. Before the first phase a version is not supported yet; after the
+// last one its users are on their own.
+const (
+	Coming    SupportState = "coming"
+	Supported SupportState = "supported"
+	Ended     SupportState = "ended"
+)
+
+// Support is the support of a version on one day.
+type Support struct {
+	State SupportState `json:"state" form:"enum=coming|supported|ended" doc:"Whether the version is supported on the day: coming before its first phase, ended after its last."`
+	Phase string       `json:"phase,omitempty" doc:"The phase that the day is in."`
+	From  string       `json:"from" doc:"The first day of support."`
+	Until string       `json:"until" doc:"The last day of support."`
+}
+
+// Minor returns MAJOR.MINOR of a version, "1.2" for "1.2.3-rc.1", or "" if it
+// has none.
+func Minor(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		rest = rest[:end]
+	}
+	if name := major + "." + rest; CheckMinor(name) == nil {
+		return name
+	}
+	return ""
+}
+
+// CheckMinor returns an error for an invalid MAJOR.MINOR.
+func CheckMinor(name string) error {
+	major, minor, ok := strings.Cut(name, ".")
+	for _, part := range []string{major, minor} {
+		n, err := strconv.ParseUint(part, 10, 64)
+		ok = ok && err == nil && strconv.FormatUint(n, 10) == part
+	}
+	if !ok {
+		return fmt.Errorf("version %q: want MAJOR.MINOR, such as 4.12", name)
+	}
+	return nil
+}
+
+// CheckDay returns an error for an invalid day.
+func CheckDay(day string) error {
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return fmt.Errorf("day %q: want a date such as 2027-01-31", day)
+	}
+	return nil
+}
+
+// FindSupport returns the support periods of a version, or nil if unknown.
+func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
+	name := Minor(version)
+	for i := range all {
+		if all[i].Name == name && name != "" {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Check returns what is wrong with a phase by itself. One has two days or more.
+func (p SupportPhase) Check() error {
+	for _, day := range []string{p.Start, p.End} {
+		if err := CheckDay(day); err != nil {
+			return err
+		}
+	}
+	if p.End <= p.Start {
+		return fmt.Errorf("phase %q begins on %s and ends on %s: the end must be later", p.Name, p.Start, p.End)
+	}
+	return nil
+}
+
+// Follows returns what is wrong with p as the phase after another one. The days
+// of both are right by themselves.
+func (p SupportPhase) Follows(last SupportPhase) error {
+	if want := AddDays(last.End, 1); p.Start != want {
+		return fmt.Errorf("phase %q begins on %s: want %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
+	}
+	return nil
+}
+
+// AddDays returns the day so many days after another one, "" where that is none.
+func AddDays(day string, days int) string {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return ""
+	}
+	return t.AddDate(0, 0, days).Format(time.DateOnly)
+}
+
+// On returns the support of a version on a day, or nil if unknown.
+func (v *SupportedVersion) On(day string) *Support {
+	if v == nil || len(v.Phases) == 0 || CheckDay(day) != nil {
+		return nil
+	}
+	s := &Support{State: Ended, From: v.Phases[0].Start, Until: v.Ends()}
+	if day < s.From {
+		s.State = Coming
+	}
+	for _, p := range v.Phases {
+		if p.Start <= day && day <= p.End {
+			s.State, s.Phase = Supported, p.Name
+		}
+	}
+	return s
+}
+
+// Ends returns the last day of support, or "" if unknown.
+func (v *SupportedVersion) Ends() string {
+	if v == nil || len(v.Phases) == 0 {
+		return ""
+	}
+	return v.Phases[len(v.Phases)-1].End
+}
+
+// EndsWithin reports whether a version is supported on a day, and no longer so
+// many days after it.
+func (v *SupportedVersion) EndsWithin(day string, days int) bool {
+	s := v.On(day)
+	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
+}
+
+// Fits returns the versions of a platform that v is said to run on, in their
+// order, and whether a version of it is among them. Where nothing is said of the
+// platform, or version is none, everything fits.
+func (v *SupportedVersion) Fits(platform, version string) (said []string, fits bool) {
+	if v == nil {
+		return nil, true
+	}
+	minor := Minor(version)
+	fits = minor == ""
+	for _, p := range v.Platforms {
+		if p.Name == platform {
+			said = append(said, p.Version)
+			fits = fits || p.Version == minor
+		}
+	}
+	return said, fits || len(said) == 0
+}
+
+// String returns the support in words: "2026-12-31 (Maintenance support)".
+func (s *Support) String() string {
+	switch {
+	case s == nil:
+		return ""
+	case s.State == Ended:
+		return "ended " + s.Until
+	case s.State == Coming:
+		return s.Until + " (from " + s.From + ")"
+	default:
+		return s.Until + " (" + s.Phase + ")"
+	}
+}

@@ -1,0 +1,42 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The annotations of a ClusterServiceVersion by which a bundle says where it wants
+// to be installed: a name, and a Namespace in JSON.
+const (
+	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
+	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
+)
+
+// ManagedNamespace returns the install namespace of a ClusterExtension that names
+// none: the name in the template, else the suggested one, else the package's with
+// "-system" (operator-controller, docs/draft/concepts/managed-namespaces.md). A
+// template that is not JSON and a name that no namespace can have are errors, as
+// they are there.
+func ManagedNamespace(pkg string, annotations map[string]string) (string, error) {
+	ns, by := pkg+"-system", "its package"
+	if name := annotations[SuggestedNamespace]; name != "" {
+		ns, by = name, SuggestedNamespace
+	}
+	if text := annotations[SuggestedNamespaceTemplate]; text != "" {
+		var template struct {
+			Metadata struct{ Name string }
+		}
+		if err := json.Unmarshal([]byte(text), &template); err != nil {
+			return "", fmt.Errorf("annotation %s is not a Namespace in JSON: %w", SuggestedNamespaceTemplate, err)
+		}
+		if template.Metadata.Name != "" {
+			ns, by = template.Metadata.Name, SuggestedNamespaceTemplate
+		}
+	}
+	if len(validation.IsDNS1123Label(ns)) > 0 {
+		return "", fmt.Errorf("%q, from %s, is not a valid namespace name", ns, by)
+	}
+	return ns, nil
+}

@@ -1,0 +1,93 @@
+package model
+
+import (
+	"slices"
+)
+
+// Needs is what some bundles require of others, without how it is combined:
+// whoever looks at everything named here sees everything that can meet a
+// requirement.
+type Needs struct {
+	Anything bool // any bundle of any package may be what is meant
+	Packages []string
+	APIs     []GVK
+	Labels   []string
+}
+
+// Add adds the bundles that can meet r.
+func (n *Needs) Add(r Requirement) {
+	switch r.Kind {
+	case RequireGVK:
+		n.APIs = append(n.APIs, r.GVK)
+	case RequirePackage:
+		n.Packages = append(n.Packages, r.Package)
+	case RequireLabel:
+		n.Labels = append(n.Labels, r.Label)
+	case RequireAny:
+		for _, sub := range r.Of {
+			n.Add(sub)
+		}
+	case RequireAll:
+		n.addAll(r.Of)
+	default: // a filter or an expression, which anything may pass
+		n.Anything = true
+	}
+}
+
+// addAll adds what can meet the first part that names something: one bundle
+// must meet every part, so it is among those that meet this one.
+func (n *Needs) addAll(parts []Requirement) {
+	for _, sub := range parts {
+		var one Needs
+		one.Add(sub)
+		if !one.Anything {
+			n.merge(one)
+			return
+		}
+	}
+	n.Anything = true
+}
+
+func (n *Needs) merge(m Needs) {
+	n.Anything = n.Anything || m.Anything
+	n.Packages = append(n.Packages, m.Packages...)
+	n.APIs = append(n.APIs, m.APIs...)
+	n.Labels = append(n.Labels, m.Labels...)
+}
+
+// And returns the names in both n and m, sorted.
+func (n Needs) And(m Needs) Needs {
+	var both Needs
+	both.merge(n)
+	both.merge(m)
+	return both.Sorted()
+}
+
+// Sorted returns n with everything sorted and named once.
+func (n Needs) Sorted() Needs {
+	slices.Sort(n.Packages)
+	slices.SortFunc(n.APIs, GVK.Compare)
+	slices.Sort(n.Labels)
+	n.Packages, n.APIs, n.Labels = slices.Compact(n.Packages), slices.Compact(n.APIs), slices.Compact(n.Labels)
+	return n
+}
+
+// Needs returns the requirements of the bundles of p, sorted.
+func (p *Package) Needs() Needs {
+	var n Needs
+	for _, b := range p.bundles {
+		for _, r := range b.facts.Requires {
+			n.Add(r)
+		}
+	}
+	return n.Sorted()
+}
+
+// Needs returns the requirements of the bundles of c, sorted.
+func (c *Catalog) Needs() Needs {
+	var n Needs
+	for _, p := range c.packages {
+		n.merge(p.Needs())
+	}
+	return n.Sorted()
+}

@@ -1,0 +1,187 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// Package is one package of a catalog.
+type Package struct {
+	cat        *Catalog
+	data       *PackageData
+	channels   []*Channel // default first, then by name
+	byChannel  map[string]*Channel
+	bundles    []*Bundle // newest first
+	byBundle   map[string]*Bundle
+	deprecated string
+	lifecycle  []SupportedVersion
+	unclear    diag.List // faults of its lifecycles
+}
+
+// Name returns the package's name.
+func (p *Package) Name() string { return p.data.Name }
+
+// Data returns the content of the package that was passed to New. It is shared
+// and must not be modified.
+func (p *Package) Data() PackageData { return *p.data }
+
+// Catalog returns the catalog that the package belongs to.
+func (p *Package) Catalog() *Catalog { return p.cat }
+
+// Description returns the package's description, which may be empty.
+func (p *Package) Description() string { return p.data.Description }
+
+// DefaultChannel returns the name of the default channel.
+func (p *Package) DefaultChannel() string { return p.data.DefaultChannel }
+
+// Channels returns the channels: the default one first, the others by name.
+func (p *Package) Channels() []*Channel { return slices.Clone(p.channels) }
+
+// ChannelNames returns the names of Channels, in the same order.
+func (p *Package) ChannelNames() []string {
+	names := make([]string, len(p.channels))
+	for i, c := range p.channels {
+		names[i] = c.Name()
+	}
+	return names
+}
+
+// Channel returns the channel of that name.
+func (p *Package) Channel(name string) (*Channel, bool) {
+	c, ok := p.byChannel[name]
+	return c, ok
+}
+
+// Bundles returns the bundles, newest version first, and of one version the newest
+// release; versions that differ only in build metadata are ordered by it.
+func (p *Package) Bundles() []*Bundle { return slices.Clone(p.bundles) }
+
+// Bundle returns the bundle of that name.
+func (p *Package) Bundle(name string) (*Bundle, bool) {
+	b, ok := p.byBundle[name]
+	return b, ok
+}
+
+// Deprecation returns why the package is deprecated, or "".
+func (p *Package) Deprecation() string { return p.deprecated }
+
+// Channel is one channel of a package: an upgrade graph with one head.
+type Channel struct {
+	pkg        *Package
+	data       *ChannelData
+	entries    []*Entry // walk, then the others
+	walk       []*Entry
+	byName     map[string]*Entry
+	deprecated string
+}
+
+// Name returns the channel's name.
+func (c *Channel) Name() string { return c.data.Name }
+
+// Package returns the package that the channel belongs to.
+func (c *Channel) Package() *Package { return c.pkg }
+
+// IsDefault reports whether c is its package's default channel.
+func (c *Channel) IsDefault() bool { return c.data.Name == c.pkg.data.DefaultChannel }
+
+// Entries returns every entry: those of Walk in its order, then the others,
+// newest version first.
+func (c *Channel) Entries() []*Entry { return slices.Clone(c.entries) }
+
+// Walk returns the entries that can be chosen from this channel, in the order
+// in which they are preferred: from the head down the replaces chain, without
+// those that any entry of the channel skips.
+func (c *Channel) Walk() []*Entry { return slices.Clone(c.walk) }
+
+// Head returns the entry that no other replaces or skips.
+func (c *Channel) Head() *Entry { return c.walk[0] }
+
+// Entry returns the entry for the bundle of that name.
+func (c *Channel) Entry(name string) (*Entry, bool) {
+	e, ok := c.byName[name]
+	return e, ok
+}
+
+// Deprecation returns why the channel is deprecated, or "".
+func (c *Channel) Deprecation() string { return c.deprecated }
+
+// Entry is one node of a channel's upgrade graph.
+type Entry struct {
+	channel   *Channel
+	data      *EntryData
+	bundle    *Bundle
+	skipRange Range
+	badRange  error // why skipRange cannot be read
+	walked    bool  // in channel.walk
+}
+
+// Name returns the name of the entry's bundle.
+func (e *Entry) Name() string { return e.data.Name }
+
+// Channel returns the channel that the entry belongs to.
+func (e *Entry) Channel() *Channel { return e.channel }
+
+// Bundle returns the bundle that the entry stands for.
+func (e *Entry) Bundle() *Bundle { return e.bundle }
+
+// Replaces returns the name of the bundle that this one replaces, or "". The
+// channel need not hold it.
+func (e *Entry) Replaces() string { return e.data.Replaces }
+
+// Skips returns the names of the bundles that this one skips, in file order.
+func (e *Entry) Skips() []string { return slices.Clone(e.data.Skips) }
+
+// SkipRange returns the range of versions that this entry upgrades directly,
+// and whether there is one.
+func (e *Entry) SkipRange() (Range, bool) {
+	return e.skipRange, e.data.SkipRange != "" && e.badRange == nil
+}
+
+// BadRange returns why the skipRange that the catalog gives cannot be read, nil
+// where it can. Such an entry has its other edges.
+func (e *Entry) BadRange() error { return e.badRange }
+
+// Edge is how one bundle leads to another in a channel.
+type Edge string
+
+// The edges, those that come first going before the others.
+const (
+	NoEdge        Edge = ""
+	EdgeReplaces  Edge = "replaces"
+	EdgeSkips     Edge = "skips"
+	EdgeSkipRange Edge = "skipRange"
+)
+
+// EdgeFrom returns the edge that leads to e from the bundle of that name and
+// version (nil: not known), which the channel need not hold. Versions are not
+// compared, so a skipRange may lead to a lower version, or from the bundle to
+// itself.
+func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
+	switch {
+	case bundle != "" && e.data.Replaces == bundle:
+		return EdgeReplaces
+	case bundle != "" && slices.Contains(e.data.Skips, bundle):
+		return EdgeSkips
+	case v != nil && e.skipRange.Contains(*v):
+		return EdgeSkipRange
+	}
+	return NoEdge
+}
+
+// Skipped reports whether this entry is not in the channel's Walk, so that no
+// resolution chooses it but by name.
+func (e *Entry) Skipped() bool { return !e.walked }
+
+// compareNewest orders bundles newest first: by version, then by release, then by
+// build metadata and name.
+func compareNewest(a, b *Bundle) int {
+	return cmp.Or(
+		b.version.Compare(a.version),
+		b.CompareReleases(a),
+		-slices.Compare(a.version.Build, b.version.Build),
+		strings.Compare(a.Name(), b.Name()),
+	)
+}

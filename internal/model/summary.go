@@ -1,0 +1,63 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+)
+
+// Summary holds the fields of a package that lists show.
+type Summary struct {
+	Name           string
+	DefaultChannel string
+	Version        string // at the head of the default channel, with its release
+	DisplayName    string // of the same bundle
+	Description    string // one line
+	Deprecation    string
+}
+
+// Answers returns the rank of the package for search words; lower is better. A
+// match in its name ranks first, then its display name, then any other field.
+func (s Summary) Answers(words []string) int {
+	asked := strings.Join(words, " ")
+	name, display := diag.Like(asked, s.Name), diag.Like(asked, s.DisplayName)
+	switch {
+	case name <= diag.Words:
+		return int(name)
+	case display <= diag.Words:
+		return int(diag.Part + display)
+	default:
+		return int(diag.Part + min(name, display))
+	}
+}
+
+// Summary returns the summary of p.
+func (p *Package) Summary() Summary {
+	s := Summary{Name: p.Name(), DefaultChannel: p.DefaultChannel(), Deprecation: p.Deprecation()}
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		b := c.Head().Bundle()
+		s.Version = b.VersionText()
+		s.DisplayName, s.Description = b.data.Metadata.DisplayName, b.data.Metadata.Description
+	}
+	if s.Description == "" {
+		s.Description, _, _ = strings.Cut(strings.TrimSpace(p.Description()), "\n")
+	}
+	return s
+}
+
+// SearchText returns everything that a search in p looks at, one thing a line,
+// in lower case: the names, the descriptions, the provider, the keywords and
+// the APIs of the head of every channel.
+func (p *Package) SearchText() string {
+	texts := []string{p.Name(), p.Description()}
+	for _, c := range p.channels {
+		b := c.Head().bundle
+		m := &b.data.Metadata
+		texts = append(texts, m.DisplayName, m.Description, m.Provider)
+		texts = append(texts, m.Keywords...)
+		for _, gvk := range b.facts.Provides {
+			texts = append(texts, gvk.String())
+		}
+	}
+	return strings.ToLower(strings.Join(texts, "\n"))
+}

@@ -1,0 +1,81 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// Version is a bundle's version, as blang/semver reads it: build metadata does
+// not order, prereleases are ordinary versions (resolution.md section 2.5).
+type Version = semver.Version
+
+// ParseVersion reads a strict semantic version.
+func ParseVersion(s string) (Version, error) {
+	v, err := semver.Parse(s)
+	if err != nil {
+		return Version{}, fmt.Errorf("version %q: %w", s, err)
+	}
+	return v, nil
+}
+
+// CompareVersions orders texts by the semantic version that they are; what is
+// none comes first.
+func CompareVersions(a, b string) int {
+	v, errV := ParseVersion(a)
+	w, errW := ParseVersion(b)
+	switch {
+	case errV == nil && errW == nil:
+		return v.Compare(w)
+	case errV == nil:
+		return 1
+	case errW == nil:
+		return -1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
+// Range is a set of versions in the syntax that skipRange and
+// olm.package.required were defined by. The zero value holds no version.
+type Range struct {
+	text string
+	in   semver.Range
+}
+
+// maxRange is the longest range that is read, in bytes. The library keeps a
+// function for every comparison.
+const maxRange = 64 << 10
+
+// ParseRange reads a blang range: ">=1.0.0 <1.2.0 || 2.x".
+func ParseRange(s string) (Range, error) {
+	if len(s) > maxRange {
+		return Range{}, fmt.Errorf("version range of %d bytes exceeds the limit of %d", len(s), maxRange)
+	}
+	in, err := semver.ParseRange(s)
+	if err != nil {
+		return Range{}, fmt.Errorf("version range %q: %w", s, err)
+	}
+	return Range{text: s, in: in}, nil
+}
+
+// Contains reports whether v lies in r.
+func (r Range) Contains(v Version) bool { return r.in != nil && r.in(v) }
+
+// String returns the text that was parsed.
+func (r Range) String() string { return r.text }
+
+// GVK names an API: group, version and kind.
+type GVK struct {
+	Group, Version, Kind string
+}
+
+// String returns "group/version Kind".
+func (g GVK) String() string { return g.Group + "/" + g.Version + " " + g.Kind }
+
+// Compare orders by group, version, kind.
+func (g GVK) Compare(h GVK) int {
+	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Version, h.Version), strings.Compare(g.Kind, h.Kind))
+}

@@ -1,0 +1,212 @@
+package oci
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+const (
+	maxArchiveFiles = 100_000
+	maxArchiveLinks = 10
+)
+
+// tarFiles gives access to the files of a tar file by path.
+type tarFiles struct {
+	file *os.File
+	temp bool // the file is a decompressed copy, to be removed on Close
+	at   map[string]span
+	link map[string]string // symbolic and hard links, which docker save uses for shared layers
+}
+
+type span struct{ off, size int64 }
+
+// openTar indexes a tar file. A file that is compressed or in [Client.Files]
+// is first copied to an uncompressed temporary file.
+func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
+	f, err := c.openFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the archive: %w", err)
+	}
+	t := &tarFiles{at: map[string]span{}, link: map[string]string{}}
+	in := bufio.NewReader(f)
+	head, err := in.Peek(2)
+	packed := bytes.Equal(head, []byte{0x1f, 0x8b}) || bytes.Equal(head, []byte{0x28, 0xb5})
+	if on, disk := f.(*os.File); disk && !packed {
+		t.file = on
+	} else {
+		defer f.Close()
+		t.temp = true
+		if t.file, err = c.createTemp("archive-"); err != nil {
+			return nil, fmt.Errorf("reading the archive: %w", err)
+		}
+		err = c.unpack(ctx, t.file, in)
+	}
+	if err == nil {
+		err = t.index(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// openFile opens a regular file in [Client.Files] or on disk.
+func (c *Client) openFile(name string) (fs.File, error) {
+	open := func() (fs.File, error) { return os.Open(c.resolvePath(name)) }
+	if c.Files != nil {
+		open = func() (fs.File, error) { return c.Files.Open(c.pathInFiles(name)) }
+	}
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%q is not a regular file", c.resolvePath(name))
+	}
+	return f, nil
+}
+
+// unpack copies in to a writer, uncompressed.
+func (c *Client) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
+	r, err := decompress(in)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	limit := c.Limits.withDefaults().ImageBytes
+	n, err := io.Copy(to, io.LimitReader(store.Until(ctx, r), limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("larger than %d bytes when decompressed", limit)
+	}
+	return err
+}
+
+// createTemp creates a temporary file, in the store if there is one.
+func (c *Client) createTemp(prefix string) (*os.File, error) {
+	if c.Store != nil {
+		return c.Store.Temp(prefix)
+	}
+	return os.CreateTemp("", "quayside-"+prefix)
+}
+
+// index records the offset of each file.
+func (t *tarFiles) index(ctx context.Context) error {
+	if _, err := t.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	tr := tar.NewReader(t.file)
+	for n := 0; ; n++ {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("not a tar file, or a broken one: %w", err)
+		}
+		if n >= maxArchiveFiles {
+			return fmt.Errorf("more than %d entries", maxArchiveFiles)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name := path.Clean("/" + h.Name)[1:]
+		switch h.Typeflag {
+		case tar.TypeReg:
+			off, err := t.file.Seek(0, io.SeekCurrent)
+			if err != nil {
+				return err
+			}
+			t.at[name] = span{off, h.Size}
+			delete(t.link, name)
+		case tar.TypeSymlink:
+			t.link[name] = path.Clean("/" + path.Join(path.Dir(name), h.Linkname))[1:]
+		case tar.TypeLink:
+			t.link[name] = path.Clean("/" + h.Linkname)[1:]
+		}
+	}
+}
+
+// open returns one file, following links within the archive.
+func (t *tarFiles) open(p string) (io.ReadCloser, error) {
+	name := path.Clean("/" + p)[1:]
+	for range maxArchiveLinks {
+		if s, ok := t.at[name]; ok {
+			return io.NopCloser(io.NewSectionReader(t.file, s.off, s.size)), nil
+		}
+		next, ok := t.link[name]
+		if !ok {
+			break
+		}
+		name = next
+	}
+	return nil, fmt.Errorf("the archive does not contain file %q", p)
+}
+
+// Close releases the file.
+func (t *tarFiles) Close() error {
+	err := t.file.Close()
+	if t.temp {
+		err = errors.Join(err, os.Remove(t.file.Name()))
+	}
+	return err
+}
+
+// findTagged returns the entry with a tag. Without a tag it returns the only
+// entry.
+func findTagged(all []dockerManifest, tag string) (dockerManifest, error) {
+	var have []string
+	for _, m := range all {
+		for _, t := range m.RepoTags {
+			if tag != "" && sameTag(t, tag) {
+				return m, nil
+			}
+			have = append(have, t)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return dockerManifest{}, errors.New("the archive contains no image")
+	case tag == "" && len(all) == 1:
+		return all[0], nil
+	case tag == "":
+		return dockerManifest{}, fmt.Errorf("the archive contains %d images: choose one of %s", len(all), joinNames(have))
+	default:
+		return dockerManifest{}, fmt.Errorf("no image tagged %q (have %s)", tag, joinNames(have))
+	}
+}
+
+// sameTag compares two references in their full form.
+func sameTag(a, b string) bool {
+	x, errX := parseRemote(a, a)
+	y, errY := parseRemote(b, b)
+	return errX == nil && errY == nil && x == y
+}
+
+// archiveLayer returns a layer that is verified by its uncompressed digest.
+func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
+	return Layer{
+		Digest: diff, Size: -1, image: image, diff: diff,
+		open: func(context.Context) (*store.Verifier, error) {
+			if !imageref.IsDigest(diff) {
+				return nil, errors.New("only sha256 is supported")
+			}
+			r, err := f.open(path)
+			if err != nil {
+				return nil, err
+			}
+			return store.NewUnverified(r), nil
+		},
+	}
+}

@@ -1,0 +1,79 @@
+// Package artifact packs a tree of files as an OCI artifact for Flux's
+// OCIRepository and Argo CD's OCI source, and reads such artifacts.
+//
+// Packing is deterministic. Artifacts are untrusted input: they are verified
+// by digest, may only contain regular files, and are limited in size, number
+// and depth.
+//
+// Start from [Pack] and [Open].
+package artifact
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Media types of the parts of an artifact, as used by Flux.
+const (
+	ConfigType  = "application/vnd.cncf.flux.config.v1+json"
+	ContentType = "application/vnd.cncf.flux.content.v1.tar+gzip"
+)
+
+const (
+	annotationSource   = "org.opencontainers.image.source"
+	annotationRevision = "org.opencontainers.image.revision"
+	annotationCreated  = "org.opencontainers.image.created"
+)
+
+// Meta describes the origin of the files of an artifact. Unknown fields are
+// empty.
+type Meta struct {
+	Source   string    // URL of the repository
+	Revision string    // "main@sha1:…", as Flux writes it
+	Created  time.Time // commit time of the revision
+}
+
+// When returns the time of the revision in RFC 3339 format.
+func (m Meta) When() string { return m.Created.UTC().Format(time.RFC3339) }
+
+// Pack builds an artifact from the files of fsys. It rejects symbolic links
+// and special files.
+func Pack(fsys fs.FS, m Meta) (*oci.Packed, error) {
+	layer, diff, err := oci.PackLayer(fsys)
+	if err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": "", "os": "", "config": map[string]any{},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diff}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packing the artifact: %w", err)
+	}
+	return oci.Artifact{
+		ConfigType: ConfigType, Config: config, LayerType: ContentType, Layer: layer, Annotations: m.annotations(),
+	}.Pack()
+}
+
+func (m Meta) annotations() map[string]string {
+	out := map[string]string{}
+	for name, value := range map[string]string{annotationSource: m.Source, annotationRevision: m.Revision} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	if !m.Created.IsZero() {
+		out[annotationCreated] = m.When()
+	}
+	return out
+}
+
+// metaOf parses annotations and ignores an invalid time.
+func metaOf(annotations map[string]string) Meta {
+	created, _ := time.Parse(time.RFC3339, annotations[annotationCreated])
+	return Meta{Source: annotations[annotationSource], Revision: annotations[annotationRevision], Created: created.UTC()}
+}

@@ -1,0 +1,178 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+const maxParts = 10_000 // blobs and manifests of one image with all its platforms
+
+// part is a stored part of an image: a manifest or a blob.
+type part struct {
+	digest    string
+	size      int64
+	mediaType types.MediaType
+	manifest  []byte // nil for a blob
+}
+
+// openRoot returns the origin of a source with the digest and content of its root
+// manifest. The caller closes the closer, which may be nil.
+func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest string, data []byte, closer io.Closer, err error) {
+	var f files
+	switch src.Kind {
+	case Remote:
+		r, err := c.upstream(src)
+		if err != nil {
+			return nil, "", nil, nil, err
+		}
+		digest, data, err := r.resolve(ctx, src)
+		return r, digest, data, nil, err
+	case Layout:
+		f, err = c.openDir(src.Name)
+	case LayoutArchive:
+		f, err = c.openTar(ctx, src.Name)
+	case DockerArchive:
+		err = errors.New("a docker archive has no manifest to copy")
+	}
+	if err != nil {
+		return nil, "", nil, nil, err
+	}
+	l := &layout{files: f, limit: c.Limits.withDefaults().Manifest}
+	digest, data, err = l.root(ctx, src)
+	if err != nil {
+		return nil, "", nil, nil, errors.Join(err, f.Close())
+	}
+	return l, digest, data, f, nil
+}
+
+// listParts returns all parts of an image. Each part comes after the parts it
+// refers to; the last one is the part with the given digest. Of an index it
+// includes all images, or if one is set, only the image that [Client.Open]
+// chooses.
+func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, one bool) ([]part, error) {
+	w := &partWalk{client: c, from: from, one: one, seen: map[string]bool{}}
+	err := w.manifest(ctx, digest, data, 0)
+	return w.parts, err
+}
+
+// partWalk collects the parts of an image.
+type partWalk struct {
+	client *Client
+	from   origin
+	one    bool
+	seen   map[string]bool
+	parts  []part
+}
+
+func (w *partWalk) add(p part) error {
+	if w.seen[p.digest] {
+		return nil
+	}
+	if len(w.parts) == maxParts {
+		return fmt.Errorf("more than %d parts", maxParts)
+	}
+	w.seen[p.digest] = true
+	w.parts = append(w.parts, p)
+	return nil
+}
+
+func (w *partWalk) manifest(ctx context.Context, digest string, data []byte, depth int) error {
+	if w.seen[digest] {
+		return nil
+	}
+	if depth > maxIndexDepth {
+		return fmt.Errorf("nested deeper than %d levels", maxIndexDepth)
+	}
+	kind, err := manifestKind(data)
+	if err == nil && kind == "image" {
+		err = w.image(data)
+	} else if err == nil {
+		err = w.index(ctx, data, depth)
+	}
+	if err != nil {
+		return fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	return w.add(part{digest: digest, size: int64(len(data)), mediaType: mediaTypeOf(data, kind), manifest: data})
+}
+
+func (w *partWalk) image(data []byte) error {
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	lim := w.client.Limits.withDefaults()
+	if n := len(m.Layers); n > lim.Layers {
+		return fmt.Errorf("%d layers exceed the limit of %d", n, lim.Layers)
+	}
+	for _, d := range append([]v1.Descriptor{m.Config}, m.Layers...) {
+		if !d.MediaType.IsDistributable() && len(d.URLs) > 0 {
+			continue // only available from its URLs
+		}
+		if err := checkDescriptor("blob", d, lim.LayerBytes); err != nil {
+			return err
+		}
+		if err := w.add(part{digest: d.Digest.String(), size: d.Size, mediaType: d.MediaType}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *partWalk) index(ctx context.Context, data []byte, depth int) error {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	children := index.Manifests
+	if w.one {
+		chosen, err := chooseImage(index.Manifests, w.client.Platform)
+		if err != nil {
+			return err
+		}
+		hash, err := v1.NewHash(chosen)
+		if err != nil {
+			return err
+		}
+		children = []v1.Descriptor{{Digest: hash}}
+	}
+	for _, d := range children {
+		digest := d.Digest.String()
+		child, err := w.from.manifest(ctx, digest)
+		if err != nil {
+			return err
+		}
+		if err := w.manifest(ctx, digest, child, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mediaTypeOf returns the media type of a manifest. The type is optional in
+// OCI manifests.
+func mediaTypeOf(data []byte, kind string) types.MediaType {
+	if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.MediaType != "" {
+		return m.MediaType
+	}
+	if kind == "image" {
+		return types.OCIManifestSchema1
+	}
+	return types.OCIImageIndex
+}
+
+// openWhole returns a blob as a reader that returns io.EOF only after
+// verification.
+func openWhole(ctx context.Context, from origin, p part) (*store.Verifier, error) {
+	if p.manifest != nil {
+		return store.NewVerifier(io.NopCloser(bytes.NewReader(p.manifest)), p.digest, p.size), nil
+	}
+	return from.blob(ctx, p.digest, p.size)
+}

@@ -1,0 +1,32 @@
+package oci
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Rules that tests look at one by one.
+
+const (
+	BundleKind    = bundleType
+	NotaryKind    = notarySignatureType
+	MaxPages      = maxPages
+	MaxRedirects  = maxRedirects
+	MaxSignatures = maxSignatures
+)
+
+func CheckRedirect(req *http.Request) error { return checkRedirect(req) }
+
+func LoginKeys(repo name.Repository) []string { return loginKeys(repo) }
+
+func RetryAfter(res *http.Response) (time.Duration, bool) { return retryAfter(res) }
+
+func (c *Client) Repository(s string) (name.Repository, error) { return c.repository(s) }
+
+func (m Mirrors) Places(repo string, byDigest bool) ([]string, error) {
+	return m.locations(repo, byDigest)
+}
+
+func (m Mirrors) IsInsecure(repo string) bool { return m.isInsecure(repo) }

@@ -1,0 +1,160 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+// echoOrigin answers every question with the same bytes.
+type echoOrigin []byte
+
+func (m echoOrigin) manifest(context.Context, string) ([]byte, error) { return m, nil }
+func (m echoOrigin) blob(context.Context, string, int64) (*store.Verifier, error) {
+	return store.NewUnverified(io.NopCloser(bytes.NewReader(m))), nil
+}
+
+const zeroDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+// FuzzManifest loads any bytes as manifest, index and configuration: it must
+// end, and what it accepts keeps to the limits.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"schemaVersion":2,"config":{"digest":"` + zeroDigest + `","size":1},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"` + zeroDigest + `","size":1}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"digest":"` + zeroDigest + `","size":1,"platform":{"os":"linux","architecture":"amd64"}}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"config":{"digest":"` + zeroDigest + `","size":2,"Labels":{"a":"b"}},"layers":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		im := &Image{name: "fuzz"}
+		c := &Client{Limits: Limits{Layers: 5, LayerBytes: 1000, ImageBytes: 2000}}
+		if c.loadImage(t.Context(), im, echoOrigin(data), store.DigestOf(data), data) != nil {
+			return
+		}
+		var sum int64
+		for _, l := range im.layers {
+			if !imageref.IsDigest(l.Digest) || l.Size < 0 || l.Size > 1000 {
+				t.Errorf("layer %+v", l)
+			}
+			sum += l.Size
+		}
+		if len(im.layers) > 5 || sum > 2000 {
+			t.Errorf("%d layers of %d bytes", len(im.layers), sum)
+		}
+	})
+}
+
+// FuzzLogins reads any bytes as docker's or podman's logins. What is said of a
+// file that cannot be read tells nothing of what it holds.
+func FuzzLogins(f *testing.F) {
+	f.Add([]byte(`{"auths":{"quay.io":{"auth":"YWxpY2U6aHVudGVyMg=="},"quay.io/org":{"username":"bob","password":"hunter2"}}}`))
+	f.Add([]byte(`{"auths":{"quay.io":{"identitytoken":"hunter2"}},"credHelpers":{"quay.io":"missing"},"credsStore":"missing"}`))
+	f.Add([]byte(`{"auths":{"quay.io":{"auth":"hunter2hunter2"}}}`))
+	f.Add([]byte(`{"auths":[`))
+	f.Setenv("PATH", f.TempDir()) // no helper is ever found
+	dir := f.TempDir()
+	repo, err := (&Client{}).repository("quay.io/org/name")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(dir, "auth.json")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		login := (&Credentials{Files: []string{path}}).find(repo)
+		if login.found() != (login.origin == path) || login.found() && login.config == (authn.AuthConfig{}) {
+			t.Errorf("found %v in %q", login.found(), login.origin)
+		}
+		said := strings.ReplaceAll(login.note, path, "")
+		if strings.Contains(said, "hunter2") || len(data) > 20 && strings.Contains(said, string(data)) {
+			t.Errorf("it tells: %s", said)
+		}
+	})
+}
+
+// anyFiles answers every path with the same bytes.
+type anyFiles []byte
+
+func (a anyFiles) open(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(a)), nil }
+func (a anyFiles) Close() error                       { return nil }
+
+// FuzzLayout reads any bytes as the list of a layout, of images and of what was
+// vendored.
+func FuzzLayout(f *testing.F) {
+	entry := `{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + zeroDigest + `","size":1,"annotations":{"` + refName + `":"quay.io/a/b:v1"}}`
+	f.Add([]byte(`{"schemaVersion":2,"manifests":[`+entry+`]}`), "")
+	f.Add([]byte(`{"schemaVersion":2,"manifests":[`+entry+`,`+entry+`]}`), "quay.io/a/b:v1")
+	f.Add([]byte(`{"manifests":[{"digest":"sha256:../../x"}]}`), "v1")
+	f.Fuzz(func(t *testing.T, data []byte, tag string) {
+		l := &layout{files: anyFiles(data), limit: 1 << 16}
+		if digest, text, err := l.root(t.Context(), Source{Tag: tag}); err == nil && store.DigestOf(text) != digest {
+			t.Errorf("%s is %d bytes of something else", digest, len(text))
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "index.json"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := &Client{Vendored: dir}
+		if got := c.VendoredDigest("quay.io/a/b:v1"); got != "" && !imageref.IsDigest(got) {
+			t.Errorf("digest %q", got)
+		}
+	})
+}
+
+// FuzzSignatures reads any bytes as a manifest of signatures, and as all that
+// it names.
+func FuzzSignatures(f *testing.F) {
+	layer := func(kind string) string {
+		return `{"mediaType":"` + kind + `","digest":"` + zeroDigest + `","size":2,"annotations":{"dev.cosignproject.cosign/signature":"x"}}`
+	}
+	f.Add([]byte(`{"schemaVersion":2,"config":`+layer("application/vnd.oci.image.config.v1+json")+`,"layers":[`+layer(simpleSigningType)+`]}`), `</v2/a/referrers/x?n=1>; rel="next"`)
+	f.Add([]byte(`{"schemaVersion":2,"config":`+layer("application/vnd.oci.empty.v1+json")+`,"layers":[`+layer(bundleType+".v0.3+json")+`]}`), `<?last=1>;rel=next, <x>`)
+	f.Add([]byte(`{"layers":[`+layer(bundleType)+`]}`), "<%zz>; rel=next")
+	f.Fuzz(func(t *testing.T, data []byte, link string) {
+		sigs, err := readSignatures(t.Context(), echoOrigin(data), VendoredImage{Name: "x", Digest: zeroDigest})
+		if err == nil && len(sigs) > maxSignatures {
+			t.Errorf("%d signatures", len(sigs))
+		}
+		if next, err := nextPage(http.Header{"Link": {link}}, "/v2/a/referrers/", zeroDigest); err == nil && next != "" && !strings.HasPrefix(next, zeroDigest+"?") {
+			t.Errorf("%q leads to %q", link, next)
+		}
+	})
+}
+
+// FuzzStream decompresses any bytes as a layer.
+func FuzzStream(f *testing.F) {
+	var gz, zs bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	_, err := w.Write([]byte("layer"))
+	z, zerr := zstd.NewWriter(&zs)
+	if err := errors.Join(err, w.Close(), zerr); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := z.Write([]byte("layer")); err != nil || z.Close() != nil {
+		f.Fatal(err)
+	}
+	f.Add(gz.Bytes())
+	f.Add(zs.Bytes())
+	f.Add([]byte("layer"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := newTarStream(store.NewVerifier(io.NopCloser(bytes.NewReader(data)), store.DigestOf(data), int64(len(data))), Layer{image: "x"})
+		if err != nil {
+			return
+		}
+		if n, err := io.Copy(io.Discard, io.LimitReader(r, 8<<20)); err == nil && n > 1<<20*int64(1+len(data)) {
+			t.Errorf("%d bytes of %d", n, len(data))
+		}
+		_ = r.Close()
+	})
+}

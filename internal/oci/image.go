@@ -1,0 +1,334 @@
+package oci
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+// Image is an opened image. Its layers are read on demand.
+type Image struct {
+	name     string
+	digest   string
+	manifest string
+	labels   map[string]string
+	notes    map[string]string
+	layers   []Layer
+	fetch    func(context.Context) error // fetches all layers; nil if they are local
+	closers  []io.Closer
+}
+
+// Name returns the full reference, as used in errors.
+func (im *Image) Name() string { return im.name }
+
+// Digest returns the digest of the index or the manifest. For a docker
+// archive, which has no manifest, it is the digest of the configuration (the
+// "image ID").
+func (im *Image) Digest() string { return im.digest }
+
+// ManifestDigest returns the digest of the chosen manifest. It differs from
+// Digest for a multi-platform index, and is empty for a docker archive.
+func (im *Image) ManifestDigest() string { return im.manifest }
+
+// Labels returns a copy of the configuration's labels.
+func (im *Image) Labels() map[string]string { return maps.Clone(im.labels) }
+
+// Annotations returns a copy of the manifest's annotations.
+func (im *Image) Annotations() map[string]string { return maps.Clone(im.notes) }
+
+// Layers returns the layers, the lowest first.
+func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
+
+// Fetch fetches all layers into the store, several at once. Layers fetched
+// before an error stay in the store.
+func (im *Image) Fetch(ctx context.Context) error {
+	if im.fetch == nil {
+		return nil
+	}
+	return wrapImageError(im.name, im.fetch(ctx))
+}
+
+// Close closes the file of an archive. Layers cannot be opened afterwards.
+func (im *Image) Close() error {
+	errs := make([]error, 0, len(im.closers))
+	for _, c := range im.closers {
+		errs = append(errs, c.Close())
+	}
+	im.closers = nil
+	return errors.Join(errs...)
+}
+
+// Layer is one layer of an image.
+type Layer struct {
+	Digest string // of the stored layer; for a docker archive, of the uncompressed layer
+	Size   int64  // stored bytes
+
+	image string
+	open  func(context.Context) (*store.Verifier, error)
+	diff  string // verified on the uncompressed bytes if the stored ones have no digest
+}
+
+// Open returns the layer's tar stream, uncompressed. It detects gzip, zstd
+// and plain layers by their first bytes. The reader returns io.EOF only after
+// verification; the content must not be trusted before. A
+// [*store.CorruptError] means that a damaged stored copy was removed: opening
+// the layer again fetches it.
+func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
+	raw, err := l.open(ctx)
+	if err != nil {
+		return nil, l.wrap(err)
+	}
+	r, err := newTarStream(raw, l)
+	if err != nil {
+		return nil, errors.Join(l.wrap(err), raw.Close())
+	}
+	return r, nil
+}
+
+func (l Layer) wrap(err error) error {
+	return wrapImageError(l.image, fmt.Errorf("layer %s: %w", l.Digest, err))
+}
+
+// origin is a source of the parts of an image.
+type origin interface {
+	// manifest returns a verified manifest or index.
+	manifest(ctx context.Context, digest string) ([]byte, error)
+	// blob opens a layer or configuration, verified while reading.
+	blob(ctx context.Context, digest string, size int64) (*store.Verifier, error)
+}
+
+const maxIndexDepth = 4
+
+// loadImage sets the fields of im from a manifest or index.
+func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
+	im.digest = digest
+	var err error
+	if im.manifest, data, err = resolveImage(ctx, from, digest, data, c.Platform); err != nil {
+		return err
+	}
+	return c.loadManifest(ctx, im, from, im.manifest, data)
+}
+
+// resolveImage returns the manifest that [Client.Open] chooses from an index or
+// manifest, and its digest.
+func resolveImage(ctx context.Context, from origin, root string, data []byte, platform string) (digest string, manifest []byte, err error) {
+	digest = root
+	for range maxIndexDepth {
+		kind, err := manifestKind(data)
+		if err != nil {
+			return "", nil, fmt.Errorf("manifest %s: %w", digest, err)
+		}
+		if kind == "image" {
+			return digest, data, nil
+		}
+		index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+		if err != nil {
+			return "", nil, fmt.Errorf("index %s: %w", digest, err)
+		}
+		if digest, err = chooseImage(index.Manifests, platform); err != nil {
+			return "", nil, fmt.Errorf("index %s: %w", root, err)
+		}
+		if data, err = from.manifest(ctx, digest); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", nil, fmt.Errorf("index %s: nested deeper than %d levels", root, maxIndexDepth)
+}
+
+// manifestKind distinguishes an image from an index by content. It rejects
+// ambiguous content, which readers could interpret differently.
+func manifestKind(data []byte) (string, error) {
+	var m struct {
+		SchemaVersion int             `json:"schemaVersion"`
+		Manifests     json.RawMessage `json:"manifests"`
+		Layers        json.RawMessage `json:"layers"`
+		Config        json.RawMessage `json:"config"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("not a manifest: %w", err)
+	}
+	switch {
+	case m.SchemaVersion != 2:
+		return "", fmt.Errorf("manifest schema version %d is not supported, only 2 is", m.SchemaVersion)
+	case m.Manifests != nil && (m.Layers != nil || m.Config != nil):
+		return "", errors.New("claims to be an image and an index at once")
+	case m.Manifests != nil:
+		return "index", nil
+	case m.Config != nil:
+		return "image", nil
+	default:
+		return "", errors.New("neither an image nor an index")
+	}
+}
+
+// chooseImage returns the digest of the image that Open chooses.
+func chooseImage(ms []v1.Descriptor, platform string) (string, error) {
+	want := cmp.Or(platform, "linux/amd64")
+	var have []string
+	var first, linux *v1.Descriptor
+	for i := range ms {
+		d := &ms[i]
+		if isAttestation(d) {
+			continue
+		}
+		p := platformOf(d)
+		if p == want || strings.HasPrefix(p, want+"/") {
+			return d.Digest.String(), nil
+		}
+		have = append(have, p)
+		if first == nil {
+			first = d
+		}
+		if linux == nil && strings.HasPrefix(p, "linux/") {
+			linux = d
+		}
+	}
+	switch {
+	case platform != "" && first != nil:
+		return "", fmt.Errorf("no image for platform %q (have %s)", platform, strings.Join(have, ", "))
+	case linux != nil:
+		return linux.Digest.String(), nil
+	case first != nil:
+		return first.Digest.String(), nil
+	default:
+		return "", errors.New("contains no image")
+	}
+}
+
+func platformOf(d *v1.Descriptor) string {
+	if d.Platform == nil {
+		return "unknown"
+	}
+	p := d.Platform.OS + "/" + d.Platform.Architecture
+	if d.Platform.Variant != "" {
+		p += "/" + d.Platform.Variant
+	}
+	return p
+}
+
+// isAttestation reports whether d is an attestation that a build tool added
+// to an index, not an image.
+func isAttestation(d *v1.Descriptor) bool {
+	return d.Annotations["vnd.docker.reference.type"] != "" || platformOf(d) == "unknown/unknown"
+}
+
+// loadManifest sets the fields of im from the manifest of one image.
+func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
+	m, err := c.parseManifest(digest, data)
+	if err != nil {
+		return err
+	}
+	im.labels, err = readLabels(ctx, from, m.Config)
+	var damaged *store.CorruptError
+	if errors.As(err, &damaged) { // already removed from the store
+		im.labels, err = readLabels(ctx, from, m.Config)
+	}
+	if err != nil {
+		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
+	}
+	im.notes = m.Annotations
+	for _, d := range m.Layers {
+		im.layers = append(im.layers, Layer{
+			Digest: d.Digest.String(), Size: d.Size, image: im.name,
+			open: func(ctx context.Context) (*store.Verifier, error) { return from.blob(ctx, d.Digest.String(), d.Size) },
+		})
+	}
+	return nil
+}
+
+// parseManifest decodes an image manifest and checks the limits.
+func (c *Client) parseManifest(digest string, data []byte) (*v1.Manifest, error) {
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err == nil {
+		err = c.checkManifest(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	return m, nil
+}
+
+func (c *Client) checkManifest(m *v1.Manifest) error {
+	lim := c.Limits.withDefaults()
+	if n := len(m.Layers); n > lim.Layers {
+		return fmt.Errorf("%d layers exceed the limit of %d", n, lim.Layers)
+	}
+	if err := checkDescriptor("configuration", m.Config, lim.Config); err != nil {
+		return err
+	}
+	var sum int64
+	for _, d := range m.Layers {
+		if err := checkDescriptor("layer", d, lim.LayerBytes); err != nil {
+			return err
+		}
+		if t := string(d.MediaType); t != "" && (!strings.Contains(t, "tar") || strings.HasSuffix(t, "+encrypted")) {
+			return fmt.Errorf("layer %s is %q, not a filesystem layer", d.Digest, t)
+		}
+		if sum += d.Size; sum > lim.ImageBytes {
+			return fmt.Errorf("the layers exceed the limit of %d bytes", lim.ImageBytes)
+		}
+	}
+	return nil
+}
+
+func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
+	switch {
+	case !imageref.IsDigest(d.Digest.String()):
+		return fmt.Errorf("%s digest %q: only sha256 is supported", what, d.Digest.String())
+	case d.Size < 0:
+		return fmt.Errorf("%s %s: size %d", what, d.Digest, d.Size)
+	case d.Size > limit:
+		return fmt.Errorf("%s %s: %d bytes exceed the limit of %d", what, d.Digest, d.Size, limit)
+	default:
+		return nil
+	}
+}
+
+// readLabels reads the labels of a configuration. Its size must have been
+// checked.
+func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]string, error) {
+	data, err := readAll(ctx, from, d)
+	if err != nil {
+		return nil, err
+	}
+	labels, _, err := parseConfig(data)
+	return labels, err
+}
+
+// readAll reads and verifies a blob. Its size must have been checked.
+func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
+	r, err := from.blob(ctx, d.Digest.String(), d.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()               // only read
+	return io.ReadAll(io.LimitReader(r, d.Size+1)) // one more byte to reach the verification
+}
+
+// parseConfig returns the labels and the digests of the uncompressed layers.
+func parseConfig(data []byte) (labels map[string]string, diffs []string, err error) {
+	var config struct {
+		Config struct {
+			Labels map[string]string
+		} `json:"config"`
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		} `json:"rootfs"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, nil, fmt.Errorf("not an image configuration: %w", err)
+	}
+	return config.Config.Labels, config.RootFS.DiffIDs, nil
+}

@@ -1,0 +1,79 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Inspection is the description of an image by its registry.
+type Inspection struct {
+	Digest    string   // of the index or manifest
+	Platforms []string // "linux/amd64", sorted; those of all images of an index
+	Bytes     int64    // stored bytes of all blobs of one image; 0 for an index
+}
+
+// Inspect describes the image of source without reading its layers.
+func (c *Client) Inspect(ctx context.Context, source string) (Inspection, error) {
+	src, err := ParseSource(source)
+	if err != nil {
+		return Inspection{}, err
+	}
+	from, digest, data, closer, err := c.openRoot(ctx, src)
+	if err != nil {
+		return Inspection{}, wrapImageError(src.String(), err)
+	}
+	if closer != nil {
+		defer closer.Close()
+	}
+	out := Inspection{Digest: digest}
+	kind, err := manifestKind(data)
+	if err == nil && kind == "image" {
+		err = out.image(ctx, c, from, data)
+	} else if err == nil {
+		err = out.index(data)
+	}
+	slices.Sort(out.Platforms)
+	out.Platforms = slices.Compact(out.Platforms)
+	return out, wrapImageError(src.String(), err)
+}
+
+func (i *Inspection) index(data []byte) error {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("index %s: %w", i.Digest, err)
+	}
+	for n := range index.Manifests {
+		if d := &index.Manifests[n]; !isAttestation(d) {
+			i.Platforms = append(i.Platforms, platformOf(d))
+		}
+	}
+	return nil
+}
+
+func (i *Inspection) image(ctx context.Context, c *Client, from origin, data []byte) error {
+	m, err := c.parseManifest(i.Digest, data)
+	if err != nil {
+		return err
+	}
+	i.Bytes = m.Config.Size
+	for _, l := range m.Layers {
+		i.Bytes += l.Size
+	}
+	config, err := readAll(ctx, from, m.Config)
+	if err != nil {
+		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
+	}
+	var p v1.Platform
+	if err := json.Unmarshal(config, &p); err != nil {
+		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
+	}
+	if p.OS != "" {
+		i.Platforms = append(i.Platforms, platformOf(&v1.Descriptor{Platform: &p}))
+	}
+	return nil
+}

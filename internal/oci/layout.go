@@ -1,0 +1,217 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+const refName = "org.opencontainers.image.ref.name"
+
+// files gives access to the files of a layout or archive.
+type files interface {
+	// open returns one file by its slash-separated path.
+	open(path string) (io.ReadCloser, error)
+	Close() error
+}
+
+// layout is the origin of images in an OCI layout, as a directory or archive.
+type layout struct {
+	files files
+	limit int64 // bytes of a manifest
+}
+
+func (c *Client) resolvePath(p string) string {
+	if filepath.IsAbs(p) || c.Dir == "" {
+		return p
+	}
+	return filepath.Join(c.Dir, p)
+}
+
+// pathInFiles converts a path to one in [Client.Files].
+func (c *Client) pathInFiles(p string) string {
+	if p = path.Clean(filepath.ToSlash(p)); path.IsAbs(p) {
+		return p
+	}
+	return path.Join(filepath.ToSlash(c.Dir), p)
+}
+
+// openDir opens the directory of a layout. Symbolic links must not lead out
+// of it.
+func (c *Client) openDir(name string) (files, error) {
+	if c.Files == nil {
+		root, err := os.OpenRoot(c.resolvePath(name))
+		if err != nil {
+			return nil, fmt.Errorf("opening the layout: %w", err)
+		}
+		return dirFiles{root.FS(), root.Close}, nil
+	}
+	name = c.pathInFiles(name)
+	if _, err := fs.Stat(c.Files, name); err != nil {
+		return nil, fmt.Errorf("opening the layout: %w", err)
+	}
+	dir, err := fs.Sub(c.Files, name)
+	return dirFiles{dir, func() error { return nil }}, err
+}
+
+// root returns the digest and content of the manifest of src in the layout.
+func (l *layout) root(ctx context.Context, src Source) (string, []byte, error) {
+	if src.Digest != "" {
+		data, err := l.manifest(ctx, src.Digest)
+		return src.Digest, data, err
+	}
+	data, err := l.read("index.json")
+	if err != nil {
+		return "", nil, fmt.Errorf("not an OCI layout: %w", err)
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return "", nil, fmt.Errorf("index.json: %w", err)
+	}
+	digest, err := findEntry(index.Manifests, src.Tag)
+	if err != nil {
+		return "", nil, fmt.Errorf("index.json: %w", err)
+	}
+	data, err = l.manifest(ctx, digest)
+	return digest, data, err
+}
+
+// findEntry returns the digest of the entry with a name. Without a name it
+// returns the only entry.
+func findEntry(ms []v1.Descriptor, tag string) (string, error) {
+	var names []string
+	for _, d := range ms {
+		if tag != "" && d.Annotations[refName] == tag {
+			return d.Digest.String(), nil
+		}
+		names = append(names, d.Annotations[refName])
+	}
+	switch {
+	case tag == "" && len(ms) == 1:
+		return ms[0].Digest.String(), nil
+	case len(ms) == 0:
+		return "", errors.New("the layout contains no image")
+	case tag == "":
+		return "", fmt.Errorf("the layout contains %d images: choose one of %s", len(ms), joinNames(names))
+	default:
+		return "", fmt.Errorf("no image named %q (have %s)", tag, joinNames(names))
+	}
+}
+
+// read returns a small file.
+func (l *layout) read(path string) ([]byte, error) {
+	f, err := l.files.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, l.limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > l.limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, l.limit)
+	}
+	return data, nil
+}
+
+// absentError is the error for a manifest missing from a layout. It is
+// fs.ErrNotExist.
+type absentError struct{ digest string }
+
+func (e *absentError) Error() string {
+	return fmt.Sprintf("manifest %s: not in the layout", e.digest)
+}
+
+// Is implements the interface of errors.Is.
+func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
+
+func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
+	path, err := blobPath(digest)
+	if err != nil {
+		return nil, err
+	}
+	data, err := l.read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &absentError{digest}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	if got := store.DigestOf(data); got != digest {
+		return nil, fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Got: got, WantSize: -1})
+	}
+	return data, nil
+}
+
+func (l *layout) blob(_ context.Context, digest string, size int64) (*store.Verifier, error) {
+	path, err := blobPath(digest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := l.files.open(path)
+	if err != nil {
+		return nil, err
+	}
+	return store.NewVerifier(f, digest, size), nil
+}
+
+// blobPath returns the path of a blob in a layout. It validates the digest,
+// which becomes part of the path.
+func blobPath(digest string) (string, error) {
+	if !imageref.IsDigest(digest) {
+		return "", fmt.Errorf("digest %q: only sha256 is supported", digest)
+	}
+	return "blobs/sha256/" + strings.TrimPrefix(digest, "sha256:"), nil
+}
+
+// dirFiles is a layout's directory.
+type dirFiles struct {
+	fs.FS
+	close func() error
+}
+
+// Close closes the directory. Open files stay open.
+func (d dirFiles) Close() error { return d.close() }
+
+func (d dirFiles) open(path string) (io.ReadCloser, error) {
+	f, err := d.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return f, nil
+}
+
+// joinNames joins names for an error, without empty ones and up to a maximum.
+func joinNames(names []string) string {
+	const most = 10
+	var some []string
+	for _, n := range names {
+		if n != "" {
+			some = append(some, n)
+		}
+	}
+	if len(some) == 0 {
+		return "no image has a name"
+	}
+	if len(some) > most {
+		some = append(some[:most:most], fmt.Sprintf("and %d more", len(some)-most))
+	}
+	return strings.Join(some, ", ")
+}

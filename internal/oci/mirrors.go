@@ -1,0 +1,343 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// Mirrors maps registries to mirrors. References, digests, locks and records
+// keep the original name; only requests go to a mirror. The zero value has no
+// mirrors.
+type Mirrors struct {
+	rules []mirrorRule
+}
+
+// mirrorRule is one source with its mirrors.
+type mirrorRule struct {
+	prefix   string // "quay.io/org", "*.example.com"
+	location string // replaces the prefix in requests to the source itself; empty: no replacement
+	insecure bool
+	blocked  bool // no requests to the source itself
+	mirrors  []mirror
+	from     string // the file
+}
+
+// mirror is a mirror to try before the source.
+type mirror struct {
+	location string
+	insecure bool
+	tags     bool // used for references by tag
+	digests  bool // used for references by digest
+}
+
+// Join returns the rules of both, those of m first.
+func (m Mirrors) Join(o Mirrors) Mirrors {
+	return Mirrors{rules: slices.Concat(m.rules, o.rules)}
+}
+
+// ParseMirrors parses one file: registries.conf version 2 (file name ending
+// in .conf or .toml), or YAML with objects of the kinds ImageDigestMirrorSet,
+// ImageTagMirrorSet and ImageContentSourcePolicy; other kinds are ignored.
+func ParseMirrors(file string, data []byte) (Mirrors, error) {
+	switch path.Ext(file) {
+	case ".conf", ".toml":
+		return parseRegistriesConf(file, data)
+	default:
+		return parseMirrorSets(file, data)
+	}
+}
+
+// registriesConf is the part of containers-registries.conf(5) about locations
+// of images.
+type registriesConf struct {
+	Registry []struct {
+		Prefix             string `toml:"prefix"`
+		Location           string `toml:"location"`
+		Insecure           bool   `toml:"insecure"`
+		Blocked            bool   `toml:"blocked"`
+		MirrorByDigestOnly bool   `toml:"mirror-by-digest-only"`
+		Mirror             []struct {
+			Location string `toml:"location"`
+			Insecure bool   `toml:"insecure"`
+			Pull     string `toml:"pull-from-mirror"`
+		} `toml:"mirror"`
+	} `toml:"registry"`
+	First map[string]any `toml:"registries"` // of version 1 of the format
+}
+
+func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
+	var conf registriesConf
+	if err := toml.Unmarshal(data, &conf); err != nil {
+		var at toml.ParseError
+		if errors.As(err, &at) {
+			return Mirrors{}, diag.Errorf(diag.Pos{File: file, Line: at.Position.Line, Col: at.Position.Col}, "%s", at.Message)
+		}
+		return Mirrors{}, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	}
+	var m Mirrors
+	var faults diag.List
+	if conf.First != nil {
+		faults.Addf(diag.Pos{File: file}, "[registries.search], [registries.insecure] and [registries.block] belong to version 1 of the format, which is not supported: use [[registry]]")
+	}
+	for i, r := range conf.Registry {
+		where := fmt.Sprintf("registry[%d]", i)
+		rule := mirrorRule{prefix: strings.TrimRight(r.Prefix, "/"), location: strings.TrimRight(r.Location, "/"), insecure: r.Insecure, blocked: r.Blocked, from: file}
+		if rule.prefix == "" {
+			rule.prefix, rule.location = normalPrefix(&faults, diag.Pos{File: file}, where+".location", rule.location), ""
+		} else {
+			rule.prefix = normalPrefix(&faults, diag.Pos{File: file}, where+".prefix", rule.prefix)
+		}
+		if rule.location != "" {
+			checkLocation(&faults, diag.Pos{File: file}, where+".location", rule.location)
+		}
+		for j, e := range r.Mirror {
+			one := mirror{location: strings.TrimRight(e.Location, "/"), insecure: e.Insecure}
+			if r.MirrorByDigestOnly && e.Pull != "" {
+				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror conflicts with the registry's mirror-by-digest-only: set only one", where, j)
+			}
+			switch e.Pull {
+			case "", "all":
+				one.tags, one.digests = !r.MirrorByDigestOnly, true
+			case "digest-only":
+				one.digests = true
+			case "tag-only":
+				one.tags = true
+			default:
+				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror %q: want all, digest-only or tag-only", where, j, e.Pull)
+			}
+			checkLocation(&faults, diag.Pos{File: file}, fmt.Sprintf("%s.mirror[%d].location", where, j), one.location)
+			rule.mirrors = append(rule.mirrors, one)
+		}
+		m.rules = append(m.rules, rule)
+	}
+	return m, faults.Err()
+}
+
+// mirrorSet is an object of any of the three kinds.
+type mirrorSet struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   *yaml.Node `json:"metadata"`
+	Status     *yaml.Node `json:"status"`
+	Spec       struct {
+		ImageDigestMirrors      []mirrorEntry `json:"imageDigestMirrors"`
+		ImageTagMirrors         []mirrorEntry `json:"imageTagMirrors"`
+		RepositoryDigestMirrors []mirrorEntry `json:"repositoryDigestMirrors"`
+	} `json:"spec"`
+}
+
+type mirrorEntry struct {
+	Source  string   `json:"source"`
+	Mirrors []string `json:"mirrors"`
+	Policy  string   `json:"mirrorSourcePolicy"`
+}
+
+func parseMirrorSets(file string, data []byte) (Mirrors, error) {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return Mirrors{}, err
+	}
+	var m Mirrors
+	var faults diag.List
+	for _, doc := range docs {
+		switch _, kind := yamlnode.Field(doc, "kind"); {
+		case kind == nil:
+			continue
+		case kind.Value != "ImageDigestMirrorSet" && kind.Value != "ImageTagMirrorSet" && kind.Value != "ImageContentSourcePolicy":
+			continue
+		}
+		m.rules = append(m.rules, mirrorSetRules(&faults, file, doc)...)
+	}
+	return m, faults.Err()
+}
+
+func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule {
+	var set mirrorSet
+	pos := yamlnode.At(file, doc)
+	if err := yamlnode.Decode(file, doc, &set); err != nil {
+		faults.Add(pos, err)
+		return nil
+	}
+	var rules []mirrorRule
+	add := func(entries []mirrorEntry, tags bool) {
+		for _, e := range entries {
+			rule := mirrorRule{prefix: normalPrefix(faults, pos, set.Kind+": source", e.Source), from: file}
+			switch e.Policy {
+			case "", "AllowContactingSource":
+			case "NeverContactSource":
+				rule.blocked = true
+			default:
+				faults.Addf(pos, "%s: source %q: mirrorSourcePolicy %q: want AllowContactingSource or NeverContactSource", set.Kind, e.Source, e.Policy)
+			}
+			for _, to := range e.Mirrors {
+				checkLocation(faults, pos, set.Kind+": mirror of "+e.Source, to)
+				rule.mirrors = append(rule.mirrors, mirror{location: to, tags: tags, digests: !tags})
+			}
+			rules = append(rules, rule)
+		}
+	}
+	add(set.Spec.ImageDigestMirrors, false)
+	add(set.Spec.RepositoryDigestMirrors, false)
+	add(set.Spec.ImageTagMirrors, true)
+	return rules
+}
+
+// normalPrefix checks for a location or a wildcard for all hosts of a domain,
+// and returns it in normal form.
+func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
+	if plain := strings.TrimPrefix(s, "*."); !imageref.IsPlace(plain) {
+		checkLocation(faults, pos, where, plain)
+		return s
+	}
+	normal, err := imageref.NormalPlace(s)
+	if err != nil {
+		faults.Addf(pos, "%s: %w", where, err)
+	}
+	return normal
+}
+
+// checkLocation checks for a host, or a host and a path.
+func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
+	if !imageref.IsPlace(s) {
+		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
+	} else if _, err := imageref.NormalPlace(s); err != nil {
+		faults.Addf(pos, "%s: %w", where, err)
+	}
+}
+
+// locations returns the locations to try for an image of repo, in order: the
+// mirrors of the longest matching prefix, then the source. Rules with the
+// same prefix are joined in file order. Mirrors blocked by another prefix are
+// omitted. It returns an error if no location is left, or if the rules are
+// ambiguous.
+func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
+	if _, err := imageref.NormalPlace(repo); err != nil && len(m.rules) > 0 {
+		return nil, fmt.Errorf("mirror rules cannot be applied: %w", err)
+	}
+	source, blockedBy := repo, ""
+	var all []string
+	for _, r := range m.matchingRules(repo) {
+		rest, _ := imageref.Below(repo, r.prefix)
+		for _, to := range r.mirrors {
+			if place := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (place == repo || m.blockingFile(place) == "") {
+				all = append(all, place)
+			}
+		}
+		if r.location != "" {
+			source = r.location + rest
+		}
+		if r.blocked {
+			blockedBy = r.from
+		}
+	}
+	if blockedBy == "" && source != repo {
+		blockedBy = m.blockingFile(source)
+	}
+	if blockedBy == "" {
+		all = append(all, source)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s blocks %s and has no mirror for it", blockedBy, repo)
+	}
+	return uniqueStrings(all), nil
+}
+
+// matchingRules returns the rules of the longest matching prefix.
+func (m Mirrors) matchingRules(repo string) []mirrorRule {
+	var best []mirrorRule
+	for _, r := range m.rules {
+		_, ok := imageref.Below(repo, r.prefix)
+		switch {
+		case !ok || len(best) > 0 && len(r.prefix) < len(best[0].prefix):
+		case len(best) > 0 && r.prefix == best[0].prefix:
+			best = append(best, r)
+		case len(best) == 0 || len(r.prefix) > len(best[0].prefix):
+			best = []mirrorRule{r}
+		}
+	}
+	return best
+}
+
+// blockingFile returns the file that blocks a location, or "" if it is not blocked.
+func (m Mirrors) blockingFile(place string) string {
+	for _, r := range m.matchingRules(place) {
+		if r.blocked {
+			return r.from
+		}
+	}
+	return ""
+}
+
+// Rewrite is the mirror that a cluster uses for references with a prefix.
+type Rewrite struct {
+	Prefix        string // "quay.io/org", "*.example.com"
+	Mirror        string // the first of its mirrors: "mirror.example.com/org"
+	Tags, Digests bool   // kinds of references served
+}
+
+// Rewrites returns the first mirror of every prefix for references by tag and
+// for those by digest, in the order of the rules. If a prefix has no mirror
+// for one of the two, images are pulled from the original location.
+func (m Mirrors) Rewrites() []Rewrite {
+	type key struct {
+		prefix string
+		tags   bool
+	}
+	done := map[key]bool{}
+	var out []Rewrite
+	for _, r := range m.rules {
+		for _, to := range r.mirrors {
+			w := Rewrite{Prefix: r.prefix, Mirror: to.location}
+			w.Tags = to.tags && !done[key{r.prefix, true}]
+			w.Digests = to.digests && !done[key{r.prefix, false}]
+			if w.Tags {
+				done[key{r.prefix, true}] = true
+			}
+			if w.Digests {
+				done[key{r.prefix, false}] = true
+			}
+			if w.Tags || w.Digests {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// uniqueStrings removes duplicates.
+func uniqueStrings(all []string) []string {
+	var kept []string
+	for _, s := range all {
+		if !slices.Contains(kept, s) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// isInsecure reports whether a rule marks the location of a repository as
+// insecure.
+func (m Mirrors) isInsecure(repo string) bool {
+	within := func(prefix string) bool {
+		_, ok := imageref.Below(repo, prefix)
+		return ok
+	}
+	return slices.ContainsFunc(m.rules, func(r mirrorRule) bool {
+		if r.insecure {
+			if within(r.prefix) || within(r.location) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(r.mirrors, func(to mirror) bool { return to.insecure && within(to.location) })
+	})
+}

@@ -1,0 +1,194 @@
+package oci
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+// Push sends p to a registry, under the tag of target. Without a tag, target
+// must have the digest of p. Existing blobs are not sent.
+func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
+	_, err := c.Send(ctx, target, p)
+	return err
+}
+
+// Send is Push that also reports the transfer.
+func (c *Client) Send(ctx context.Context, target string, p *Packed) (Uploaded, error) {
+	to, err := c.pushTarget(target)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	return to.uploadMissing(ctx, "image to push", memoryOrigin(p.blobs()), p.digest, p.manifest)
+}
+
+// memoryOrigin is the origin of an image in memory, by digest.
+type memoryOrigin map[string][]byte
+
+func (h memoryOrigin) manifest(_ context.Context, digest string) ([]byte, error) {
+	return h[digest], nil
+}
+
+func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store.Verifier, error) {
+	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
+}
+
+// WriteLayout adds p to the OCI layout in dir under a name and replaces the
+// previous image of that name; tag may be empty. It creates dir if needed.
+// Blobs are written before the index, so that readers see either the old or
+// the new layout. The output does not depend on the order of additions.
+func (p *Packed) WriteLayout(dir, tag string) error {
+	return writeLayout(dir, tag, p.blobs(), layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)})
+}
+
+// blobs returns all parts of the image by digest.
+func (p *Packed) blobs() map[string][]byte {
+	return map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer}
+}
+
+// writeLayout adds blobs and then their index entry.
+func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing the layout %q: %w", dir, err)
+		}
+	}()
+	release, err := useLayout(dir, ".", blobsDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	unlock, err := store.Lock(dir, layoutWait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var entries []layoutEntry
+	switch index, err := new(Client).layoutIndex(dir); {
+	case err == nil:
+		entries = slices.DeleteFunc(index.Manifests, func(e layoutEntry) bool { return e.Annotations[refName] == tag })
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if tag != "" {
+		mine.Annotations = map[string]string{refName: tag}
+	}
+	index, err := formatIndex(append(entries, mine))
+	if err != nil {
+		return err
+	}
+	if err := writeBlobs(dir, blobs); err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(dir, layoutFile), []byte(layoutVersion)); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, "index.json"), index)
+}
+
+// writeBlobs writes blobs to their paths in a layout.
+func writeBlobs(dir string, blobs map[string][]byte) error {
+	for digest, data := range blobs {
+		path, err := blobPath(digest)
+		if err != nil {
+			return err
+		}
+		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(path)), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layoutWait is the maximum wait for another process writing to the same
+// layout. Only vendoring of many images takes longer than a moment.
+const layoutWait = time.Minute
+
+const blobsDir = "blobs/sha256"
+
+// useLayout creates the directories of a layout and locks it as in use. If no
+// other process uses it, useLayout removes temporary files of killed
+// processes from the directories in tidy.
+func useLayout(dir string, tidy ...string) (release func(), err error) {
+	blobs := filepath.Join(dir, blobsDir)
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return nil, err
+	}
+	return store.ShareDir(blobs, func() error {
+		for _, place := range tidy {
+			place = filepath.Join(dir, place)
+			files, err := os.ReadDir(place)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				if !strings.HasPrefix(f.Name(), tempBlob) {
+					continue
+				}
+				if err := os.Remove(filepath.Join(place, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// formatIndex returns the content of index.json. It does not depend on the
+// order of entries.
+func formatIndex(entries []layoutEntry) ([]byte, error) {
+	compare := func(a, b layoutEntry) int {
+		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
+	}
+	entries = slices.SortedFunc(slices.Values(entries), compare)
+	entries = slices.CompactFunc(entries, func(a, b layoutEntry) bool { return compare(a, b) == 0 })
+	if entries == nil {
+		entries = []layoutEntry{}
+	}
+	data, err := json.MarshalIndent(layoutIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: entries}, "", "  ")
+	return append(data, '\n'), err
+}
+
+// layoutFile marks a directory as an OCI layout.
+const (
+	layoutFile    = "oci-layout"
+	layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
+)
+
+type layoutIndex struct {
+	SchemaVersion int             `json:"schemaVersion"`
+	MediaType     types.MediaType `json:"mediaType,omitempty"`
+	Manifests     []layoutEntry   `json:"manifests"`
+}
+
+type layoutEntry struct {
+	MediaType    types.MediaType   `json:"mediaType"`
+	Digest       string            `json:"digest"`
+	Size         int               `json:"size"`
+	ArtifactType string            `json:"artifactType,omitempty"`
+	Platform     *v1.Platform      `json:"platform,omitempty"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+}
+
+// replaceFile writes a file by a rename, unless its content is unchanged.
+func replaceFile(path string, data []byte) error {
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	return writeFile(path, bytes.NewReader(data))
+}

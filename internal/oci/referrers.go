@@ -1,0 +1,138 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+)
+
+const (
+	maxPages            = 32 // of the referrers of one image
+	notarySignatureType = "application/vnd.cncf.notary.signature"
+)
+
+// referrers returns the digests of all referrers of an image with a wanted
+// artifact type.
+func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest string, wanted func(artifactType string) bool) ([]string, error) {
+	var out []string
+	ref := digest
+	for range maxPages {
+		list, next, err := r.referrersPage(ctx, repo, digest, ref)
+		if err != nil || list == nil {
+			return nil, err
+		}
+		for _, d := range list.Manifests {
+			if wanted(d.ArtifactType) && imageref.IsDigest(d.Digest.String()) && !slices.Contains(out, d.Digest.String()) {
+				out = append(out, d.Digest.String())
+			}
+		}
+		if len(out) > maxSignatures {
+			return nil, fmt.Errorf("%d signatures of %s exceed the limit of %d", len(out), digest, maxSignatures)
+		}
+		if next == "" {
+			return out, nil
+		}
+		ref = next
+	}
+	return nil, fmt.Errorf("the referrers of %s have more than %d pages", digest, maxPages)
+}
+
+// referrersPage returns one page of the referrers, and the query of the next
+// one. For a registry without the referrers API it reads the index under a
+// tag; it returns nil if there is none.
+func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
+	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	if kind, _ := manifestKind(data); kind == "index" {
+		next, err = nextPage(header, "/v2/"+repo.RepositoryStr()+"/referrers/", digest)
+	} else if ref != digest {
+		err = errors.New("a page of the registry's referrers list is missing")
+	} else {
+		data, err = r.getOptional(ctx, repo, strings.Replace(digest, ":", "-", 1))
+	}
+	if err == nil && data != nil {
+		list, err = v1.ParseIndexManifest(bytes.NewReader(data))
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("referrers of %s: %w", digest, err)
+	}
+	return list, next, nil
+}
+
+// maybeBundle reports whether a referrer with a type may be a sigstore
+// bundle. Some registries report the type of the manifest's configuration,
+// which is empty.
+func maybeBundle(artifactType string) bool {
+	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
+}
+
+// anySignature is like maybeBundle for copying, which includes unknown kinds
+// of signatures.
+func anySignature(artifactType string) bool {
+	return maybeBundle(artifactType) || artifactType == notarySignatureType
+}
+
+// nextPage returns the query of the next page, or "" after the last one. It
+// ignores any other location in the header and only continues the same list.
+func nextPage(header http.Header, list, digest string) (string, error) {
+	for _, link := range header.Values("Link") {
+		target, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(link), "<"), ">")
+		if rest = strings.ReplaceAll(rest, `"`, ""); !ok || !strings.Contains(rest, "rel=next") {
+			continue
+		}
+		u, err := url.Parse(target)
+		if err != nil || u.RawQuery == "" || u.Path != "" && !strings.HasSuffix(u.Path, list+digest) {
+			return "", errors.New("its next page is in another repository")
+		}
+		return digest + "?" + u.Query().Encode(), nil
+	}
+	return "", nil
+}
+
+// getOptional fetches a manifest. It returns nil if the manifest does not exist.
+func (r *upstream) getOptional(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
+	data, err := r.client.fetchManifest(ctx, repo, ref)
+	var status *statusError
+	if errors.As(err, &status) && status.status == http.StatusNotFound {
+		return nil, nil
+	}
+	return data, err
+}
+
+// fetchReferrers fetches a page of the referrers of an image, and the
+// response header. It returns nil if the registry lacks the API. The library
+// only reads the first page.
+func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref string) ([]byte, http.Header, error) {
+	way, err := c.connect(ctx, repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := way.get(ctx, "referrers", ref)
+	if err != nil {
+		return nil, nil, way.redact(err)
+	}
+	defer res.Body.Close()
+	switch res.StatusCode {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return nil, nil, nil
+	}
+	if err := transport.CheckError(res, http.StatusOK); err != nil {
+		return nil, nil, way.redact(err)
+	}
+	data, err := io.ReadAll(res.Body)
+	return data, res.Header, way.redact(err)
+}

@@ -1,0 +1,124 @@
+package sign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/sign"
+)
+
+// Services are the services for signing with an identity: a certificate
+// authority (Fulcio), and a log (Rekor v1) or a timestamp authority, or both.
+type Services struct {
+	Fulcio    string // URL
+	Rekor     string // URL; may be empty
+	Timestamp string // URL with path; may be empty
+	Token     string // OpenID Connect token of the identity
+}
+
+// Retries and timeout of requests to services.
+const (
+	attempts = 2
+	patience = 30 * time.Second
+)
+
+// maxAnswer is the limit for a response in bytes. Log entries only have
+// hashes and an inclusion proof.
+const maxAnswer = 1 << 20
+
+// Keyless returns a signer with a temporary key. It requests a certificate on
+// first use. All signatures are published in the log, if there is one.
+func Keyless(s Services) (*Signer, error) {
+	if s.Token == "" {
+		return nil, errors.New("no identity token")
+	}
+	if s.Rekor == "" && s.Timestamp == "" {
+		return nil, errors.New("need a transparency log or a timestamp authority to prove the time of signing")
+	}
+	optional := slices.DeleteFunc([]string{s.Rekor, s.Timestamp}, func(service string) bool { return service == "" })
+	for _, service := range append(optional, s.Fulcio) {
+		u, err := url.Parse(service)
+		if err == nil {
+			err = checkPrivate(u)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("service %q: %w", service, err)
+		}
+	}
+	pair, err := sign.NewEphemeralKeypair(nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &Signer{pair: pair}
+	out.options.CertificateProvider = &certificates{from: sign.NewFulcio(&sign.FulcioOptions{BaseURL: s.Fulcio, Retries: attempts, Transport: guardedTransport{}})}
+	out.options.CertificateProviderOptions = &sign.CertificateProviderOptions{IDToken: s.Token}
+	if s.Rekor != "" {
+		client, err := newRekor(s.Rekor)
+		if err != nil {
+			return nil, err
+		}
+		out.options.TransparencyLogs = []sign.Transparency{sign.NewRekor(&sign.RekorOptions{Client: client})}
+	}
+	if s.Timestamp != "" {
+		out.options.TimestampAuthorities = []*sign.TimestampAuthority{
+			sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: s.Timestamp, Retries: attempts, Transport: guardedTransport{}}),
+		}
+	}
+	return out, nil
+}
+
+// certificates requests and caches a certificate.
+type certificates struct {
+	from sign.CertificateProvider
+	cert []byte
+}
+
+// GetCertificate implements sign.CertificateProvider.
+func (c *certificates) GetCertificate(ctx context.Context, pair sign.Keypair, opts *sign.CertificateProviderOptions) ([]byte, error) {
+	if c.cert != nil {
+		return c.cert, nil
+	}
+	var err error
+	c.cert, err = c.from.GetCertificate(ctx, pair, opts)
+	if err != nil {
+		return nil, fmt.Errorf("requesting a certificate: %w", err)
+	}
+	return c.cert, nil
+}
+
+// guardedTransport prevents sending a token unencrypted, including after redirects,
+// and limits responses to maxAnswer bytes.
+type guardedTransport struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := checkPrivate(r.URL); err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	return resp, nil
+}
+
+// checkPrivate checks that a URL uses TLS or a loopback address.
+func checkPrivate(u *url.URL) error {
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !local) {
+		return errors.New("want an https URL")
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package sign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Token returns the identity token of the environment: SIGSTORE_ID_TOKEN, as
+// set by GitLab and others, or a token that it requests in a GitHub job with
+// permission.
+func Token(ctx context.Context, getenv func(string) string) (string, error) {
+	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
+		return token, nil
+	}
+	where := getenv("ACTIONS_ID_TOKEN_REQUEST_URL")
+	if where == "" {
+		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, give a file with --identity-token, or give the GitHub job the permission 'id-token: write'")
+	}
+	token, err := askGitHub(ctx, where, getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
+	if err != nil {
+		return "", fmt.Errorf("requesting a token from GitHub: %w", err)
+	}
+	return token, nil
+}
+
+func askGitHub(ctx context.Context, where, secret string) (string, error) {
+	u, err := url.Parse(where)
+	if err != nil {
+		return "", errors.New("ACTIONS_ID_TOKEN_REQUEST_URL is not a URL")
+	}
+	query := u.Query()
+	query.Set("audience", "sigstore")
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	client := http.Client{Transport: guardedTransport{}, Timeout: patience}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("it responded with %d", resp.StatusCode)
+	}
+	var answer struct {
+		Value string `json:"value"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Value == "" {
+		return "", errors.New("its response contains none")
+	}
+	return strings.TrimSpace(answer.Value), nil
+}

@@ -1,0 +1,302 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+const (
+	signatureRecords  = "signatures"                          // records of the locations of signatures
+	bundleType        = "application/vnd.dev.sigstore.bundle" // prefix of the media type of a sigstore bundle
+	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
+
+	maxSignatures     = 64      // manifests read per image
+	maxSignatureBytes = 1 << 20 // of one signature
+)
+
+// Signature is a potential signature of an image. Only the digests of its
+// parts are verified; see internal/oci/trust for the rest.
+type Signature struct {
+	Name        string            // where it stands: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
+	Manifest    string            // digest of the manifest with the signature
+	Payload     []byte            // signed content of a simple signature; nil for a bundle
+	Annotations map[string]string // of a simple signature: the signature itself, certificates, log entries
+	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
+}
+
+// Signatures returns the signatures of an image by digest
+// ("quay.io/org/x@sha256:…") from the registry or its mirrors: those under
+// the tag sha256-<digest>.sig, and the sigstore bundles that refer to the
+// image. It ignores bundles too large for a signature. It puts signatures
+// into the store and returns them in registry order. An image without
+// signatures has an empty result.
+func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
+	up, src, err := c.parseSigned(ref)
+	if err != nil {
+		return nil, wrapImageError(ref, err)
+	}
+	if c.Offline {
+		return nil, wrapImageError(ref, &OfflineError{Missing: "its signature"})
+	}
+	found, err := up.signatures(ctx, src, maybeBundle)
+	if err != nil {
+		return nil, wrapImageError(ref, fmt.Errorf("looking up its signatures: %w", err))
+	}
+	return c.recordSignatures(ctx, up, src, found)
+}
+
+// recordSignatures reads signatures and records their locations.
+func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Source, found []VendoredImage) ([]Signature, error) {
+	var out []Signature
+	for _, m := range found {
+		sigs, err := readSignatures(ctx, up, m)
+		if err != nil {
+			return nil, wrapImageError(src.String(), err)
+		}
+		out = append(out, sigs...)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	data, err := json.Marshal(found)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
+}
+
+// SignatureImages returns the locations of the signatures of an image by
+// digest: those read by [Client.Signatures], and referrers with other kinds
+// of signatures, for copying. It only reads manifests.
+func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredImage, error) {
+	up, src, err := c.parseSigned(ref)
+	if err != nil {
+		return nil, wrapImageError(ref, err)
+	}
+	found, err := up.signatures(ctx, src, anySignature)
+	if err != nil {
+		return nil, wrapImageError(ref, fmt.Errorf("looking up its signatures: %w", err))
+	}
+	return found, nil
+}
+
+// VendoredSignatures is [Client.SignatureImages] for the vendored layout.
+func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]VendoredImage, error) {
+	_, src, err := c.parseSigned(ref)
+	if err != nil {
+		return nil, wrapImageError(ref, err)
+	}
+	return c.vendoredSignatures(ctx, src), nil
+}
+
+// KnownSignatures returns the signatures of an image by digest in the store
+// and the vendored layout. It never opens a socket.
+func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, error) {
+	near, src, err := c.parseSigned(ref)
+	if err != nil {
+		return nil, wrapImageError(ref, err)
+	}
+	near.offline = true
+	var all []VendoredImage
+	if data, err := c.Store.Record(signatureRecords, src.String()); err == nil {
+		_ = json.Unmarshal(data, &all) // ignore a damaged record
+	}
+	all = append(all, c.vendoredSignatures(ctx, src)...)
+	var out []Signature
+	seen := map[string]bool{}
+	for _, m := range all {
+		if seen[m.Digest] || len(seen) == maxSignatures {
+			continue
+		}
+		seen[m.Digest] = true
+		sigs, err := readSignatures(ctx, near, m)
+		if err == nil { // ignore missing or damaged signatures
+			out = append(out, sigs...)
+		}
+	}
+	return out, nil
+}
+
+// parseSigned parses a reference, which must have a digest.
+func (c *Client) parseSigned(ref string) (*upstream, Source, error) {
+	src, err := ParseSource(ref)
+	if err == nil && (src.Kind != Remote || src.Digest == "") {
+		err = errors.New("signatures need a registry image with a digest")
+	}
+	if err != nil {
+		return nil, Source{}, err
+	}
+	src.Tag = ""
+	up, err := c.upstream(src)
+	return up, src, err
+}
+
+// signatures returns the locations of the signatures in the first candidate
+// that has any.
+func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
+	var errs []error
+	for _, repo := range r.repos {
+		found, err := r.signaturesIn(ctx, repo, src, wanted)
+		switch {
+		case len(found) > 0 && err == nil:
+			return found, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil, nil
+	}
+	return nil, joinTries(errs)
+}
+
+// signaturesIn returns the locations of the signatures in one repository.
+func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
+	var out []VendoredImage
+	add := func(name string, data []byte) error {
+		digest := store.DigestOf(data)
+		out = append(out, VendoredImage{Name: name, Digest: digest})
+		return r.storeManifest(ctx, digest, data)
+	}
+	tag := strings.Replace(src.Digest, ":", "-", 1)
+	switch data, err := r.getOptional(ctx, repo, tag+".sig"); {
+	case err != nil:
+		return nil, err
+	case data != nil:
+		if err := add(src.Name+":"+tag+".sig", data); err != nil {
+			return nil, err
+		}
+	}
+	referrers, err := r.referrers(ctx, repo, src.Digest, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for _, digest := range referrers {
+		data, err := r.getOptional(ctx, repo, digest)
+		if err == nil && data == nil {
+			err = fmt.Errorf("manifest %s: listed as a signature, but missing", digest)
+		}
+		if err == nil {
+			err = checkManifestText(data, digest, digest)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
+			continue // listed, but with another subject
+		}
+		if err := add(src.Name+"@"+digest, data); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readSignatures reads the signatures of one manifest.
+func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signature, error) {
+	data, err := from.manifest(ctx, at.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+	}
+	if len(m.Layers) > maxSignatures {
+		return nil, fmt.Errorf("signature %s: %d layers exceed the limit of %d", at.Digest, len(m.Layers), maxSignatures)
+	}
+	if _, err := readBlob(ctx, from, m.Config); err != nil { // unused, but vendoring copies all parts of a manifest
+		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+	}
+	var out []Signature
+	for _, l := range m.Layers {
+		kind := string(l.MediaType)
+		bundled := strings.HasPrefix(kind, bundleType)
+		if !bundled && kind != simpleSigningType {
+			continue
+		}
+		if bundled && l.Size > maxSignatureBytes {
+			continue // too large for a signature, such as a bill of materials
+		}
+		blob, err := readBlob(ctx, from, l)
+		if err != nil {
+			return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+		}
+		s := Signature{Name: at.Name, Manifest: at.Digest}
+		if bundled {
+			s.Bundle = blob
+		} else {
+			s.Payload, s.Annotations = blob, maps.Clone(l.Annotations)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// readBlob reads and verifies a small blob.
+func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
+	if err := checkDescriptor("layer", d, maxSignatureBytes); err != nil {
+		return nil, err
+	}
+	return readAll(ctx, from, d)
+}
+
+// vendoredSignatures returns the signatures of an image in the vendored
+// layout: the manifest under the tag, and manifests of the same repository
+// that refer to the image.
+func (c *Client) vendoredSignatures(ctx context.Context, src Source) []VendoredImage {
+	var out []VendoredImage
+	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
+	if digest := c.vendoredTag(tagged); digest != "" {
+		out = append(out, VendoredImage{Name: tagged.String(), Digest: digest})
+	}
+	index, err := c.layoutIndex(c.Vendored)
+	if err != nil {
+		return out
+	}
+	for _, e := range index.Manifests {
+		name := e.Annotations[refName]
+		if name != src.Name+"@"+e.Digest || len(out) == maxSignatures {
+			continue
+		}
+		data, err := c.vendoredManifest(ctx, e.Digest)
+		if err != nil {
+			continue
+		}
+		if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.Subject != nil && m.Subject.Digest.String() == src.Digest {
+			out = append(out, VendoredImage{Name: name, Digest: e.Digest})
+		}
+	}
+	return out
+}
+
+// layoutIndex reads the index of a layout. It returns fs.ErrNotExist if there
+// is none.
+func (c *Client) layoutIndex(dir string) (*layoutIndex, error) {
+	l, err := c.layoutAt(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer l.files.Close()
+	data, err := l.read("index.json")
+	if err != nil {
+		return nil, err
+	}
+	var index layoutIndex
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("index.json: %w", err)
+	}
+	return &index, nil
+}

@@ -1,0 +1,131 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+)
+
+// Kind is the kind of location of an image.
+type Kind string
+
+// The kinds of sources, by their prefix in references.
+const (
+	Remote        Kind = "image"
+	Layout        Kind = "oci"
+	LayoutArchive Kind = "oci-archive"
+	DockerArchive Kind = "docker-archive"
+)
+
+const maxSource = 4096
+
+// Source is a parsed reference to an image.
+type Source struct {
+	Kind   Kind
+	Name   string // a repository with its registry, or the path of a layout or archive
+	Tag    string // of a registry, or name within a layout or archive; may be empty
+	Digest string // "sha256:…"; may be empty
+}
+
+// ParseSource parses one of
+//
+//	image:quay.io/org/name:tag           a registry, by tag (default: latest);
+//	image:quay.io/org/name@sha256:…      by digest; a tag before it has no effect;
+//	quay.io/org/name@sha256:…            the same;
+//	oci://quay.io/org/name:tag           a registry, in the syntax of Flux and Helm;
+//	oci:path[:tag | @sha256:…]           an OCI layout directory;
+//	oci-archive:path[:tag | @sha256:…]   a tar file of one;
+//	docker-archive:path[:name:tag]       an archive written by docker save.
+//
+// A layout or archive with a single image needs no tag.
+func ParseSource(s string) (Source, error) {
+	if len(s) > maxSource {
+		return Source{}, fmt.Errorf("image reference of %d bytes exceeds the limit of %d", len(s), maxSource)
+	}
+	kind, rest, ok := strings.Cut(s, ":")
+	switch k := Kind(kind); {
+	case ok && k == Layout && strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
+		return parseRemote(s, rest[len("//"):])
+	case ok && (k == Layout || k == LayoutArchive):
+		return parsePath(s, k, rest)
+	case ok && k == DockerArchive:
+		path, tag, _ := strings.Cut(rest, ":")
+		if path == "" {
+			return Source{}, fmt.Errorf("image reference %q: no path", s)
+		}
+		return Source{Kind: k, Name: path, Tag: tag}, nil
+	case ok && k == Remote:
+		return parseRemote(s, strings.TrimPrefix(rest, "//"))
+	default:
+		return parseRemote(s, strings.TrimPrefix(s, "docker://"))
+	}
+}
+
+func parsePath(s string, kind Kind, rest string) (Source, error) {
+	src := Source{Kind: kind, Name: rest}
+	if path, digest, ok := strings.Cut(rest, "@sha256:"); ok {
+		src.Name, src.Digest = path, "sha256:"+digest
+		if !imageref.IsDigest(src.Digest) {
+			return Source{}, fmt.Errorf("image reference %q: %w", s, imageref.ErrDigest)
+		}
+	} else if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.ContainsAny(rest[i:], `/\`) {
+		src.Name, src.Tag = rest[:i], rest[i+1:]
+	}
+	if src.Name == "" {
+		return Source{}, fmt.Errorf("image reference %q: no path", s)
+	}
+	return src, nil
+}
+
+func parseRemote(s, rest string) (Source, error) {
+	if strings.Contains(rest, "://") {
+		return Source{}, fmt.Errorf("image reference %q: write it without a scheme", s)
+	}
+	ref, err := imageref.Parse(rest)
+	switch {
+	case errors.Is(err, imageref.ErrDigest):
+		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
+	case err != nil:
+		return Source{}, fmt.Errorf("image reference %q: want registry/name:tag or registry/name@sha256:…, in lower case, with 2 to 255 characters", s)
+	}
+	return Source{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
+}
+
+// CutRemote returns a reference to an image in a registry without its scheme.
+// It returns false for other references and those without a scheme.
+func CutRemote(ref string) (name string, ok bool) { return strings.CutPrefix(ref, string(Remote)+":") }
+
+// String returns the source in the syntax of [ParseSource]. For a registry
+// that is the plain reference with its registry and tag or digest.
+func (s Source) String() string {
+	text := s.Name
+	if s.Kind != Remote {
+		text = string(s.Kind) + ":" + text
+	}
+	if s.Tag != "" {
+		text += ":" + s.Tag
+	}
+	if s.Digest != "" {
+		text += "@" + s.Digest
+	}
+	return text
+}
+
+// Registry returns the host of a reference of kind [Remote]: "quay.io",
+// "127.0.0.1:5000".
+func (s Source) Registry() string {
+	host, _, _ := strings.Cut(s.Name, "/")
+	return host
+}
+
+// ByDigest replaces the tag of a reference by a digest. For a layout it keeps
+// the part before the digest.
+func ByDigest(ref, digest string) string {
+	src, err := ParseSource(ref)
+	if err != nil {
+		return ref + "@" + digest
+	}
+	return Source{Kind: src.Kind, Name: src.Name, Digest: digest}.String()
+}

@@ -1,0 +1,91 @@
+package oci
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+const maxZstdWindow = 128 << 20
+
+// tarStream is the uncompressed content of a layer. It reports an error in
+// the stored bytes in preference to the resulting decompression error.
+type tarStream struct {
+	layer Layer
+	raw   *store.Verifier
+	dec   io.ReadCloser
+	err   error // sticky
+}
+
+func newTarStream(raw *store.Verifier, l Layer) (*tarStream, error) {
+	dec, err := decompress(raw)
+	if err != nil {
+		return nil, storedError(raw, err)
+	}
+	if l.diff != "" {
+		dec = store.NewVerifier(dec, l.diff, -1)
+	}
+	return &tarStream{layer: l, raw: raw, dec: dec}, nil
+}
+
+// Read implements io.Reader.
+func (t *tarStream) Read(p []byte) (int, error) {
+	if t.err != nil {
+		return 0, t.err
+	}
+	n, err := t.dec.Read(p)
+	if err != nil {
+		if err = storedError(t.raw, err); !errors.Is(err, io.EOF) {
+			err = t.layer.wrap(err)
+		}
+		t.err = err
+	}
+	return n, err
+}
+
+// Close closes the layer. It does not verify.
+func (t *tarStream) Close() error { return errors.Join(t.dec.Close(), t.raw.Close()) }
+
+// storedError returns the error of the stored bytes, if any, else err, which may be
+// io.EOF.
+func storedError(raw *store.Verifier, err error) error {
+	if under := raw.Drain(); under != nil {
+		return under
+	}
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	var mismatch *store.MismatchError
+	if errors.As(err, &mismatch) {
+		return err
+	}
+	return fmt.Errorf("reading the compressed layer: %w", err)
+}
+
+// decompress returns the uncompressed bytes of r. It detects the format.
+func decompress(r io.Reader) (io.ReadCloser, error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(br)
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	default:
+		return io.NopCloser(br), nil
+	}
+}

@@ -1,0 +1,249 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+const (
+	maxRedirects = 5
+	minRate      = 1 << 10 // bytes a second, over Retry.Stall
+)
+
+// roundTripper sends the requests of go-containerregistry: it retries
+// temporary errors, honours Retry-After, rejects unsafe redirects, and limits
+// the size and duration of every response.
+type roundTripper struct {
+	inner http.RoundTripper
+	retry Retry
+	limit int64 // bytes of a response that is no blob
+}
+
+// transport returns a transport for a repository without authentication. It
+// uses proxies from the environment, like net/http.
+func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
+	retry := c.Retry.withDefaults()
+	config, err := c.tlsConfig(repo)
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   retry.Parallel,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: retry.Stall,
+		TLSClientConfig:       config,
+	}
+	own := &roundTripper{inner: base, retry: retry, limit: c.Limits.withDefaults().Manifest}
+	return transport.NewUserAgent(own, cmp.Or(c.UserAgent, "quayside")), nil
+}
+
+// RoundTrip implements http.RoundTripper. It retries only requests without a
+// body.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkRedirect(req); err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		res, err := t.send(req)
+		if req.Body != nil && req.Body != http.NoBody || attempt >= t.retry.Attempts || !isTemporary(res, err) {
+			return res, err
+		}
+		wait := t.retry.backoff(attempt)
+		if res != nil {
+			asked, ok := retryAfter(res)
+			if asked > t.retry.MaxWait {
+				defer res.Body.Close()
+				return nil, &retryLaterError{wait: asked, err: transport.CheckError(res)}
+			}
+			if ok {
+				wait = asked
+			}
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // allow reuse of the connection
+			res.Body.Close()
+		}
+		if err := sleepContext(req.Context(), wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryLaterError is returned if a registry requests a longer delay than
+// allowed by [Retry].
+type retryLaterError struct {
+	wait time.Duration
+	err  error
+}
+
+// Error implements error.
+func (e *retryLaterError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error of the response.
+func (e *retryLaterError) Unwrap() error { return e.err }
+
+// unboundedKey marks the context of a request for a blob. The reader of the
+// blob limits its size.
+type unboundedKey struct{}
+
+// send sends the request once.
+func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	res, err := t.inner.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	b := &boundedBody{ReadCloser: res.Body, host: req.URL.Host, ctx: ctx, cancel: cancel, limit: t.limit, unbounded: ctx.Value(unboundedKey{}) != nil}
+	go b.watch(t.retry.Stall)
+	res.Body, res.Request = b, req
+	return res, nil
+}
+
+var errStalled = errors.New("stalled")
+
+// boundedBody is a response body. It fails if it is too long or too slow.
+type boundedBody struct {
+	io.ReadCloser
+	host      string
+	ctx       context.Context //nolint:containedctx // of the request
+	cancel    context.CancelCauseFunc
+	limit     int64
+	unbounded bool
+	read      int64
+	recent    atomic.Int64 // bytes since the last check
+}
+
+// watch cancels the request if it receives less than minRate over a window.
+func (b *boundedBody) watch(window time.Duration) {
+	tick := time.NewTicker(window)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if float64(b.recent.Swap(0)) < minRate*window.Seconds() {
+				b.cancel(errStalled)
+				return
+			}
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.recent.Add(int64(n))
+	if b.read += int64(n); b.read > b.limit && !b.unbounded {
+		return 0, fmt.Errorf("its response exceeds the limit of %d bytes", b.limit)
+	}
+	if err != nil && errors.Is(context.Cause(b.ctx), errStalled) {
+		err = fmt.Errorf("%s sends no data, or too slowly: %w", b.host, errStalled)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (b *boundedBody) Close() error {
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// checkRedirect limits redirects. Registries use them for blobs. It rejects
+// those from HTTPS to HTTP, from a public host to a private network, and with
+// a form, which may contain an identity token for a token server. Credentials
+// are only added for the registry itself.
+func checkRedirect(req *http.Request) error {
+	first, n := req, 0
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+		n++
+	}
+	from, to := first.URL, req.URL
+	switch {
+	case n == 0:
+		return nil
+	case n > maxRedirects:
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme == "https"):
+		return fmt.Errorf("redirect from %s to %s not followed", from.Scheme, to.Scheme)
+	case to.Hostname() != from.Hostname() && isPrivate(to.Hostname()) && !isPrivate(from.Hostname()):
+		return fmt.Errorf("redirect from %s to the private address %s not followed", from.Host, to.Host)
+	case req.Body != nil && req.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && (from.Host != to.Host || from.Scheme != to.Scheme):
+		return fmt.Errorf("credentials are not forwarded to %s", to.Host)
+	}
+	return nil
+}
+
+func isPrivate(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
+}
+
+// isTemporary reports whether a retry may succeed.
+func isTemporary(res *http.Response, err error) bool {
+	if err != nil {
+		return isTemporaryError(err)
+	}
+	switch res.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+func isTemporaryError(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var timeout net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// retryAfter returns the delay requested by the registry, and whether there
+// is one.
+func retryAfter(res *http.Response) (time.Duration, bool) {
+	text := res.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
+		return time.Duration(min(seconds, 1<<30)) * time.Second, true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at)), true
+	}
+	return 0, false
+}
+
+// backoff returns the delay after a number of attempts.
+func (r Retry) backoff(attempts int) time.Duration {
+	return min(r.Wait<<(attempts-1), r.MaxWait)
+}
+
+func sleepContext(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,23 @@
+package trust
+
+import (
+	"fmt"
+
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Check looks at one signature of an image of a repository.
+func Check(p *Policy, repository, digest string, s oci.Signature) (string, error) {
+	r, ok, err := p.rule(repository + "@" + digest)
+	if err != nil || !ok {
+		return "", fmt.Errorf("no rule is for %s: %w", repository, err)
+	}
+	f, err := r.check.check(digest, s)
+	return f.by, err
+}
+
+// RuleFor returns where the rule stands that decides on an image.
+func RuleFor(p *Policy, ref string) (string, error) {
+	r, _, err := p.rule(ref)
+	return r.Where, err
+}

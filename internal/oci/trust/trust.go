@@ -1,0 +1,294 @@
+// Package trust verifies the signatures of images against the trust policy of
+// a workspace.
+//
+// A [Policy] is a list of rules; the first rule that matches an image's
+// repository defines the accepted signers: the owners of public keys, or an
+// identity certified by an authority of a given trust root. cosign's simple
+// signatures and sigstore bundles are supported. A signature must be valid
+// and contain the image's digest. The same applies to required statements,
+// such as provenance. The registry is not trusted, no other trust root is
+// used, and no service is called.
+//
+// Start from [New] and [Policy.Verify].
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/oci"
+)
+
+// Rule defines the accepted signers of matching images: with Keys, the owner
+// of any of them; otherwise Identity (or IdentityRegexp) at Issuer, according
+// to TrustRoot.
+type Rule struct {
+	Match          string // "quay.io/org/name", "quay.io/org/*", "*": see [Matches]
+	Keys           []Key
+	Identity       string // the subject of the certificate: "https://github.com/org/repo/.github/workflows/release.yml@refs/heads/main"
+	IdentityRegexp string // instead of Identity; must match the whole subject
+	Issuer         string // "https://token.actions.githubusercontent.com"
+	TrustRoot      []byte // trusted_root.json
+	Where          string // how errors name the rule: "quayside.yaml:12:5"
+}
+
+// Key is a public key.
+type Key struct {
+	Name string // how errors name it: "cosign.pub"
+	PEM  []byte
+}
+
+// Policy is a list of prepared rules. It is safe for concurrent use. The nil
+// policy requires nothing.
+type Policy struct {
+	rules []rule
+}
+
+type rule struct {
+	Rule
+	pattern string // normalized Match
+	check   checker
+}
+
+// checker verifies one signature of an image, or of a statement about it.
+type checker interface {
+	check(digest string, s oci.Signature) (finding, error)
+	who() string // required signer
+}
+
+// finding is the result of verifying one signature.
+type finding struct {
+	by        string
+	predicate string // predicate type of the statement; empty for an image signature
+}
+
+// New prepares rules. The error lists all invalid ones.
+func New(rules []Rule) (*Policy, error) {
+	p := &Policy{}
+	var errs []error
+	for _, r := range rules {
+		var pattern string
+		check, err := newChecker(r)
+		if err == nil {
+			pattern, err = normalMatch(r.Match)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Where, err))
+			continue
+		}
+		p.rules = append(p.rules, rule{Rule: r, pattern: pattern, check: check})
+	}
+	return p, errors.Join(errs...)
+}
+
+func newChecker(r Rule) (checker, error) {
+	if len(r.Keys) > 0 {
+		return newKeyChecker(r.Keys)
+	}
+	return newIdentityChecker(r)
+}
+
+// normalMatch normalizes a pattern like repository names. It rejects a
+// pattern that cannot match any name, because such a rule would silently
+// require nothing.
+func normalMatch(pattern string) (string, error) {
+	if pattern == "*" {
+		return pattern, nil
+	}
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	normal, err := imageref.NormalPrefix(prefix)
+	example := normal
+	if wild {
+		example += "x/x"
+	}
+	if err == nil {
+		var ref imageref.Ref
+		if ref, err = imageref.Normal(example); err == nil && ref.Name() == example {
+			return normal + pattern[len(prefix):], nil
+		}
+	}
+	return "", fmt.Errorf("match %q: no repository can match: write it in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
+}
+
+// Matches reports whether a pattern matches a repository
+// ("quay.io/org/name"), both normalized. A trailing * matches any rest.
+func Matches(pattern, repository string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(repository, prefix)
+	}
+	return pattern == repository
+}
+
+// Demands reports whether a rule matches an image
+// ("quay.io/org/name@sha256:…") in any spelling of its registry. It returns
+// an error if the reference cannot be normalized.
+func (p *Policy) Demands(ref string) (bool, error) {
+	_, ok, err := p.rule(ref)
+	return ok, err
+}
+
+func (p *Policy) rule(ref string) (rule, bool, error) {
+	if p == nil {
+		return rule{}, false, nil
+	}
+	src, err := oci.ParseSource(ref)
+	if err != nil {
+		return rule{}, false, err
+	}
+	if src.Kind != oci.Remote {
+		return rule{}, false, nil
+	}
+	name, err := imageref.Normal(src.Name)
+	if err != nil {
+		return rule{}, false, fmt.Errorf("looking up its required signer: %w", err)
+	}
+	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, name.Name()) })
+	if i < 0 {
+		return rule{}, false, nil
+	}
+	return p.rules[i], true, nil
+}
+
+// Verified is the result of verifying an image with a rule.
+type Verified struct {
+	Identities []string        // trusted signers, sorted; never empty
+	Signatures []oci.Signature // valid signatures
+	Statements []Statement     // required statements, in registry order
+}
+
+// Statement is a verified statement about an image.
+type Statement struct {
+	Type      string // of the predicate: [Provenance]
+	Predicate []byte // JSON
+}
+
+// Provenance is the predicate type of provenance statements.
+const Provenance = "https://slsa.dev/provenance/v1"
+
+// Verify returns the verified signatures of an image by digest
+// ("quay.io/org/name@sha256:…"), or nil if no rule matches. For each type in
+// statements it also requires a statement by a signer that the rule accepts.
+// It checks the store and the vendored layout before the registry. It returns
+// an [*Error] if a valid signature or statement is missing, or if signatures
+// are not available offline.
+func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verified, error) {
+	r, ok, err := p.rule(ref)
+	if err != nil || !ok {
+		return nil, err
+	}
+	digest := imageref.Split(ref).Digest
+	if digest == "" {
+		return nil, fmt.Errorf("image %q: signatures can only be looked up by digest", ref)
+	}
+	known, err := c.KnownSignatures(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	got, fault := r.checkSignatures(digest, known, statements)
+	if fault != nil && !c.Offline {
+		fetched, err := c.Signatures(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		got, fault = r.checkSignatures(digest, fetched, statements)
+	}
+	if fault != nil {
+		fault.Image, fault.Offline = ref, c.Offline
+		return nil, fault
+	}
+	return got, nil
+}
+
+// checkSignatures returns the valid signatures and statements of an image, or the
+// missing requirement with the errors of the others.
+func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verified, *Error) {
+	var got Verified
+	faults := map[string][]string{} // by the type of what is missing; "": a signature
+	for _, s := range sigs {
+		f, err := r.check.check(digest, s)
+		switch {
+		case err != nil:
+			for _, wanted := range append(statements, "") {
+				if claimed := claimedType(s); claimed == wanted || claimed == unknown || wanted == "" {
+					faults[wanted] = append(faults[wanted], inert.Clip(err.Error(), longest))
+				}
+			}
+		case f.predicate == "":
+			got.Identities = append(got.Identities, f.by)
+			got.Signatures = append(got.Signatures, s)
+		case slices.Contains(statements, f.predicate):
+			got.Statements = append(got.Statements, Statement{Type: f.predicate, Predicate: statementPredicate(s)})
+			got.Signatures = append(got.Signatures, s)
+			fallthrough
+		default:
+			faults[""] = append(faults[""], inert.Clip(fmt.Sprintf("%s: a statement of type %q, not a signature", s.Manifest, f.predicate), longest))
+		}
+	}
+	if len(got.Identities) == 0 {
+		return nil, r.error("", faults[""])
+	}
+	for _, wanted := range statements {
+		if !slices.ContainsFunc(got.Statements, func(s Statement) bool { return s.Type == wanted }) {
+			return nil, r.error(wanted, faults[wanted])
+		}
+	}
+	slices.Sort(got.Identities)
+	got.Identities = slices.Compact(got.Identities)
+	return &got, nil
+}
+
+func (r rule) error(statement string, faults []string) *Error {
+	slices.Sort(faults)
+	return &Error{Rule: r.Where, Wanted: r.check.who(), Statement: statement, Faults: slices.Compact(faults)}
+}
+
+// Error is the error for a missing signature or statement required by a rule.
+type Error struct {
+	Image     string   // "quay.io/org/name@sha256:…"
+	Rule      string   // position of the rule
+	Wanted    string   // "key cosign.pub"
+	Statement string   // predicate type of the missing statement of a signed image; empty: the signature is missing
+	Faults    []string // errors of the signatures found, sorted
+	Offline   bool     // offline mode: the registry was not contacted
+}
+
+// Error names the image, the requirement, the signatures found and a hint.
+func (e *Error) Error() string {
+	const most = 3
+	var b strings.Builder
+	wanted, remedy := "a signature by", "sign the image"
+	switch e.Statement {
+	case "":
+	case Provenance:
+		wanted, remedy = "provenance signed by", "push the artifact again with 'quayside push --sign', which adds it to the unchanged artifact"
+	default:
+		wanted, remedy = fmt.Sprintf("a statement of type %q signed by", e.Statement), "attach one to the image"
+	}
+	fmt.Fprintf(&b, "image %q: %s requires %s %s, but ", e.Image, e.Rule, wanted, e.Wanted)
+	switch n := len(e.Faults); {
+	case n == 0 && e.Offline:
+		b.WriteString("none is in the cache or the vendored layout, and --offline allows no download: run once with access to the registry, or run 'quayside vendor'")
+		return b.String()
+	case n == 0:
+		fmt.Fprintf(&b, "it has none: %s, or change the rule", remedy)
+		return b.String()
+	case n == 1:
+		b.WriteString("its only one is not accepted: ")
+	default:
+		fmt.Fprintf(&b, "none of them is accepted: ")
+	}
+	b.WriteString(strings.Join(e.Faults[:min(most, len(e.Faults))], "; "))
+	if n := len(e.Faults) - most; n > 0 {
+		fmt.Fprintf(&b, "; and %d more", n)
+	}
+	b.WriteString(": do not use the image unless you can explain this, and correct the rule if its signer is wrong")
+	return b.String()
+}
+
+// longest is the maximum number of bytes of untrusted text in a message.
+const longest = 400

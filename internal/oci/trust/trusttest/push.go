@@ -1,0 +1,78 @@
+// Package trusttest signs images for tests, with keys.
+//
+// Start from [NewKey], [PushSimple] and [PushBundle].
+package trusttest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	simpleType = "application/vnd.dev.cosign.simplesigning.v1+json"
+)
+
+// Simple is one of cosign's simple signatures.
+type Simple struct {
+	Payload     []byte
+	Annotations map[string]string
+}
+
+// PushSimple puts signatures of the image with that digest into a repository
+// ("127.0.0.1:5000/org/name"), below the tag that cosign gives them.
+func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
+	tb.Helper()
+	var layers []mutate.Addendum
+	for _, s := range sigs {
+		layers = append(layers, mutate.Addendum{Layer: static.NewLayer(s.Payload, simpleType), Annotations: s.Annotations})
+	}
+	pushImage(tb, repo+":"+strings.Replace(digest, ":", "-", 1)+".sig", newArtifact(tb, types.OCIConfigJSON, layers...))
+}
+
+// PushBundle puts a sigstore bundle into a repository, as a referrer of the
+// image with that digest and, where the registry has no API for it, into the
+// index below the tag of the image's digest.
+func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
+	tb.Helper()
+	subject, err := v1.NewHash(digest)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	signature := newArtifact(tb, bundleType, mutate.Addendum{Layer: static.NewLayer(bundle, bundleType)})
+	signature = mutate.Subject(signature, v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: subject, Size: 1}).(v1.Image)
+	own, err := signature.Digest()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pushImage(tb, repo+"@"+own.String(), signature)
+}
+
+// newArtifact returns a manifest of layers.
+func newArtifact(tb testing.TB, config types.MediaType, layers ...mutate.Addendum) v1.Image {
+	tb.Helper()
+	im, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config), layers...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return im
+}
+
+func pushImage(tb testing.TB, ref string, im v1.Image) {
+	tb.Helper()
+	to, err := name.ParseReference(ref)
+	if err == nil {
+		err = remote.Write(to, im, remote.WithContext(tb.Context()))
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,216 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Uploaded is the result of copying an image to a registry.
+type Uploaded struct {
+	Digest  string // of the image in source and target
+	Sent    int    // blobs sent
+	Bytes   int64  // total bytes of these blobs
+	Present bool   // the target was this image already; nothing was sent
+	Held    bool   // the repository had this image already; at most the tag was set
+}
+
+// Upload copies the image of source with all platforms, byte for byte, to the
+// registry, repository and tag of target. Existing parts are not sent again,
+// so that an interrupted copy can be resumed. Blobs pass through the store
+// for verification; new ones are removed from it afterwards.
+func (c *Client) Upload(ctx context.Context, source, target string) (Uploaded, error) {
+	src, err := ParseSource(source)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	to, err := c.pushTarget(target)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	from, digest, data, closer, err := c.openRoot(ctx, src)
+	if err != nil {
+		return Uploaded{}, wrapImageError(src.String(), err)
+	}
+	if closer != nil {
+		defer closer.Close()
+	}
+	return to.uploadMissing(ctx, src.String(), from, digest, data)
+}
+
+// uploadMissing uploads the missing parts of the image with a digest. data is its
+// manifest and source its name in errors.
+func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (Uploaded, error) {
+	out := Uploaded{Digest: digest}
+	if t.src.Digest != "" && t.src.Digest != digest {
+		return out, wrapImageError(t.src.String(), fmt.Errorf("the image to push is %s", digest))
+	}
+	var err error
+	if out.Present, err = t.hasReference(ctx, t.reference(), digest); err == nil && !out.Present && t.src.Digest == "" {
+		out.Held, err = t.hasReference(ctx, t.repo.Digest(digest), digest)
+	}
+	out.Held = out.Held || out.Present
+	if err != nil || out.Present {
+		return out, wrapImageError(t.src.String(), err)
+	}
+	parts, err := t.client.listParts(ctx, from, digest, data, false)
+	if err != nil {
+		return out, wrapImageError(source, err)
+	}
+	if out.Held {
+		parts = parts[len(parts)-1:]
+	}
+	for _, p := range parts {
+		if err := t.uploadPart(ctx, from, p, p.digest == digest, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// target is the destination of an image.
+type target struct {
+	account
+	client *Client
+	src    Source
+	pusher *remote.Pusher
+	opts   []remote.Option
+}
+
+// pushTarget opens a registry for writing.
+func (c *Client) pushTarget(ref string) (*target, error) {
+	src, err := ParseSource(ref)
+	if err != nil {
+		return nil, err
+	}
+	if src.Kind != Remote {
+		return nil, fmt.Errorf("image reference %q: only registries can be pushed to", ref)
+	}
+	if c.Offline {
+		return nil, wrapImageError(src.String(), errors.New("--offline allows no push"))
+	}
+	repo, err := c.repository(src.Name)
+	if err != nil {
+		return nil, err
+	}
+	base, err := c.transport(repo)
+	if err != nil {
+		return nil, wrapImageError(src.String(), err)
+	}
+	t := &target{account: account{repo, c.Credentials.find(repo)}, client: c, src: src}
+	retry := c.Retry.withDefaults()
+	t.opts = []remote.Option{
+		remote.WithTransport(base), remote.WithAuth(authn.FromConfig(t.login.config)),
+		remote.WithRetryBackoff(remote.Backoff{Duration: retry.Wait, Factor: 2, Steps: retry.Attempts}),
+		remote.WithRetryStatusCodes(), // the transport already retries
+	}
+	t.pusher, err = remote.NewPusher(t.opts...)
+	return t, err
+}
+
+// reference returns the reference of the target.
+func (t *target) reference() name.Reference {
+	if t.src.Digest != "" {
+		return t.repo.Digest(t.src.Digest)
+	}
+	return t.repo.Tag(t.src.Tag)
+}
+
+// hasReference reports whether a reference already resolves to the digest.
+func (t *target) hasReference(ctx context.Context, ref name.Reference, digest string) (bool, error) {
+	d, err := remote.Head(ref, append(t.opts, remote.WithContext(ctx))...)
+	err = t.redact(err)
+	var status *statusError
+	if errors.As(err, &status) && status.status != 401 && status.status != 403 && status.status < 500 {
+		return false, nil
+	}
+	return err == nil && d.Digest.String() == digest, err
+}
+
+// uploadPart uploads one part. The last part gets the tag.
+func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool, out *Uploaded) error {
+	if p.manifest != nil {
+		var ref name.Reference = t.repo.Digest(p.digest)
+		if last {
+			ref = t.reference()
+		}
+		err := t.pusher.Put(ctx, ref, rawManifest{p})
+		return wrapImageError(t.src.String(), t.redact(err))
+	}
+	lock := t.client.lockFor("upload of " + p.digest)
+	lock.Lock()
+	defer lock.Unlock()
+	blob := &lazyBlob{ctx: ctx, from: from, part: p}
+	layer, err := partial.CompressedToLayer(blob)
+	if err != nil {
+		return err
+	}
+	key := t.repo.RegistryStr() + " " + p.digest
+	if have, ok := t.client.uploaded.Load(key); ok && have != t.repo.Name() {
+		if repo, err := t.client.repository(have.(string)); err == nil {
+			layer = &remote.MountableLayer{Layer: layer, Reference: repo.Digest(p.digest)}
+		}
+	}
+	held := t.client.Store != nil && t.client.Store.Has(p.digest)
+	err = t.pusher.Upload(ctx, t.repo, layer)
+	if blob.err != nil { // more precise than the error of the library
+		return wrapImageError(t.src.String(), fmt.Errorf("blob %s: %w", p.digest, blob.err))
+	}
+	if err != nil {
+		return wrapImageError(t.src.String(), fmt.Errorf("blob %s: %w", p.digest, t.redact(err)))
+	}
+	t.client.uploaded.Store(key, t.repo.Name())
+	if !blob.opened {
+		return nil
+	}
+	out.Sent++
+	out.Bytes += p.size
+	if t.client.Store != nil && !held {
+		return t.client.Store.Remove(p.digest)
+	}
+	return nil
+}
+
+// rawManifest adapts a manifest to go-containerregistry.
+type rawManifest struct{ part }
+
+func (m rawManifest) RawManifest() ([]byte, error)        { return m.manifest, nil }
+func (m rawManifest) MediaType() (types.MediaType, error) { return m.mediaType, nil }
+
+// lazyBlob adapts a blob to go-containerregistry. It opens the blob only if
+// the registry does not have it.
+type lazyBlob struct {
+	ctx    context.Context //nolint:containedctx // limited to one upload
+	from   origin
+	part   part
+	opened bool
+	err    error
+}
+
+// Digest implements partial.CompressedLayer.
+func (b *lazyBlob) Digest() (v1.Hash, error) { return v1.NewHash(b.part.digest) }
+
+// Size implements partial.CompressedLayer.
+func (b *lazyBlob) Size() (int64, error) { return b.part.size, nil }
+
+// MediaType implements partial.CompressedLayer.
+func (b *lazyBlob) MediaType() (types.MediaType, error) { return b.part.mediaType, nil }
+
+// Compressed implements partial.CompressedLayer.
+func (b *lazyBlob) Compressed() (io.ReadCloser, error) {
+	b.opened = true
+	r, err := openWhole(b.ctx, b.from, b.part)
+	if err != nil {
+		b.err = err
+		return nil, err
+	}
+	return r, nil
+}

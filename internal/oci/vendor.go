@@ -1,0 +1,358 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+// VendoredImage is an image to keep in a layout.
+type VendoredImage struct {
+	Name   string `json:"name"`   // the full reference that it is found by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
+	Digest string `json:"digest"` // digest of the reference
+}
+
+// VendorReport compares a layout with its intended content. File names are
+// relative to the layout, sorted.
+type VendorReport struct {
+	Added   []string `json:"added"`   // in check mode: missing
+	Removed []string `json:"removed"` // in check mode: superfluous
+	Kept    int      `json:"kept"`    // files
+	Bytes   int64    `json:"bytes"`   // of all files at the end
+	New     int64    `json:"-"`       // of added image files
+}
+
+// VendorOptions configures a layout. The zero value keeps only the parts of
+// images that this project reads.
+type VendorOptions struct {
+	Check  bool // write nothing
+	Mirror bool // for use by other tools: keep all platforms and existing content, and do not keep blobs in the store
+}
+
+// Changed reports whether there was any difference.
+func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
+
+// Vendor updates the OCI layout in dir to hold exactly these images. Of a
+// multi-platform image, it keeps the index and the image that [Client.Open]
+// chooses. Existing blobs are not fetched again. Blobs are written before the
+// index, and unused ones are removed last. The output is deterministic. With
+// VendorOptions.Mirror, several goroutines may add to one layout at once.
+func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	v := &layoutUpdate{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
+	release, err := v.begin()
+	if err != nil {
+		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
+	defer release()
+	var entries []layoutEntry
+	for _, im := range images {
+		e, err := v.copyImage(ctx, im)
+		if err != nil {
+			return nil, wrapImageError(im.Name, err)
+		}
+		entries = append(entries, e)
+	}
+	if err := v.finish(entries); err != nil {
+		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
+	slices.Sort(v.report.Added)
+	slices.Sort(v.report.Removed)
+	return v.report, nil
+}
+
+// layoutUpdate is the state of updating one layout.
+type layoutUpdate struct {
+	VendorOptions
+	client *Client
+	dir    string
+	need   map[string]bool // paths
+	report *VendorReport
+}
+
+// begin initializes the layout first, so that an interrupted run can be
+// resumed, and locks it until release is called. The final cleanup would
+// remove additions of other processes, so these must wait; with Mirror there
+// is no cleanup.
+func (v *layoutUpdate) begin() (release func(), err error) {
+	lock := v.client.lockFor("layout " + v.dir)
+	lock.Lock()
+	defer lock.Unlock()
+	unlock, tidy := func() {}, []string{"."}
+	if v.Mirror { // otherwise finish removes and reports unused blobs
+		tidy = append(tidy, blobsDir)
+	}
+	if !v.Check {
+		if err := os.MkdirAll(v.dir, 0o755); err != nil {
+			return nil, err
+		}
+		if unlock, err = store.Lock(v.dir, layoutWait); err != nil { // another process may be initializing it
+			return nil, err
+		}
+	}
+	if err = filetree.Replaceable(v.dir, layoutFile, "an OCI layout"); err == nil {
+		err = v.putFile(layoutFile, []byte(layoutVersion))
+	}
+	if err != nil || v.Check {
+		unlock()
+		return unlock, err
+	}
+	done, err := useLayout(v.dir, tidy...)
+	if err != nil || v.Mirror {
+		unlock()
+		return done, err
+	}
+	return func() { done(); unlock() }, nil
+}
+
+func (v *layoutUpdate) copyImage(ctx context.Context, im VendoredImage) (layoutEntry, error) {
+	src, err := ParseSource(im.Name)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	up, err := v.client.upstream(Source{Kind: Remote, Name: src.Name, Digest: im.Digest})
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	data, err := up.manifest(ctx, im.Digest)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	parts, err := v.client.listParts(ctx, up, im.Digest, data, !v.Mirror)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	for _, p := range parts {
+		if err := v.copyPart(ctx, up, p); err != nil {
+			return layoutEntry{}, err
+		}
+	}
+	root := parts[len(parts)-1]
+	return layoutEntry{
+		MediaType: root.mediaType, Digest: root.digest, Size: int(root.size),
+		Annotations: map[string]string{refName: src.String()},
+	}, nil
+}
+
+// copyPart copies one part unless the layout already has it.
+func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error {
+	name, err := blobPath(p.digest)
+	if err != nil {
+		return err
+	}
+	if v.need[name] {
+		return nil
+	}
+	v.need[name] = true
+	v.report.Bytes += p.size
+	lock := v.client.lockFor("layout " + v.dir + " " + p.digest)
+	lock.Lock()
+	defer lock.Unlock()
+	path := filepath.Join(v.dir, filepath.FromSlash(name))
+	if hasDigest(path, p.digest) {
+		v.report.Kept++
+		return nil
+	}
+	v.report.Added = append(v.report.Added, name)
+	v.report.New += p.size
+	if v.Check {
+		return nil
+	}
+	// Remove a damaged file, so that it is not used as the source.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	held := v.client.Store.Has(p.digest)
+	r, err := openWhole(ctx, from, p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // only read
+	if err := writeFile(path, r); err != nil || held || !v.Mirror {
+		return err
+	}
+	return v.client.Store.Remove(p.digest)
+}
+
+// hasDigest reports whether a file has the digest.
+func hasDigest(path, digest string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	v := store.NewVerifier(f, digest, -1)
+	defer func() { _ = v.Close() }() // only read
+	return v.Drain() == nil
+}
+
+// writeFile writes the content of r to path atomically.
+func writeFile(path string, r io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), tempBlob+"*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // has no effect after the rename
+	_, err = io.Copy(f, r)
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+const tempBlob = ".new-"
+
+// finish writes the index and removes unreferenced blobs.
+func (v *layoutUpdate) finish(entries []layoutEntry) error {
+	lock := v.client.lockFor("layout " + v.dir)
+	lock.Lock()
+	defer lock.Unlock()
+	if v.Mirror && !v.Check {
+		unlock, err := store.Lock(v.dir, layoutWait)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	if v.Mirror {
+		entries = append(entries, v.otherEntries(entries)...)
+	}
+	index, err := formatIndex(entries)
+	if err != nil {
+		return err
+	}
+	if err := v.putFile("index.json", index); err != nil || v.Mirror {
+		return err
+	}
+	return v.prune()
+}
+
+// otherEntries returns the existing entries of the layout with names not in
+// entries.
+func (v *layoutUpdate) otherEntries(entries []layoutEntry) []layoutEntry {
+	index, err := v.client.layoutIndex(v.dir)
+	if err != nil {
+		return nil // unreadable
+	}
+	return slices.DeleteFunc(index.Manifests, func(old layoutEntry) bool {
+		return slices.ContainsFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == old.Annotations[refName] })
+	})
+}
+
+// putFile writes a file of the layout unless it is unchanged.
+func (v *layoutUpdate) putFile(name string, data []byte) error {
+	v.report.Bytes += int64(len(data))
+	path := filepath.Join(v.dir, name)
+	if hasDigest(path, store.DigestOf(data)) {
+		v.report.Kept++
+		return nil
+	}
+	v.report.Added = append(v.report.Added, name)
+	if v.Check {
+		return nil
+	}
+	return replaceFile(path, data)
+}
+
+// prune removes unused blobs and temporary files of killed processes.
+func (v *layoutUpdate) prune() error {
+	files, err := os.ReadDir(filepath.Join(v.dir, "blobs", "sha256"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, f := range files {
+		name := "blobs/sha256/" + f.Name()
+		if v.need[name] || !imageref.IsDigest("sha256:"+f.Name()) && !strings.HasPrefix(f.Name(), tempBlob) {
+			continue
+		}
+		v.report.Removed = append(v.report.Removed, name)
+		if v.Check {
+			continue
+		}
+		if err := os.Remove(filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layoutAt opens the layout in a directory. It returns fs.ErrNotExist if
+// there is none. The caller closes its files.
+func (c *Client) layoutAt(path string) (*layout, error) {
+	if path == "" {
+		return nil, fs.ErrNotExist
+	}
+	dir, err := c.openDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return &layout{files: dir, limit: c.Limits.withDefaults().Manifest}, nil
+}
+
+// VendoredDigest returns the digest of a reference by tag in the vendored
+// layout, or "" if it is missing.
+func (c *Client) VendoredDigest(ref string) string {
+	src, err := ParseSource(ref)
+	if err != nil || src.Digest != "" {
+		return src.Digest
+	}
+	return c.vendoredTag(src)
+}
+
+// vendoredManifest returns a manifest of the vendored layout. It returns
+// fs.ErrNotExist if it is missing.
+func (c *Client) vendoredManifest(ctx context.Context, digest string) ([]byte, error) {
+	l, err := c.layoutAt(c.Vendored)
+	if err != nil {
+		return nil, err
+	}
+	defer l.files.Close()
+	return l.manifest(ctx, digest)
+}
+
+// vendoredBlob opens a blob of the vendored layout. It returns fs.ErrNotExist
+// if it is missing.
+func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
+	l, err := c.layoutAt(c.Vendored)
+	if err != nil {
+		return nil, err
+	}
+	defer l.files.Close() // open files stay open
+	v, err := l.blob(ctx, digest, size)
+	if err != nil {
+		return nil, err
+	}
+	return v.Explain(func(m *store.MismatchError) error {
+		return fmt.Errorf("vendored copy in %s is damaged: %w", c.Vendored, m)
+	}), nil
+}
+
+// vendoredTag returns the digest of a reference by tag in the vendored
+// layout, or "" if it is missing.
+func (c *Client) vendoredTag(src Source) string {
+	index, err := c.layoutIndex(c.Vendored)
+	if err != nil {
+		return ""
+	}
+	for _, e := range index.Manifests {
+		if e.Annotations[refName] == src.String() && imageref.IsDigest(e.Digest) {
+			return e.Digest
+		}
+	}
+	return ""
+}

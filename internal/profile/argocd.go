@@ -1,0 +1,462 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+)
+
+// ArgoCD makes Applications, or ApplicationSets, apply the tree.
+const ArgoCD Name = "argocd"
+
+const (
+	argoWave    = "argocd.argoproj.io/sync-wave"
+	argoOptions = "argocd.argoproj.io/sync-options"
+
+	// argoApproved is the annotation by which a user approves a deletion.
+	argoApproved = "argocd.argoproj.io/deletion-approved"
+
+	// localServer is the cluster that Argo CD runs in.
+	localServer = "https://kubernetes.default.svc"
+
+	// largeObject is the size in bytes above which kubectl's annotation of the last applied
+	// state may not fit. All annotations together have at most 256 KiB.
+	largeObject = 200 << 10
+)
+
+type argoCD struct{}
+
+// ArgoCDSettings are the fields of spec.gitops for Argo CD.
+type ArgoCDSettings struct {
+	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
+	Clusters          *Registered        `json:"clusters" doc:"Argo CD: the clusters that are registered with it, in place of the destinations in spec.clusters. Where spec.clusters has one entry, all of them get it; else each gets the one of its name."`
+	SyncPolicy        SyncPolicy         `json:"syncPolicy" doc:"Argo CD: when and how it synchronizes."`
+	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that others write."`
+}
+
+// ArgoCDCluster are the fields of spec.clusters for Argo CD: its destination for the cluster.
+// Without either it is the cluster that Argo CD runs in.
+type ArgoCDCluster struct {
+	Server      string `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
+	Destination string `json:"destination" doc:"Name of the cluster, as Argo CD knows it, in place of server."`
+}
+
+// Adorn sets the sync wave and the sync options.
+func (argoCD) Adorn(o k8s.Object, at Place) k8s.Object {
+	var options []string
+	switch {
+	case k8s.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
+		options = []string{"ServerSideApply=true"}
+	case k8s.IsCRD(o): // Argo CD does not track them, and so never prunes them
+	case keepsData(o):
+		options = confirmOptions()
+	case !BuiltinGroup(o.Group()):
+		options = []string{"SkipDryRunOnMissingResource=true"}
+	}
+	if w := syncWave(o, at); w != 0 || !at.Alone { // 0 is the default of Argo CD
+		o = k8s.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
+	}
+	merged := mergeOptions(k8s.Text(o, "metadata", "annotations", argoOptions), options)
+	if merged == "" {
+		return o
+	}
+	return k8s.With(o, merged, "metadata", "annotations", argoOptions)
+}
+
+// About returns the properties of Argo CD, which also honours the hooks of Helm.
+func (argoCD) About() About {
+	return About{
+		Tool: "Argo CD", Kind: "an Application", Namespace: "argocd", Manager: "argocd-controller",
+		Directives: []Directive{
+			{Tool: "Argo CD", Domains: []string{"argocd.argoproj.io", "argocd-image-updater.argoproj.io", "notifications.argoproj.io"}, Keys: []string{"app.kubernetes.io/instance"}},
+			{Tool: "Helm and Argo CD", Keys: []string{"helm.sh/hook*", "helm.sh/resource-policy"}},
+		},
+		Appliers: []Applier{
+			{"argoproj.io", "Application", []string{"spec.source.path", "spec.sources.[].path"}},
+			{"argoproj.io", "ApplicationSet", []string{
+				"spec.template.spec.source.path", "spec.template.spec.sources.[].path", "spec.generators.[].git.directories.[].path",
+				"spec.generators.[].matrix.generators.[].git.directories.[].path", "spec.generators.[].list.elements.[].path",
+			}},
+		},
+		UntracksCRDs: true, Protects: "asks before it prunes it",
+	}
+}
+
+// Defaults sets the project.
+func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
+
+// Separate reports whether Argo CD's own list provides the clusters. An ApplicationSet then
+// has only their names.
+func (argoCD) Separate(g GitOps) bool { return g.Clusters != nil }
+
+// Fate evaluates the sync options of an object.
+func (argoCD) Fate(o k8s.Object) Fate {
+	options := k8s.Text(o, "metadata", "annotations", argoOptions)
+	switch {
+	case strings.Contains(options, "Prune=confirm") && !k8s.IsCRD(o):
+		return Asks
+	case strings.Contains(options, "Prune=confirm"), strings.Contains(options, "Prune=false"):
+		return Stays
+	default:
+		return Pruned
+	}
+}
+
+func (argoCD) Guard(o k8s.Object) k8s.Object {
+	others := strings.Split(k8s.Text(o, "metadata", "annotations", argoOptions), ",")
+	return k8s.With(o, mergeOptions("Prune=false", others), "metadata", "annotations", argoOptions)
+}
+
+// Applier evaluates Argo CD's tracking annotation, and the label that Argo CD used before.
+// Helm sets this label too.
+func (argoCD) Applier(o k8s.Object) string {
+	if id, _, ok := strings.Cut(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/tracking-id"), ":"); ok {
+		return "Argo CD Application " + id
+	}
+	if name := k8s.Text(o, "metadata", "labels", "app.kubernetes.io/instance"); name != "" {
+		return "Argo CD Application (or Helm release) " + name
+	}
+	return ""
+}
+
+// AdornInstallation puts an Installation before the reporter: an Installation is applied even
+// if the reporter does not run.
+func (argoCD) AdornInstallation(o k8s.Object) k8s.Object {
+	return k8s.Annotate(o, map[string]string{argoWave: "-1"})
+}
+
+// Faults returns the missing settings of an Application, and the destinations that several
+// clusters share.
+func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
+	out := missingFaults(ArgoCD, "an Application", map[string]string{
+		"name": g.Name, "repoURL": g.RepoURL, "revision": g.Revision, "path": g.Path, "namespace": g.Namespace, "project": g.Project,
+	})
+	if g.Clusters == nil {
+		for i, c := range clusters {
+			if c.Server != "" && c.Destination != "" {
+				out = append(out, Fault{fmt.Sprintf("clusters[%d].destination", i), "conflicts with server: identify a cluster in one way"})
+			}
+		}
+		return append(out, duplicateFaults(clusters, Cluster.argoPlace)...)
+	}
+	if !g.Clusters.Selector.sound() {
+		out = append(out, Fault{"gitops.clusters.selector", "the API server would refuse this label selector"})
+	}
+	if g.Inputs {
+		out = append(out, Fault{"gitops.inputs", "conflicts with spec.gitops.clusters: the list of clusters comes from Argo CD"})
+	}
+	for i, c := range clusters {
+		if field, _ := c.argoPlace(); c.Server+c.Destination != "" {
+			out = append(out, Fault{fmt.Sprintf("clusters[%d].%s", i, field), "conflicts with spec.gitops.clusters: the addresses of clusters come from Argo CD"})
+		}
+	}
+	return out
+}
+
+// argoPlace returns Argo CD's destination of a cluster, and the field that sets it.
+func (c Cluster) argoPlace() (field, place string) {
+	switch {
+	case c.Destination == "in-cluster":
+		return "destination", localServer
+	case c.Destination != "":
+		return "destination", c.Destination
+	default:
+		return "server", strings.TrimSuffix(cmp.Or(c.Server, localServer), "/")
+	}
+}
+
+// Apply returns the Applications and ApplicationSets of a tree. By piece, it returns an
+// ApplicationSet for each piece and their parent. By cluster, it returns an Application of the
+// operators, with the CRDs from a plain directory outside of overlays, and one of the
+// reporter. ApplicationSets create these if there are several clusters, if Argo CD's list
+// provides the clusters, or if deleting an Application must delete the objects it applied.
+func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
+	beside := map[string][]byte{}
+	if t.HealthChecks {
+		beside[path.Join(string(ArgoCD), "argocd-cm-patch.yaml")] = healthScripts(t)
+	}
+	if t.GitOps.Granularity != PerCluster {
+		return argoPieces(t), beside
+	}
+	var out []k8s.Object
+	for _, part := range argoParts(t) {
+		if len(t.Clusters) > 1 || t.GitOps.Clusters != nil || t.GitOps.RemovedClusters == Delete {
+			out = append(out, applicationSet(t, part))
+			continue
+		}
+		c := t.Clusters[0]
+		destination := c.argoDestination()
+		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.namedOf(c.Name, part))
+		o["spec"] = applicationSpec(t, part, c.Name, c.Prefix, fieldMap(&destination))
+		out = append(out, o)
+	}
+	beside[path.Join(string(ArgoCD), t.GitOps.Name, "README.md")] = []byte(ofEnvironment)
+	return map[string][]k8s.Object{string(ArgoCD): out}, beside
+}
+
+// ofEnvironment is the file that keeps a directory for the Applications of an environment of
+// this name. Applications do nothing if one of their sources is missing. Applications of an
+// earlier name may remain: an ApplicationSet that deletes none gives them up when it is
+// deleted, and the garbage collector may not find all of them first. They and the Applications
+// of the new name would fight over all objects forever.
+const ofEnvironment = "The Applications of this environment read this directory, and apply nothing of it.\n" +
+	"When the environment gets another name it goes, and Applications of the old name,\n" +
+	"where any are left, do nothing more.\n"
+
+// argoDestination returns the destination of the cluster's Applications.
+func (c Cluster) argoDestination() Destination {
+	if c.Destination != "" {
+		return Destination{Name: c.Destination}
+	}
+	return Destination{Server: cmp.Or(c.Server, localServer)}
+}
+
+// applicationSet returns an ApplicationSet that creates an Application for each cluster. By
+// default it deletes no Application, and Applications deleted with it, or by hand, leave the
+// objects they applied.
+func applicationSet(t Tree, part string) k8s.Object {
+	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.named(part))
+	var elements []any
+	for _, c := range t.Clusters {
+		destination := c.argoDestination()
+		element := fieldMap(&destination)
+		element["application"], element["cluster"], element["prefix"] = t.GitOps.namedOf(c.Name, part), c.Name, c.Prefix
+		elements = append(elements, element)
+	}
+	generator := map[string]any{"list": map[string]any{"elements": elements}}
+	name, cluster, prefix := "{{.application}}", "{{.cluster}}", "{{.prefix}}"
+	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
+	if r := t.GitOps.Clusters; r != nil {
+		generator = map[string]any{"clusters": map[string]any{"selector": fieldMap(&r.Selector)}}
+		name, cluster, prefix = t.GitOps.Name+registeredJoint(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}", "clusters/{{.name}}/"
+		destination = map[string]any{"server": "{{.server}}"}
+		if len(t.Clusters) == 1 {
+			cluster, prefix = t.Clusters[0].Name, t.Clusters[0].Prefix
+		}
+	}
+	metadata := map[string]any{"name": name}
+	if len(t.GitOps.Labels) > 0 {
+		metadata["labels"] = k8s.Copy(k8s.Map(o, "metadata", "labels"))
+	}
+	spec := map[string]any{
+		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
+		"generators": []any{generator},
+		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, prefix, destination)},
+		// Keep a user's approval of a deletion: the controller would remove it at once.
+		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
+	}
+	if t.GitOps.RemovedClusters != Delete {
+		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true, "applicationsSync": "create-update"}
+	}
+	o["spec"] = spec
+	return o
+}
+
+// registeredJoint returns the separator before a cluster name that only Argo CD can resolve.
+func registeredJoint(g GitOps) string {
+	dash, dot := g.joint(false), g.joint(true)
+	if dash == dot {
+		return dot
+	}
+	return `{{if contains "." .nameNormalized}}` + dot + "{{else}}" + dash + "{{end}}"
+}
+
+// applicationSpec returns the spec of one part's Application for a cluster.
+func applicationSpec(t Tree, part, cluster, prefix string, destination map[string]any) map[string]any {
+	g := t.GitOps
+	policy := g.SyncPolicy
+	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
+	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
+	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fieldMap(&policy)}
+	spec["sources"] = list(argoSources(t, part, cluster, prefix))
+	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
+		spec["ignoreDifferences"] = list(all)
+	}
+	return spec
+}
+
+// argoParts returns the parts that each have an Application per cluster.
+func argoParts(t Tree) []string {
+	if t.Reporter != nil {
+		return []string{"operators", layout.Reporter}
+	}
+	return []string{"operators"}
+}
+
+// argoSources returns the sources of one part's Application for a cluster. The environment's
+// own directory is the last source.
+func argoSources(t Tree, part, cluster, prefix string) []Source {
+	g := t.GitOps
+	source := func(dir string) Source {
+		return Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, dir)}
+	}
+	environment := source(path.Join(string(ArgoCD), g.Name))
+	environment.Directory = &Directory{Exclude: "*"}
+	if part == layout.Reporter {
+		return []Source{source(prefix + layout.Installations), source(prefix + layout.Reporter), environment}
+	}
+	crds := source(t.crdsDir(cluster))
+	if !t.OwnCRDs {
+		crds.Directory = &Directory{Recurse: true}
+	}
+	return []Source{crds, source(prefix + layout.All), environment}
+}
+
+// list converts each value to a map of its fields.
+func list[T any](of []T) []any {
+	var out []any
+	for _, v := range of {
+		out = append(out, fieldMap(&v))
+	}
+	return out
+}
+
+// confirmOptions returns the sync options of objects whose deletion loses data. Such an object
+// is pruned last: while Argo CD waits for confirmation, it applies nothing else in the same or
+// a later sync wave, such as the upgrade of another operator's CRD.
+func confirmOptions() []string { return []string{"Prune=confirm", "PruneLast=true", "Delete=confirm"} }
+
+// mergeOptions adds those options of more with new names to the comma-separated options.
+func mergeOptions(have string, more []string) string {
+	var out, names []string
+	for _, option := range append(strings.Split(have, ","), more...) {
+		option = strings.TrimSpace(option)
+		name, _, _ := strings.Cut(option, "=")
+		if option != "" && !slices.Contains(names, name) {
+			out, names = append(out, option), append(names, name)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// syncWave returns the sync wave of an object, by its place in phases. A wave waits until all
+// earlier waves are healthy, so an object must not precede the objects that make it healthy.
+// Operators that others need come before these, with their certificates beside their
+// workloads. Beside an operator's workloads are also the custom resources of earlier
+// operators: each may wait for the other. The workloads of a replaced operator stop before
+// anything of its successor is applied, including CRDs.
+func syncWave(o k8s.Object, at Place) int {
+	if at.Alone {
+		return waveAlone(at)
+	}
+	begin := min(at.Level, maxLevel) * levelWaves
+	switch {
+	case o.Is("", "Namespace"):
+		return -40
+	case k8s.IsCRD(o):
+		return -30
+	case at.Stopped:
+		return -35
+	case at.First && isCertificate(o):
+		return firstWaves
+	case at.First:
+		return firstWaves + phaseWave(o)/10
+	case isCertificate(o):
+		return begin - 15
+	case at.Whose == Foreign && isCustomResource(o):
+		return lastWave
+	case at.Whose == Required && isCustomResource(o), at.Whose == Nobodys && Phase(o) == len(syncPhases()):
+		return begin
+	}
+	return begin + phaseWave(o)
+}
+
+// waveAlone returns the sync wave of an object of a piece. All objects share one wave: while a
+// wave waits for earlier ones to become healthy, Argo CD ignores the commit that repairs them,
+// and it may not notice that a CRD exists, because it does not track CRDs. Within a wave it
+// applies kinds in their order, and waits for CRDs. Only stopped objects have an earlier wave.
+func waveAlone(at Place) int {
+	if at.Stopped {
+		return -1
+	}
+	return 0
+}
+
+const (
+	// firstWaves is the wave of the workloads that issue certificates. Their operators' other
+	// objects are at most two waves away.
+	firstWaves = -25
+
+	// levelWaves is the distance between the waves of an operator's workloads and of those of
+	// the operator before it. Operators beyond maxLevel share their waves.
+	levelWaves = 50
+	maxLevel   = 100
+
+	// lastWave is the wave after all operators.
+	lastWave = (maxLevel + 1) * levelWaves
+)
+
+// phaseWave returns the wave of an object relative to its operator, from -20 to 20.
+func phaseWave(o k8s.Object) int {
+	switch p := Phase(o); {
+	case slices.Contains([]string{"ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind()) && BuiltinGroup(o.Group()):
+		return -20
+	case p < workloadPhase:
+		return -10
+	case p == workloadPhase:
+		return 0
+	case p < len(syncPhases()):
+		return 10
+	default:
+		return 20
+	}
+}
+
+// healthScript decides in Lua whether a custom resource of a provided API is ready, by its
+// Ready or Available condition, if it has one.
+const healthScript = `local known, ready = false, false
+if obj.status ~= nil and obj.status.conditions ~= nil then
+  for _, c in ipairs(obj.status.conditions) do
+    if (c.type == "Degraded" or c.type == "Failed") and c.status == "True" then
+      return {status = "Degraded", message = c.message or c.reason or c.type}
+    end
+    if c.type == "Ready" or c.type == "Available" then
+      known = true
+      ready = ready or c.status == "True"
+    end
+  end
+end
+if known and not ready then
+  return {status = "Progressing", message = "not ready yet"}
+end
+return {status = "Healthy"}
+`
+
+// healthScripts returns a patch for Argo CD's settings with the health checks of the provided
+// APIs. Nothing in the tree applies it.
+func healthScripts(t Tree) []byte {
+	data := map[string]any{}
+	for _, api := range t.APIs {
+		data["resource.customizations.health."+api.Group+"_"+api.Kind] = healthScript
+	}
+	o := k8s.New("v1", "ConfigMap", t.GitOps.Namespace, "argocd-cm")
+	o["data"] = data
+	return append([]byte("# A patch for Argo CD's settings; nothing in this tree applies it.\n"), yamlnode.Encode(o)...)
+}
+
+// textSize returns the approximate size of v as JSON, in bytes.
+func textSize(v any) int {
+	size := 2
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			size += len(key) + 4 + textSize(e)
+		}
+	case []any:
+		for _, e := range v {
+			size += 1 + textSize(e)
+		}
+	case string:
+		size += len(v)
+	default:
+		size += 4
+	}
+	return size
+}

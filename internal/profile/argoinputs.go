@@ -1,0 +1,80 @@
+package profile
+
+import (
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// ArgoCDInput holds the Argo CD fields of an Input.
+type ArgoCDInput struct {
+	Application       string             `json:"application,omitempty" doc:"Argo CD: name of the Application."`
+	Piece             string             `json:"piece,omitempty" doc:"Argo CD: what the Application is of: namespace.package, namespace-<name>, reporter; by cluster, operators or reporter."`
+	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: where it goes."`
+	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: what it is made of."`
+	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
+}
+
+// Destination is the target cluster of an Application, by URL or by name.
+type Destination struct {
+	Server string `json:"server,omitempty" doc:"URL of the API server."`
+	Name   string `json:"name,omitempty" doc:"Name by which Argo CD has the cluster."`
+}
+
+// Source is one source of an Application.
+type Source struct {
+	RepoURL        string     `json:"repoURL" doc:"The repository's URL."`
+	TargetRevision string     `json:"targetRevision" doc:"Branch, tag or commit."`
+	Path           string     `json:"path" doc:"Directory in it."`
+	Directory      *Directory `json:"directory,omitempty" doc:"How a directory is read that is no kustomization."`
+}
+
+// Directory configures a source with plain files.
+type Directory struct {
+	Recurse bool   `json:"recurse,omitempty" doc:"With the directories in it."`
+	Exclude string `json:"exclude,omitempty" doc:"Files to leave out."`
+}
+
+// Inputs returns a file for each piece, with a list for a file generator
+// (generators.git.files). The generator creates an Application for each member.
+func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
+	out := map[string][]byte{}
+	list := func(name string, member func(c Cluster) (Input, bool)) {
+		var all []any
+		for _, c := range t.Clusters {
+			in, gets := member(c)
+			if !gets {
+				continue
+			}
+			to := c.argoDestination()
+			in.Destination, in.Piece = &to, name
+			said := fieldMap(&in)
+			if said["ignoreDifferences"] == nil {
+				said["ignoreDifferences"] = []any{} // templates may refer to it
+			}
+			all = append(all, said)
+		}
+		out[name+".yaml"] = yamlnode.Encode(all)
+	}
+	if t.GitOps.Granularity != PerCluster {
+		for _, p := range t.Pieces {
+			list(p.Name, func(c Cluster) (Input, bool) {
+				in := t.input(c)
+				in.Sources = pieceSources(t, p, c.Prefix)
+				in.Application, in.Directory = objectName(t.GitOps.ownerOf(c.Name), p.Name), in.Sources[len(in.Sources)-1].Path
+				in.IgnoreDifferences = t.GitOps.IgnoreDifferences
+				return in, p.gets(c.Name)
+			})
+		}
+		return nil, out
+	}
+	for _, part := range argoParts(t) {
+		list(part, func(c Cluster) (Input, bool) {
+			in := t.input(c)
+			in.Sources = argoSources(t, part, c.Name, c.Prefix)
+			in.Application, in.Directory = t.GitOps.namedOf(c.Name, part), in.Sources[len(in.Sources)-2].Path
+			in.IgnoreDifferences = t.GitOps.IgnoreDifferences
+			return in, true
+		})
+	}
+	return nil, out
+}

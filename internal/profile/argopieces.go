@@ -1,0 +1,175 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+)
+
+// generatePaths is the annotation with the paths whose commits change an Application. Argo CD
+// compares only names of changed files, so each directory must have a file that changes
+// whenever its content does.
+const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
+
+// ArgoCDMember holds the Argo CD fields of clusters.yaml.
+type ArgoCDMember struct {
+	Application string `json:"application,omitempty" doc:"Argo CD: what the names of its Applications begin with."`
+	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
+	Name        string `json:"name,omitempty" doc:"Argo CD: … or the name by which it has the cluster."`
+}
+
+// Member returns the cluster's entry with Argo CD's destination.
+func (argoCD) Member(g GitOps, c Cluster) Member {
+	out, to := MemberOf(c), c.argoDestination()
+	out.Application, out.Server, out.Name = g.ownerOf(c.Name), to.Server, to.Name
+	return out
+}
+
+// argoPieces returns an ApplicationSet for each piece, and the Application that makes Argo CD
+// apply them.
+func argoPieces(t Tree) map[string][]k8s.Object {
+	var sets []k8s.Object
+	for _, p := range t.Pieces {
+		sets = append(sets, pieceSet(t, p))
+	}
+	g := t.GitOps
+	all := g.object("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
+	// Deleting this Application, for example after a rename of the environment, deletes the
+	// ApplicationSets: they and those of the new name would fight over all objects.
+	all = k8s.With(all, any(k8s.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
+	all["spec"] = map[string]any{
+		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},
+		"source": map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, layout.Pieces)},
+		// Removing the last operator removes the last ApplicationSet.
+		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}, "retry": withoutEnd(nil)},
+	}
+	return map[string][]k8s.Object{string(ArgoCD): {all}, layout.Pieces: sets}
+}
+
+// withoutEnd returns the retry policy of a sync. Without refresh, Argo CD would retry the
+// failed revision forever, instead of the revision that repairs it.
+func withoutEnd(r *Retry) map[string]any {
+	out := fieldMap(cmp.Or(r, &Retry{Limit: -1, Backoff: Backoff{Duration: "10s", Factor: 2, MaxDuration: "1m"}}))
+	out["refresh"] = true
+	return out
+}
+
+// pieceSet returns the ApplicationSet of a piece, with an Application for each of its
+// clusters. Deleting it deletes its Applications, which by default leave the objects they
+// applied.
+func pieceSet(t Tree, p Piece) k8s.Object {
+	g := t.GitOps
+	o := g.object("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
+	generator, name, prefix := memberGenerator(t), "{{.application}}", "{{.prefix}}"
+	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
+	key := "cluster"
+	if g.Clusters != nil {
+		generator = map[string]any{"clusters": map[string]any{"selector": fieldMap(&g.Clusters.Selector)}}
+		name, prefix, key = g.Name+".{{.nameNormalized}}", "clusters/{{.name}}/", "name"
+		destination = map[string]any{"server": "{{.server}}"}
+		if len(t.Clusters) == 1 {
+			prefix = t.Clusters[0].Prefix
+		}
+	}
+	if p.Clusters != nil && len(t.Clusters) > 1 {
+		generator["selector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": "In", "values": k8s.Values(p.Clusters...)}}}
+	}
+	metadata := map[string]any{
+		"name":        objectName(name, p.Name),
+		"annotations": map[string]any{generatePaths: watchedPaths(t, p, prefix)},
+	}
+	if len(g.Labels) > 0 {
+		metadata["labels"] = k8s.Copy(k8s.Map(o, "metadata", "labels"))
+	}
+	spec := map[string]any{
+		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
+		"generators": []any{generator},
+		"template":   map[string]any{"metadata": metadata, "spec": pieceSpec(t, p, prefix, destination)},
+		// Keep a user's approval of a deletion: the controller would remove it at once.
+		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
+	}
+	if g.RemovedClusters != Delete {
+		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true, "applicationsSync": "sync"}
+	}
+	o["spec"] = spec
+	return o
+}
+
+// memberGenerator returns the generator over the list of clusters. The list is inline if Argo
+// CD cannot read a file of the source: in an artifact.
+func memberGenerator(t Tree) map[string]any {
+	g := t.GitOps
+	if strings.HasPrefix(g.RepoURL, "oci://") {
+		var members []Member
+		for _, c := range t.Clusters {
+			members = append(members, argoCD{}.Member(g, c))
+		}
+		return map[string]any{"list": map[string]any{"elements": list(members)}}
+	}
+	return map[string]any{"git": map[string]any{
+		"repoURL": g.RepoURL, "revision": g.Revision, "files": []any{map[string]any{"path": path.Join(g.Path, layout.ClustersFile)}},
+	}}
+}
+
+// pieceSpec returns the spec of a piece's Application.
+func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[string]any {
+	policy := t.GitOps.SyncPolicy
+	policy.SyncOptions = append([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions...)
+	if policy.Automated != nil {
+		automated := *policy.Automated
+		automated.AllowEmpty = p.Leaving
+		policy.Automated = &automated
+	}
+	sync := fieldMap(&policy)
+	sync["retry"] = withoutEnd(t.GitOps.SyncPolicy.Retry)
+	spec := map[string]any{"project": t.GitOps.Project, "destination": destination, "syncPolicy": sync}
+	spec["sources"] = list(pieceSources(t, p, prefix))
+	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
+		spec["ignoreDifferences"] = list(all)
+	}
+	return spec
+}
+
+// pieceSources returns the sources of a piece's Application: first plain directories with
+// CRDs, which Argo CD does not track, and last the piece itself.
+func pieceSources(t Tree, p Piece, prefix string) []Source {
+	g := t.GitOps
+	var dirs []string
+	for _, dir := range p.CRDs {
+		dirs = append(dirs, path.Join(g.Path, dir))
+	}
+	if p.Leaving {
+		prefix = ""
+	}
+	dirs = append(dirs, path.Join(g.Path, prefix+p.Dir))
+	var out []Source
+	for _, dir := range dirs {
+		out = append(out, Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: dir})
+	}
+	return out
+}
+
+// watchedPaths returns the directories with relevant changes for a piece's Application. These
+// are all directories if the team has overlays.
+func watchedPaths(t Tree, p Piece, prefix string) string {
+	if p.Leaving {
+		return path.Join("/", t.GitOps.Path, p.Dir)
+	}
+	base := path.Join("/", t.GitOps.Path)
+	var dirs []string
+	for _, dir := range append(p.CRDs[:len(p.CRDs):len(p.CRDs)], p.Dir) {
+		dirs = append(dirs, path.Join(base, dir))
+	}
+	all := strings.Join(dirs, ";")
+	if t.GitOps.Clusters != nil {
+		if prefix == "" {
+			return all
+		}
+		return "/" // only the tree has the list of overlays
+	}
+	return fmt.Sprintf("{{if .overlays}}/{{else}}%s{{if .prefix}};%s/{{.prefix}}%s{{end}}{{end}}", all, base, p.Dir)
+}

@@ -1,0 +1,217 @@
+// Package certificates provides the serving certificates of webhooks and API services, and
+// distributes the CA to their clients.
+//
+// A provider needs one file and one line in the table; one with settings also needs a line in
+// [ProviderSettings]. No other code depends on a provider's name. No provider writes a private
+// key to the tree.
+//
+// Start from [Of] and [Provider].
+package certificates
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Name is the name of a provider in quayside.yaml.
+type Name string
+
+// Provider creates the certificates of the Services in bundles. A new one embeds base and
+// overrides the differing methods.
+type Provider interface {
+	// Check refuses settings that cannot provide a certificate.
+	Check() error
+
+	// Secret returns the name of the Secret with a Service's certificate.
+	Secret(service string) string
+
+	// Serve returns a Service with the annotations that request its certificate.
+	Serve(service k8s.Object) k8s.Object
+
+	// Issue returns the objects that request the certificate of a Service.
+	Issue(namespace, service string) []k8s.Object
+
+	// Trust adds the CA of a Service's certificate, or its source, to a webhook configuration,
+	// CRD or APIService.
+	Trust(o k8s.Object, namespace, service string) k8s.Object
+
+	// Injects returns the annotations that request a CA from a controller.
+	Injects() []string
+
+	// Runs reports whether that controller can run in the clusters. The parameter
+	// openshift reports whether they are OpenShift clusters.
+	Runs(openshift bool) bool
+
+	// Issues reports whether an API issues certificates.
+	Issues(group, kind string) bool
+
+	// Files returns the files in the settings, relative to quayside.yaml, by the field of its
+	// spec; "" if a field is not set.
+	Files() map[string]string
+
+	// Faults returns the faults in the provider's settings. The parameter chosen reports
+	// whether the workspace uses this provider.
+	Faults(chosen bool) []Fault
+}
+
+// Fault is an invalid setting of a provider.
+type Fault struct {
+	Field   string // of quayside.yaml's spec: "certificateSecret.name"
+	Message string
+}
+
+// base is a provider without settings and objects.
+type base struct{}
+
+func (base) Check() error                        { return nil }
+func (base) Secret(service string) string        { return certificateName(service) }
+func (base) Serve(service k8s.Object) k8s.Object { return service }
+func (base) Issue(_, _ string) []k8s.Object      { return nil }
+func (base) Runs(bool) bool                      { return true }
+func (base) Issues(_, _ string) bool             { return false }
+func (base) Files() map[string]string            { return nil }
+func (base) Faults(bool) []Fault                 { return nil }
+
+// ProviderSettings are the providers' fields in the spec of quayside.yaml.
+type ProviderSettings struct {
+	CertificateSecret SecretSettings `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
+
+	Contents map[string][]byte `json:"-"` // content of Files by field: certificates in PEM
+}
+
+// Files returns the files in the settings, relative to quayside.yaml, by the field of its
+// spec; "" if a field is not set.
+func (s ProviderSettings) Files() map[string]string {
+	out := map[string]string{}
+	for _, l := range providerTable() {
+		maps.Copy(out, l.provider(s).Files())
+	}
+	return out
+}
+
+// Faults returns the faults in the settings of all providers, in the order of the table.
+func (s ProviderSettings) Faults(chosen Name) []Fault {
+	var out []Fault
+	for _, l := range providerTable() {
+		out = append(out, l.provider(s).Faults(l.name == chosen)...)
+	}
+	return out
+}
+
+// line is one line of the table.
+type line struct {
+	name     Name
+	provider func(ProviderSettings) Provider
+}
+
+// providerTable returns the providers; the first one is the default.
+func providerTable() []line {
+	return []line{
+		{CertManager, func(ProviderSettings) Provider { return certManager{} }},
+		{OpenShiftServiceCA, func(ProviderSettings) Provider { return serviceCA{} }},
+		{Secret, func(s ProviderSettings) Provider { return secretOf(s) }},
+	}
+}
+
+// Names returns the names of all providers.
+func Names() []string {
+	var out []string
+	for _, l := range providerTable() {
+		out = append(out, string(l.name))
+	}
+	return out
+}
+
+// Of returns the provider with a name. An empty name selects the first of the table.
+func Of(name Name, s ProviderSettings) (Provider, error) {
+	for _, l := range providerTable() {
+		if l.name == name || name == "" {
+			return l.provider(s), nil
+		}
+	}
+	return nil, fmt.Errorf("certificates: %q is not one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Enum returns the valid values of Name, for the schema.
+func (Name) Enum() []string { return Names() }
+
+// PEM converts certificates from base64-encoded DER to one PEM file. The error gives the index
+// of an invalid certificate.
+func PEM(der []string) ([]byte, error) {
+	var out []byte
+	for i, text := range der {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err == nil {
+			_, err = x509.ParseCertificate(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("certificates[%d]: %w", i, err)
+		}
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})...)
+	}
+	return out, nil
+}
+
+// Injector returns the provider whose controller injects the CA that an object requests, or ""
+// if the object requests none.
+func Injector(o k8s.Object) Name {
+	annotations := k8s.Map(o, "metadata", "annotations")
+	for _, l := range providerTable() {
+		for _, key := range l.provider(ProviderSettings{}).Injects() {
+			if value := k8s.Text(annotations, key); value != "" && value != "false" {
+				return l.name
+			}
+		}
+	}
+	return ""
+}
+
+// Injected reports whether a controller in the clusters injects the CA of an object: the
+// controller of the chosen provider, or any other one that can run there.
+func Injected(o k8s.Object, chosen Name, openshift bool) bool {
+	by := Injector(o)
+	for _, l := range providerTable() {
+		if l.name == by {
+			return by == chosen || l.provider(ProviderSettings{}).Runs(openshift)
+		}
+	}
+	return false
+}
+
+// Issues reports whether an API issues certificates. The operator that provides it must run
+// before operators that wait for certificates. This holds even if there are none of these, so
+// that the order of application does not depend on the other operators.
+func Issues(group, kind string) bool {
+	return slices.ContainsFunc(providerTable(), func(l line) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
+}
+
+// WithoutCA returns an object without the CA for the API server's calls to a Service.
+func WithoutCA(o k8s.Object) k8s.Object {
+	o = k8s.Without(k8s.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	hooks := k8s.List(o, "webhooks")
+	if len(hooks) == 0 {
+		return o
+	}
+	out := slices.Clone(hooks)
+	for i, hook := range hooks {
+		if fields, is := hook.(map[string]any); is {
+			out[i] = k8s.Without(fields, "clientConfig", "caBundle")
+		}
+	}
+	return k8s.With(o, out, "webhooks")
+}
+
+// certificateName returns the name of a Service's certificate, and of the Secret that a
+// provider creates.
+func certificateName(service string) string { return k8s.Suffixed(service, "cert") }
+
+func withAnnotation(o k8s.Object, key, value string) k8s.Object {
+	return k8s.With(o, value, "metadata", "annotations", key)
+}

@@ -1,0 +1,141 @@
+package certificates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile/certificates"
+)
+
+// TestProviders takes every provider of the table through the same cases.
+func TestProviders(t *testing.T) {
+	ca := map[string][]byte{"certificateSecret.caFile": []byte("pem")}
+	settings := []certificates.ProviderSettings{
+		{CertificateSecret: certificates.SecretSettings{CASecret: "pki/ca"}},
+		{CertificateSecret: certificates.SecretSettings{Name: "one"}, Contents: ca},
+		{CertificateSecret: certificates.SecretSettings{CASecret: "pki/ca", Name: "%s-tls"}, Contents: ca},
+	}
+	for _, name := range certificates.Names() {
+		for _, s := range settings {
+			p, err := certificates.Of(certificates.Name(name), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Check(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			service := k8s.New("v1", "Service", "ns", "d-service")
+			if got := p.Serve(service); got.Key() != service.Key() || k8s.Map(service, "metadata", "annotations") != nil {
+				t.Errorf("%s: the Service was changed in place, or is another", name)
+			}
+			if p.Secret("d-service") == "" || strings.Contains(p.Secret("d-service"), "%") {
+				t.Errorf("%s: Secret %q", name, p.Secret("d-service"))
+			}
+			for _, o := range p.Issue("ns", "d-service") {
+				if o.Namespace() != "ns" || o.Is("", "Secret") {
+					t.Errorf("%s: makes %s", name, o.Key())
+				}
+				if o.Kind() == "Certificate" && k8s.Text(o, "spec", "secretName") != p.Secret("d-service") {
+					t.Errorf("%s: the certificate goes into another Secret than the pods mount", name)
+				}
+			}
+			for _, o := range callers() {
+				before := k8s.Copy(o)
+				got := p.Trust(o, "ns", "d-service")
+				if !k8s.Equal(o, before) {
+					t.Errorf("%s: %s was changed", name, o.Key())
+				}
+				// The CA comes either with the object or by a controller.
+				if (certificates.Injector(got) != "") == strings.Contains(strings.Join(bundles(got), ""), "cGVt") {
+					t.Errorf("%s: %s has %q and %v", name, o.Key(), bundles(got), k8s.Map(got, "metadata", "annotations"))
+				}
+			}
+		}
+	}
+}
+
+// callers returns what calls a Service and needs its CA.
+func callers() []k8s.Object {
+	hook := k8s.New("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", "w")
+	hook["webhooks"] = []any{map[string]any{"clientConfig": map[string]any{"service": map[string]any{"name": "d-service"}}}}
+	return []k8s.Object{hook, k8s.New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com"), k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")}
+}
+
+// bundles returns the CAs that an object holds itself.
+func bundles(o k8s.Object) []string {
+	out := []string{k8s.Text(o, "spec", "caBundle"), k8s.Text(o, "spec", "conversion", "webhook", "clientConfig", "caBundle")}
+	for _, h := range k8s.Items(o, "webhooks") {
+		out = append(out, k8s.Text(h, "clientConfig", "caBundle"))
+	}
+	return out
+}
+
+// TestInjector wants a controller only where an object asks one by a value that it heeds.
+func TestInjector(t *testing.T) {
+	for annotation, want := range map[string]certificates.Name{
+		"cert-manager.io/inject-ca-from=ns/c": certificates.CertManager, "cert-manager.io/inject-ca-from-secret=ns/c": certificates.Secret,
+		"service.beta.openshift.io/inject-cabundle=true": certificates.OpenShiftServiceCA, "service.beta.openshift.io/inject-cabundle=false": "",
+		"cert-manager.io/inject-ca-from=": "", "other=true": "",
+	} {
+		key, value, _ := strings.Cut(annotation, "=")
+		for _, o := range callers() {
+			if got := certificates.Injector(k8s.Annotate(o, map[string]string{key: value})); got != want {
+				t.Errorf("%s with %s: %q, want %q", o.Key(), annotation, got, want)
+			}
+		}
+	}
+}
+
+// TestWithoutCA takes the CA away and nothing else, also beside what is no webhook, and
+// does not change its argument.
+func TestWithoutCA(t *testing.T) {
+	for _, want := range callers() {
+		if k8s.Items(want, "webhooks") != nil {
+			want = k8s.With(want, append(k8s.List(want, "webhooks"), "no webhook"), "webhooks")
+		}
+		o := k8s.With(want, "a CA", "spec", "caBundle")
+		o = k8s.With(o, map[string]any{"caBundle": "a CA", "url": "https://example.com"}, "spec", "conversion", "webhook", "clientConfig")
+		want = k8s.With(want, map[string]any{"url": "https://example.com"}, "spec", "conversion", "webhook", "clientConfig")
+		if hooks := k8s.Items(o, "webhooks"); len(hooks) > 0 {
+			o = k8s.With(o, []any{k8s.With(hooks[0], "a CA", "clientConfig", "caBundle"), "no webhook"}, "webhooks")
+		}
+		before := k8s.Copy(o)
+		if got := certificates.WithoutCA(o); !k8s.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", o.Key(), got, want)
+		}
+		if !k8s.Equal(o, before) {
+			t.Errorf("%s: the argument was changed", o.Key())
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	if _, err := certificates.Of("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault" is not one of cert-manager, openshift-service-ca, secret` {
+		t.Errorf("got %v", err)
+	}
+	p, err := certificates.Of("", certificates.ProviderSettings{})
+	if err != nil || len(p.Issue("ns", "s")) == 0 {
+		t.Errorf("an empty name is not cert-manager: %v", err)
+	}
+	s, err := certificates.Of(certificates.Secret, certificates.ProviderSettings{})
+	if err != nil || s.Check() == nil || s.Secret("s") != "s-cert" {
+		t.Errorf("a Secret without a CA is taken, or has another name: %v", err)
+	}
+}
+
+// TestCommonName stays within what X.509 allows, 64 bytes, and uses all of them.
+func TestCommonName(t *testing.T) {
+	p, err := certificates.Of(certificates.CertManager, certificates.ProviderSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{63, 64, 65} {
+		service := strings.Repeat("s", length-len(".ns"))
+		objects := p.Issue("ns", service)
+		got := k8s.Text(objects[1], "spec", "commonName")
+		if want := service + ".ns"; length <= 64 && got != want || length > 64 && got != "" {
+			t.Errorf("a host of %d bytes: commonName %q", length, got)
+		}
+	}
+}

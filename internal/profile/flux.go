@@ -1,0 +1,257 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile/certificates"
+)
+
+// Flux makes its Kustomizations apply the tree.
+const Flux Name = "flux"
+
+const (
+	fluxPrefix = "kustomize.toolkit.fluxcd.io/"
+	// stageKey has one of these values on the objects applied by the first and the last
+	// Kustomization of a cluster's overlay. The last one also applies the user's own objects,
+	// which have no label of quayside's.
+	stageKey   = "quayside.dev/stage"
+	stageFirst = "first"
+	stageLast  = "last"
+)
+
+type flux struct{ plain }
+
+// FluxSettings are the fields of spec.gitops for Flux.
+type FluxSettings struct {
+	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
+}
+
+// SourceRef names a Flux source.
+type SourceRef struct {
+	Kind      sourceKind `json:"kind" default:"\"GitRepository\"" form:"enum=GitRepository|OCIRepository|Bucket" doc:"Kind of the source."`
+	Name      string     `json:"name" doc:"Name of the source."`
+	Namespace string     `json:"namespace" doc:"Namespace of the source. Default: spec.gitops.namespace."`
+}
+
+// sourceKind is a kind of Kustomization source.
+type sourceKind string
+
+// UnmarshalText accepts a valid kind or an empty text.
+func (k *sourceKind) UnmarshalText(text []byte) error {
+	kinds := []string{"GitRepository", "OCIRepository", "Bucket"}
+	if *k = sourceKind(text); *k != "" && !slices.Contains(kinds, string(text)) {
+		return fmt.Errorf("spec.gitops.sourceRef.kind: %q is not one of %s%s", text, strings.Join(kinds, ", "), diag.DidYouMean(string(text), kinds))
+	}
+	return nil
+}
+
+// FluxCluster are the fields of spec.clusters for Flux.
+type FluxCluster struct {
+	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace by which Flux on another cluster reaches this one. Default: Flux runs in the cluster itself."`
+}
+
+// Adorn protects objects from pruning and substitution, allows controllers to write the CA
+// that they inject, and assigns stages. The first stage has Namespaces and the operators that
+// issue certificates, and the last stage has operators that need others. The workloads of a
+// replaced operator stop in the first stage, before the stages that wait for it. An object
+// that is moving to a later stage is protected: Flux finds the annotation when the object has
+// left its previous stage, and does not delete it.
+func (flux) Adorn(o k8s.Object, at Place) k8s.Object {
+	more := map[string]string{}
+	if keepsData(o) || at.Moving {
+		more[fluxPrefix+"prune"] = "disabled"
+	}
+	if holdsText(map[string]any(o), "${") {
+		more[fluxPrefix+"substitute"] = "disabled"
+	}
+	if certificates.Injector(o) != "" {
+		more[fluxPrefix+"ssa"] = "Merge"
+	}
+	o = k8s.Without(o, "metadata", "annotations", stageKey)
+	switch {
+	case at.Alone, k8s.IsCRD(o):
+	case o.Is("", "Namespace"), at.First, at.Stopped:
+		more[stageKey] = stageFirst
+	case at.Level > 0:
+		more[stageKey] = stageLast
+	}
+	return k8s.Annotate(o, more)
+}
+
+// About returns the properties of Flux.
+func (flux) About() About {
+	return About{
+		Tool: "Flux", Kind: "a Kustomization", Namespace: "flux-system", Manager: "kustomize-controller",
+		Directives: []Directive{{Tool: "Flux", Domains: []string{"fluxcd.io"}}},
+		Appliers:   []Applier{{"kustomize.toolkit.fluxcd.io", "Kustomization", []string{"spec.path"}}},
+		Protects:   "leaves it", DirectoryPerCluster: true,
+		Draft:      []string{"sourceRef:", "  kind: GitRepository", "  name: flux-system"},
+		IgnoreFile: ".sourceignore",
+	}
+}
+
+// Defaults sets the kind and the namespace of the source.
+func (flux) Defaults(g *GitOps) {
+	g.SourceRef.Kind = cmp.Or(g.SourceRef.Kind, "GitRepository")
+	g.SourceRef.Namespace = cmp.Or(g.SourceRef.Namespace, g.Namespace)
+}
+
+// Fate evaluates the annotation set by Guard.
+func (flux) Fate(o k8s.Object) Fate {
+	if k8s.Text(o, "metadata", "annotations", fluxPrefix+"prune") == "disabled" {
+		return Stays
+	}
+	return Pruned
+}
+
+func (flux) Guard(o k8s.Object) k8s.Object {
+	return k8s.With(o, "disabled", "metadata", "annotations", fluxPrefix+"prune")
+}
+
+// Applier evaluates the labels of a Kustomization and of a HelmRelease.
+func (flux) Applier(o k8s.Object) string {
+	for _, by := range [][2]string{{fluxPrefix, "Kustomization"}, {"helm.toolkit.fluxcd.io/", "HelmRelease"}} {
+		if name := k8s.Text(o, "metadata", "labels", by[0]+"name"); name != "" {
+			return "Flux " + by[1] + " " + k8s.Text(o, "metadata", "labels", by[0]+"namespace") + "/" + name
+		}
+	}
+	return ""
+}
+
+// Faults returns the missing settings of a Kustomization, and the kubeconfigs that several
+// clusters share.
+func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
+	out := missingFaults(Flux, "a Kustomization", map[string]string{
+		"name": g.Name, "sourceRef.kind": string(g.SourceRef.Kind), "sourceRef.name": g.SourceRef.Name, "path": g.Path, "namespace": g.Namespace,
+	})
+	return append(out, duplicateFaults(clusters, func(c Cluster) (field, place string) { return "kubeConfig", c.KubeConfig })...)
+}
+
+// Apply returns the Kustomizations of a tree. By piece, it returns a Kustomization for each
+// piece, and a parent for each cluster. By cluster, it returns a directory for each cluster,
+// with a Kustomization of the CRDs and three of the overlay, each of which waits for the one
+// before it. All three always exist, and the Kustomization of an operator does not depend on
+// other installed operators: if an object moves to a later Kustomization, Flux deletes it
+// before the later one applies it.
+func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
+	if t.GitOps.Granularity != PerCluster {
+		return fluxPieces(t), nil
+	}
+	out := map[string][]k8s.Object{}
+	expressions := healthExpressions(t.APIs)
+	for _, c := range t.Clusters {
+		last := fluxKustomization(t.GitOps, c, layout.CRDs, t.crdsDir(c.Name), nil)
+		all := []k8s.Object{last}
+		if t.Reporter != nil {
+			reporter := fluxReporter(t.GitOps, c, last, *t.Reporter)
+			installations := fluxKustomization(t.GitOps, c, layout.Installations, c.Prefix+layout.Installations, reporter)
+			k8s.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is
+			all = append(all, reporter, installations)
+		}
+		for _, stage := range fluxStages() {
+			last = fluxKustomization(t.GitOps, c, stage.part, c.Prefix+layout.All, last)
+			spec := k8s.Map(last, "spec")
+			spec["patches"] = stage.leavesOut
+			if t.HealthChecks && len(expressions) > 0 {
+				spec["healthCheckExprs"] = expressions
+			}
+			all = append(all, last)
+		}
+		out[path.Join(string(Flux), c.Name)] = all
+	}
+	return out, nil
+}
+
+// fluxStage is the part of a cluster's overlay that one Kustomization applies.
+type fluxStage struct {
+	part      string
+	leavesOut []any // patches
+}
+
+// fluxStages returns the ordered parts of an overlay. Each object is in exactly one.
+func fluxStages() []fluxStage {
+	return []fluxStage{
+		{"platform", []any{leaveOut(stageKey+"!="+stageFirst, "")}},
+		{"independent", []any{leaveOut(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), leaveOut("", "!"+k8s.LabelPackage)}},
+		{"operators", []any{leaveOut(stageKey+"="+stageFirst, ""), leaveOut(stageKey+"!="+stageLast, k8s.LabelPackage)}},
+	}
+}
+
+// leaveOut returns the patch that makes a Kustomization skip objects matched by both
+// selectors, for annotations and for labels. An empty selector matches all objects.
+func leaveOut(annotations, labels string) any {
+	target := map[string]any{}
+	for field, selector := range map[string]string{"annotationSelector": annotations, "labelSelector": labels} {
+		if selector != "" {
+			target[field] = selector
+		}
+	}
+	return map[string]any{"patch": "$patch: delete\napiVersion: any/v1\nkind: Any\nmetadata:\n  name: any\n", "target": target}
+}
+
+// fluxReporter returns the Kustomization of the reporter. It waits for no operator, because
+// the reporter explains why an operator is not ready, and nothing waits for it. Its health
+// check covers only the Deployment: an Installation is ready when its operator is. It cannot
+// be applied before the operators' namespaces exist, so its retry interval is short.
+func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
+	o := fluxKustomization(g, c, layout.Reporter, c.Prefix+layout.Reporter, crds)
+	spec := k8s.Map(o, "spec")
+	spec["wait"], spec["retryInterval"] = false, "30s"
+	spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}
+	return o
+}
+
+// fluxKustomization returns the Kustomization of one part of a cluster. The parameter dir is
+// its directory in the tree, and after is the Kustomization to wait for, nil for none.
+func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) k8s.Object {
+	o := fluxObject(g, g.namedOf(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
+	if after != nil {
+		k8s.Map(o, "spec")["dependsOn"] = []any{map[string]any{"name": after.Name()}}
+	}
+	return o
+}
+
+// fluxObject returns a Kustomization of a directory in the repository. The parameter
+// kubeConfig is the Secret with the kubeconfig of the target cluster; "" is the cluster that
+// Flux runs in.
+func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
+	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
+	source := map[string]any{"kind": string(g.SourceRef.Kind), "name": g.SourceRef.Name}
+	if ns := g.SourceRef.Namespace; ns != "" && ns != g.Namespace {
+		source["namespace"] = ns
+	}
+	spec := map[string]any{
+		"interval": "1h", "retryInterval": "2m", "timeout": "10m", "prune": true, "wait": true,
+		"path": "./" + dir, "sourceRef": source,
+	}
+	if g.RemovedClusters != Delete {
+		spec["deletionPolicy"] = "Orphan"
+	}
+	if kubeConfig != "" {
+		spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": kubeConfig}}
+	}
+	o["spec"] = spec
+	return o
+}
+
+// healthExpressions decides in CEL whether a custom resource of a provided API is ready, by
+// its Ready or Available condition, if it has one.
+func healthExpressions(apis []model.GVK) []any {
+	var out []any
+	for _, api := range apis {
+		out = append(out, map[string]any{
+			"apiVersion": api.Group + "/" + api.Version, "kind": api.Kind,
+			"current": "!has(status.conditions) || !status.conditions.exists(c, c.type in ['Ready', 'Available']) || status.conditions.exists(c, c.type in ['Ready', 'Available'] && c.status == 'True')",
+			"failed":  "has(status.conditions) && status.conditions.exists(c, c.type in ['Degraded', 'Failed'] && c.status == 'True')",
+		})
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package profile
+
+import (
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+)
+
+// Directories below layout.Pieces with content shared by many clusters: by those that Flux
+// runs in, and by those that it reaches from a hub. Cluster names begin with a letter or a
+// digit, so these names are free.
+const (
+	sharedPieces = "_shared"
+	hubPieces    = "_hub"
+)
+
+// Variables in shared content on a hub. Each cluster's parent substitutes them.
+const (
+	ownerVariable      = "${quayside_owner}"
+	kubeConfigVariable = "${quayside_kubeconfig}"
+)
+
+// fluxPieces returns a Kustomization for each piece, shared by all clusters without
+// differences, and for each cluster the parent that makes Flux apply them.
+func fluxPieces(t Tree) map[string][]k8s.Object {
+	g := t.GitOps
+	out := map[string][]k8s.Object{}
+	for _, c := range t.Clusters {
+		owner, dir, kubeConfig := g.owner(), sharedPieces, c.KubeConfig
+		substitute := map[string]any{}
+		if kubeConfig != "" {
+			owner, dir = g.ownerOf(c.Name), hubPieces
+			substitute = map[string]any{"quayside_owner": owner, "quayside_kubeconfig": kubeConfig}
+		}
+		if c.Prefix != "" {
+			dir, substitute = c.Name, nil
+		}
+		dir = path.Join(layout.Pieces, dir)
+		if _, there := out[dir]; !there {
+			of := fluxCluster{name: c.Name, owner: owner, prefix: c.Prefix, kubeConfig: kubeConfig}
+			if len(substitute) > 0 {
+				of.owner, of.kubeConfig = ownerVariable, kubeConfigVariable
+			}
+			out[dir] = of.pieces(t)
+		}
+		o := fluxObject(g, objectName(owner, parent), path.Join(g.Path, dir), "")
+		spec := k8s.Map(o, "spec")
+		// Deleting the parent deletes the Kustomizations, which leave the objects they
+		// applied.
+		spec["deletionPolicy"] = "MirrorPrune"
+		spec["wait"] = false // an unhealthy piece must not affect the others
+		spec["retryInterval"] = "30s"
+		if len(substitute) > 0 {
+			spec["postBuild"] = map[string]any{"substitute": substitute}
+		}
+		out[path.Join(string(Flux), c.Name)] = []k8s.Object{o}
+	}
+	return out
+}
+
+// fluxCluster is a cluster, or several clusters without differences.
+type fluxCluster struct{ name, owner, prefix, kubeConfig string }
+
+// pieces returns a Kustomization for each piece, and for each package with CRDs.
+func (c fluxCluster) pieces(t Tree) []k8s.Object {
+	var out []k8s.Object
+	crds := map[string]bool{}
+	for _, p := range t.Pieces {
+		if !p.gets(c.name) {
+			continue
+		}
+		var after []string
+		for _, dir := range p.CRDs {
+			name := namedCRDs(c.owner, dir)
+			if !crds[dir] {
+				crds[dir] = true
+				out = append(out, fluxObject(t.GitOps, name, path.Join(t.GitOps.Path, dir), c.kubeConfig))
+			}
+			after = append(after, name)
+		}
+		for _, need := range p.Needs {
+			if i := slices.IndexFunc(t.Pieces, func(p Piece) bool { return p.Name == need }); i >= 0 && t.Pieces[i].gets(c.name) {
+				after = append(after, objectName(c.owner, need))
+			}
+		}
+		dir := path.Join(t.GitOps.Path, c.prefix+p.Dir)
+		if p.Leaving {
+			dir = path.Join(t.GitOps.Path, p.Dir)
+		}
+		o := fluxObject(t.GitOps, objectName(c.owner, p.Name), dir, c.kubeConfig)
+		spec := k8s.Map(o, "spec")
+		spec["retryInterval"], spec["timeout"] = "30s", "2m" // while Flux waits for unhealthy objects, it ignores the commit that repairs them
+		if len(after) > 0 {
+			var list []any
+			for _, name := range after {
+				list = append(list, map[string]any{"name": name})
+			}
+			spec["dependsOn"] = list
+		}
+		if t.HealthChecks && len(p.APIs) > 0 {
+			spec["healthCheckExprs"] = healthExpressions(p.APIs)
+		}
+		if p.Reports {
+			// The reporter explains why an operator is not ready, so Flux checks only the
+			// health of its Deployment.
+			spec["wait"] = false
+			if w := t.Reporter; w != nil && !p.Plain {
+				spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// environmentKey is a label of the objects in inputs/. A ResourceSet can select the objects of
+// an environment by it.
+const environmentKey = "quayside.dev/environment"
+
+// Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster. A ResourceSet
+// selects it by its labels.
+func (flux) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
+	var out []k8s.Object
+	for _, c := range t.Clusters {
+		in := t.input(c, string(Flux), c.Name)
+		o := t.GitOps.object("fluxcd.controlplane.io/v1", "ResourceSetInputProvider", t.GitOps.namedOf(c.Name, "inputs"))
+		o = k8s.Label(o, map[string]string{environmentKey: t.GitOps.Name})
+		o["spec"] = map[string]any{"type": "Static", "defaultValues": fieldMap(&in)}
+		out = append(out, o)
+	}
+	return out, nil
+}

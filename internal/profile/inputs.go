@@ -1,0 +1,35 @@
+package profile
+
+import (
+	"maps"
+	"path"
+
+	"github.com/quayside/quayside/internal/base/jsonschema"
+)
+
+// Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field
+// is called path: Argo CD replaces it by a field of its own.
+type Input struct {
+	Environment string            `json:"environment" doc:"Name of the environment, as the names of Applications or Kustomizations begin with it."`
+	Cluster     string            `json:"cluster" doc:"Name of the cluster."`
+	RepoURL     string            `json:"repoURL" doc:"spec.gitops.repoURL; empty where it is not said."`
+	Revision    string            `json:"revision" doc:"spec.gitops.revision: branch, tag or commit."`
+	Directory   string            `json:"directory" doc:"Path in the repository of what is to be applied: the cluster's overlay, or its Kustomizations."`
+	Values      map[string]string `json:"values" doc:"spec.clusters[].values."`
+
+	ArgoCDInput `json:",inline"`
+}
+
+// InputSchema returns the JSON schema of Input. Members of the lists in inputs/ have this
+// form, and so has spec.defaultValues of a ResourceSetInputProvider.
+func InputSchema() []byte {
+	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "what is said of a cluster in inputs/ of a tree", Input{})
+}
+
+// input returns the data of a cluster that all tools have in common.
+func (t Tree) input(c Cluster, dir ...string) Input {
+	g := t.GitOps
+	values := map[string]string{}
+	maps.Copy(values, c.Values)
+	return Input{Environment: g.Name, Cluster: c.Name, RepoURL: g.RepoURL, Revision: g.Revision, Directory: path.Join(g.Path, path.Join(dir...)), Values: values}
+}

@@ -1,0 +1,28 @@
+package profile
+
+import (
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Plain renders trees without tool-specific content.
+const Plain Name = "plain"
+
+type plain struct{}
+
+func (plain) About() About                              { return About{Manager: "quayside"} }
+func (plain) Adorn(o k8s.Object, _ Place) k8s.Object    { return o }
+func (plain) AdornInstallation(o k8s.Object) k8s.Object { return o }
+func (plain) Guard(o k8s.Object) k8s.Object             { return o }
+func (plain) Fate(k8s.Object) Fate                      { return Pruned }
+func (plain) Applier(k8s.Object) string                 { return "" }
+func (plain) Defaults(*GitOps)                          {}
+func (plain) Separate(GitOps) bool                      { return false }
+func (plain) Faults(GitOps, []Cluster) []Fault          { return nil }
+
+// Member returns the common fields of a cluster.
+func (plain) Member(_ GitOps, c Cluster) Member { return MemberOf(c) }
+
+func (plain) Apply(Tree) (map[string][]k8s.Object, map[string][]byte) { return nil, nil }
+
+// Inputs returns nothing, because the tool is unknown.
+func (plain) Inputs(Tree) ([]k8s.Object, map[string][]byte) { return nil, nil }

@@ -1,0 +1,247 @@
+package profile_test
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+func objects() []k8s.Object {
+	crd := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
+	big := k8s.With(crd, strings.Repeat("x", 300<<10), "spec", "text")
+	hook := k8s.New("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "w")
+	hook["webhooks"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "b"}}
+	return []k8s.Object{
+		k8s.New("v1", "Namespace", "", "ns"), crd, big, k8s.New("apps/v1", "Deployment", "ns", "d"), k8s.New("example.com/v1", "Thing", "ns", "t"),
+		k8s.Annotate(hook, map[string]string{"cert-manager.io/inject-ca-from": "ns/c"}),
+		k8s.Annotate(crd, map[string]string{"note": "${a}"}),
+	}
+}
+
+// given returns a tree of which all that a cluster gets is applied as one.
+func given() profile.Tree {
+	return profile.Tree{
+		GitOps: profile.GitOps{
+			Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", ArgoCDSettings: profile.ArgoCDSettings{Project: "default"},
+			FluxSettings: profile.FluxSettings{SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}}, Granularity: profile.PerCluster,
+		},
+		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
+		APIs:     []model.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
+		Reporter: &profile.Workload{Namespace: "quayside-system", Name: "reporter"},
+	}
+}
+
+// inPieces returns a tree of which each piece is applied by itself: a Namespace, an
+// operator that needs another one, that one, and the reporter.
+func inPieces() profile.Tree {
+	tree := given()
+	tree.GitOps.Granularity = ""
+	tree.Pieces = []profile.Piece{
+		{Name: "namespace-ns", Dir: "namespaces/ns"},
+		{Name: "ns.pkg", Dir: "operators/ns.pkg", CRDs: []string{"crds/pkg"}, Needs: []string{"namespace-ns", "other.base"}, APIs: tree.APIs},
+		{Name: "other.base", Dir: "operators/other.base", CRDs: []string{"crds/base", "crds/pkg"}, Needs: []string{"namespace-ns"}},
+		{Name: "reporter", Dir: "reporter", Reports: true},
+		{Name: "installations", Dir: "installations", CRDs: []string{"crds/quayside"}, Plain: true, Reports: true},
+	}
+	return tree
+}
+
+// TestProfiles takes every profile of the table through the same cases.
+func TestProfiles(t *testing.T) {
+	for _, name := range profile.Names() {
+		t.Run(name, func(t *testing.T) {
+			p, err := profile.Of(profile.Name(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			places := []profile.Place{{}, {First: true}, {Level: 2, Whose: profile.Required}, {Whose: profile.Foreign}}
+			for i, o := range slices.Repeat(objects(), len(places)) {
+				at := places[i/len(objects())]
+				before := k8s.Copy(o)
+				once := p.Adorn(o, at)
+				if !k8s.Equal(o, before) {
+					t.Errorf("%s was changed", o.Key())
+				}
+				if !k8s.Equal(once, p.Adorn(once, at)) {
+					t.Errorf("%s is another after the second time", o.Key())
+				}
+				stripped := k8s.Without(k8s.With(once, k8s.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
+				if !k8s.Equal(stripped, k8s.Without(o, "metadata", "annotations")) {
+					t.Errorf("%s: more than annotations was changed", o.Key())
+				}
+				for key, value := range k8s.TextMap(o, "metadata", "annotations") {
+					if k8s.Text(once, "metadata", "annotations", key) != value {
+						t.Errorf("%s: annotation %s was changed", o.Key(), key)
+					}
+				}
+			}
+			in := k8s.New("quayside.dev/v1alpha1", "Installation", "ns", "x")
+			if k8s.Text(p.AdornInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
+				t.Error("an Installation was changed in place, or is another")
+			}
+			for _, told := range []func() profile.Tree{given, inPieces} {
+				checkApplied(t, p, told)
+			}
+		})
+	}
+}
+
+// checkApplied looks at the objects that apply a tree: they are the tool's own, each
+// stands once, files beside them are applied by nothing, and every directory of the
+// tree is applied.
+func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
+	t.Helper()
+	own, beside := p.Apply(told())
+	if (p.About().Kind == "") != (len(own) == 0) || (p.About().Kind == "") != (p.About().Namespace == "") {
+		t.Errorf("Kind is %q, Namespace %q, of %d objects", p.About().Kind, p.About().Namespace, len(own))
+	}
+	seen := map[k8s.Key]bool{}
+	for _, o := range all(own) {
+		if seen[o.Key()] || o.Namespace() != "gitops" || !strings.HasSuffix(p.About().Kind, strings.TrimSuffix(o.Kind(), "Set")) {
+			t.Errorf("%s stands twice, or is none of the tool's own", o.Key())
+		}
+		seen[o.Key()] = true
+	}
+	for file := range beside {
+		kept := strings.HasSuffix(path.Dir(file), "/env") // of the environment, read as a directory
+		if path.Clean("/"+file) != "/"+file || path.Base(file) == "kustomization.yaml" || path.Ext(file) == ".yaml" && file != "argocd/argocd-cm-patch.yaml" || path.Ext(file) != ".yaml" && !kept {
+			t.Errorf("%s does not lie beside the objects", file)
+		}
+	}
+	dirs := []string{"crds", "all", "reporter", "installations"}
+	if pieces := told().Pieces; pieces != nil {
+		dirs = nil
+		for _, piece := range pieces {
+			dirs = append(append(dirs, piece.Dir), piece.CRDs...)
+		}
+	}
+	var paths []string
+	for _, o := range all(own) {
+		paths = append(paths, pathsOf(o)...)
+	}
+	for _, dir := range dirs {
+		if len(own) > 0 && !slices.Contains(paths, "rendered/"+dir) {
+			t.Errorf("nothing applies %s: %q", dir, paths)
+		}
+	}
+	again, _ := p.Apply(told())
+	if d := cmp.Diff(own, again); d != "" {
+		t.Errorf("the second time it is something else: %s", d)
+	}
+}
+
+// pathsOf returns the directories that an object of a tool applies, for the clusters
+// without a prefix.
+func pathsOf(o k8s.Object) []string {
+	spec := k8s.Map(o, "spec")
+	if o.Kind() == "ApplicationSet" {
+		spec = k8s.Map(o, "spec", "template", "spec")
+	}
+	out := []string{k8s.Text(spec, "path"), k8s.Text(spec, "source", "path")}
+	for _, source := range k8s.Items(spec, "sources") {
+		out = append(out, k8s.Text(source, "path"))
+	}
+	for i, dir := range out {
+		out[i] = path.Clean(strings.ReplaceAll(dir, "{{.prefix}}", ""))
+	}
+	return out
+}
+
+// all returns the objects of all directories, by these.
+func all(own map[string][]k8s.Object) []k8s.Object {
+	var out []k8s.Object
+	for _, dir := range slices.Sorted(maps.Keys(own)) {
+		out = append(out, own[dir]...)
+	}
+	return out
+}
+
+// TestFaults takes settings away that a profile needs, and has two clusters in
+// one place.
+func TestFaults(t *testing.T) {
+	in := func(clusters ...profile.Cluster) []profile.Cluster {
+		for i := range clusters {
+			clusters[i].Name = string(rune('a' + i))
+		}
+		return clusters
+	}
+	registered := given().GitOps
+	registered.Clusters = &profile.Registered{}
+	told := registered
+	told.Inputs = true
+	unsound := given().GitOps
+	unsound.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"a b": ""}}}
+	for name, c := range map[string]struct {
+		profile  profile.Name
+		gitops   profile.GitOps
+		clusters []profile.Cluster
+		want     []string // fields
+	}{
+		"ok/argocd":             {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), nil},
+		"ok/flux":               {profile.Flux, given().GitOps, in(profile.Cluster{}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "c"}}), nil},
+		"ok/plain":              {profile.Plain, profile.GitOps{}, in(profile.Cluster{}, profile.Cluster{}), nil},
+		"ok/registered":         {profile.ArgoCD, registered, in(profile.Cluster{}, profile.Cluster{}), nil},
+		"error/argocd":          {profile.ArgoCD, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.project", "gitops.repoURL", "gitops.revision"}},
+		"error/flux":            {profile.Flux, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.sourceRef.kind", "gitops.sourceRef.name"}},
+		"error/no server twice": {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{}), []string{"clusters[1].server"}},
+		"error/local twice":     {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://kubernetes.default.svc/"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "in-cluster"}}, profile.Cluster{}), []string{"clusters[1].destination", "clusters[2].server"}},
+		"error/server twice":    {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b/"}}), []string{"clusters[2].server"}},
+		"error/name twice":      {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), []string{"clusters[1].destination"}},
+		"error/both":            {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b", Destination: "b"}}), []string{"clusters[0].destination"}},
+		"error/inputs":          {profile.ArgoCD, told, in(profile.Cluster{}), []string{"gitops.inputs"}},
+		"error/beside":          {profile.ArgoCD, registered, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), []string{"clusters[0].server", "clusters[1].destination"}},
+		"error/selector":        {profile.ArgoCD, unsound, in(profile.Cluster{}), []string{"gitops.clusters.selector"}},
+		"error/reached twice":   {profile.Flux, given().GitOps, in(profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}), []string{"clusters[2].kubeConfig"}},
+	} {
+		p, err := profile.Of(c.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range p.Faults(c.gitops, c.clusters) {
+			got = append(got, f.Field)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: faults of %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	if _, err := profile.Of("argo"); err == nil || err.Error() != `no profile "argo" (have argocd, flux, plain)` {
+		t.Errorf("got %v", err)
+	}
+	if p, err := profile.Of(""); err != nil || p.About().Kind != "" {
+		t.Errorf("an empty name is not the plain one: %v", err)
+	}
+}
+
+// TestSyncOptions merges the options that an object has with those of the
+// profile: each name once, and the object's own value.
+func TestSyncOptions(t *testing.T) {
+	p, err := profile.Of(profile.ArgoCD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "argocd.argoproj.io/sync-options"
+	for have, want := range map[string]string{
+		"":                                    "Prune=confirm,PruneLast=true,Delete=confirm",
+		"Prune=false":                         "Prune=false,PruneLast=true,Delete=confirm",
+		" Prune=false , Replace=true,,":       "Prune=false,Replace=true,PruneLast=true,Delete=confirm",
+		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
+		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
+	} {
+		o := p.Adorn(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
+		if got := k8s.Text(o, "metadata", "annotations", key); got != want {
+			t.Errorf("%q: got %q, want %q", have, got, want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package profile_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// TestShared changes each setting of a cluster: clusters share pieces only where what
+// differs cannot be in them, and a new setting is taken to be.
+func TestShared(t *testing.T) {
+	elsewhere := []string{"name", "server", "destination", "kubeConfig", "values"}
+	for _, f := range yamlnode.Fields(reflect.TypeFor[profile.Cluster]()) {
+		var c profile.Cluster
+		v := reflect.ValueOf(&c).Elem().FieldByIndex(f.Index)
+		switch v.Kind() { //nolint:exhaustive // a setting of another kind fails below
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf("a"), reflect.ValueOf("b"))
+		}
+		if v.IsZero() {
+			t.Fatalf("%s: a %s, which this test does not set", f.Name, v.Type())
+		}
+		if shared := c.Shared() == (profile.Cluster{}).Shared(); shared != slices.Contains(elsewhere, f.Name) {
+			t.Errorf("%s: clusters that differ in it share pieces: %v", f.Name, shared)
+		}
+	}
+}
+
+func TestGets(t *testing.T) {
+	for _, c := range []struct {
+		globs []string
+		want  bool
+	}{
+		{nil, true},
+		{[]string{"*"}, true},
+		{[]string{"*/*"}, true},
+		{[]string{"ns/*"}, true},
+		{[]string{"x", "*/pkg"}, true},
+		{[]string{"ns"}, false},
+		{[]string{"n/*", "ns/p"}, false},
+	} {
+		if got, err := (profile.Cluster{Operators: c.globs}).Gets("ns/pkg"); got != c.want || err != nil {
+			t.Errorf("%v: %v, %v", c.globs, got, err)
+		}
+	}
+	if _, err := profile.ClustersThatGet("ns/pkg", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"["}}}); err == nil {
+		t.Error("a pattern that is none is taken")
+	}
+}

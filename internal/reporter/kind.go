@@ -1,0 +1,129 @@
+package reporter
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// kindCache is a cache of the rendered objects of one kind.
+type kindCache struct {
+	kind  schema.GroupVersionKind
+	cache cache.Cache
+	done  <-chan struct{}
+}
+
+// openKind returns a function that creates a controller-runtime cache for each
+// kind. Each cache can end on its own and reports its own errors.
+func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
+	return func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error) {
+		rendered, err := labels.NewRequirement(k8s.LabelPackage, selection.Exists, nil)
+		if err != nil {
+			return nil, err
+		}
+		c, err := cache.New(mgr.GetConfig(), cache.Options{
+			HTTPClient:                   mgr.GetHTTPClient(),
+			Scheme:                       mgr.GetScheme(),
+			Mapper:                       mgr.GetRESTMapper(),
+			DefaultLabelSelector:         labels.NewSelector().Add(*rendered),
+			DefaultTransform:             strip,
+			NewInformer:                  withoutIndex,
+			DefaultUnsafeDisableDeepCopy: new(true),
+			DefaultWatchErrorHandler:     func(_ context.Context, _ *toolscache.Reflector, err error) { o.fault(err) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		k := &kindCache{kind: kind, cache: c}
+		return k, k.start(ctx, o)
+	}
+}
+
+// withoutIndex creates an informer that finds objects by name only.
+func withoutIndex(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
+}
+
+func (k *kindCache) start(ctx context.Context, o watchCallbacks) error {
+	informer, err := k.cache.GetInformer(ctx, k.empty(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial {
+				o.changed(nameOfAny(obj))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if !equalWhereJudged(before, after) {
+				o.changed(nameOfAny(after))
+			}
+		},
+		DeleteFunc: func(obj any) { o.changed(nameOfAny(obj)) },
+	})
+	if err != nil {
+		return err
+	}
+	k.done = handler.HasSyncedChecker().Done()
+	go func() { _ = k.cache.Start(ctx) }() // it ends with ctx; its only error is a second start
+	return nil
+}
+
+func (k *kindCache) synced() <-chan struct{} { return k.done }
+
+// empty returns an empty object of the kind in its cached form.
+func (k *kindCache) empty() client.Object {
+	if metadataOnly(k.kind.GroupKind()) {
+		o := new(metav1.PartialObjectMetadata)
+		o.SetGroupVersionKind(k.kind)
+		return o
+	}
+	o := new(unstructured.Unstructured)
+	o.SetGroupVersionKind(k.kind)
+	return o
+}
+
+func (k *kindCache) object(ctx context.Context, name types.NamespacedName) (map[string]any, error) {
+	o := k.empty()
+	err := k.cache.Get(ctx, name, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		return o.Object, nil
+	case *metav1.PartialObjectMetadata:
+		return metadataObject(k.kind, o), nil
+	}
+	return nil, nil
+}
+
+// nameOfAny returns the name of an object from an informer.
+func nameOfAny(obj any) types.NamespacedName {
+	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}

@@ -1,0 +1,79 @@
+package reporter
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+)
+
+// nothing is a store that was read and has no object.
+type nothing struct{ done chan struct{} }
+
+func (n nothing) synced() <-chan struct{} { return n.done }
+
+func (nothing) object(context.Context, types.NamespacedName) (map[string]any, error) { return nil, nil }
+
+// watching returns watches that run, of kinds that have no objects.
+func watching(t *testing.T) *watches {
+	t.Helper()
+	open := func(context.Context, schema.GroupVersionKind, watchCallbacks) (store, error) {
+		n := nothing{make(chan struct{})}
+		close(n.done)
+		return n, nil
+	}
+	w := newWatches(open, func(schema.GroupVersionKind) {}, func(schema.GroupVersionKind, types.NamespacedName) {}, logr.Discard())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = w.run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.ctx != nil })
+	return w
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came to be")
+		}
+	}
+}
+
+// TestKindsAreBounded has an Installation that expects more kinds than there
+// can be: those beyond the bound are said to be unread, and are read once
+// there is room.
+func TestKindsAreBounded(t *testing.T) {
+	const beyond = 7
+	var kinds []schema.GroupVersionKind
+	for i := range maxKinds + beyond {
+		kinds = append(kinds, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: fmt.Sprintf("K%d", i)})
+	}
+	w := watching(t)
+	w.acquire(kinds)
+	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds })
+	if got := w.states(); got[v1alpha1.ReasonError] != beyond || got[stateStarting] != 0 {
+		t.Errorf("states: %v", got)
+	}
+	last := v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: kinds[len(kinds)-1].Kind, Name: "x"}
+	got, all, err := w.observe(t.Context(), []v1alpha1.ObjectReference{last})
+	if err != nil || !all || got[0].Reason != v1alpha1.ReasonError || got[0].Message != tooMany {
+		t.Errorf("beyond the bound: %+v, %v, %v", got, all, err)
+	}
+	w.release(kinds[:beyond])
+	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds && w.states()[v1alpha1.ReasonError] == 0 })
+	got, _, err = w.observe(t.Context(), []v1alpha1.ObjectReference{last})
+	if err != nil || got[0].Reason != "" || got[0].Object != nil || got[0].Message != notSeen {
+		t.Errorf("with room: %+v, %v", got, err)
+	}
+	w.release(kinds[beyond:])
+	if w.count != 0 || len(w.kinds) != 0 {
+		t.Errorf("%d watches of %d kinds are left", w.count, len(w.kinds))
+	}
+}

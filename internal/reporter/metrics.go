@@ -1,0 +1,137 @@
+package reporter
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+)
+
+// figures holds the metrics of each existing Installation. It is safe for
+// concurrent use.
+type figures struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]figure
+}
+
+type figure struct {
+	pkg, version       string
+	objects            v1alpha1.ObjectCounts
+	ready              metav1.ConditionStatus // "" if unknown
+	upgradeable, match metav1.ConditionStatus
+}
+
+func newFigures() *figures { return &figures{of: map[types.NamespacedName]figure{}} }
+
+func (f *figures) set(in *v1alpha1.Installation, status v1alpha1.InstallationStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[types.NamespacedName{Namespace: in.Namespace, Name: in.Name}] = figure{
+		pkg: in.Spec.Package, version: in.Spec.Version, objects: status.Summary,
+		ready:       condition(status, v1alpha1.Ready).Status,
+		upgradeable: condition(status, v1alpha1.Upgradeable).Status,
+		match:       condition(status, v1alpha1.ImagesMatch).Status,
+	}
+}
+
+func (f *figures) forget(name types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, name)
+}
+
+// all returns one figure per namespace and package, because a series must be
+// unique. Of several Installations the first by name is used.
+func (f *figures) all() map[types.NamespacedName]figure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[types.NamespacedName]figure, len(f.of))
+	for _, name := range slices.SortedFunc(maps.Keys(f.of), byName) {
+		key := types.NamespacedName{Namespace: name.Namespace, Name: f.of[name].pkg}
+		if _, ok := out[key]; !ok {
+			out[key] = f.of[name]
+		}
+	}
+	return out
+}
+
+type buildInfo struct{ version, golang string }
+
+// collector exports the current figures to Prometheus. Deleted Installations
+// have no series.
+type collector struct {
+	figures *figures
+	kinds   func() map[string]int // by state
+	build   buildInfo
+}
+
+type descriptions struct{ ready, objects, upgradeable, match, kinds, build *prometheus.Desc }
+
+func described() descriptions {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("quayside_"+name, help, labels, nil)
+	}
+	const ns, pkg, version = "namespace", "package", "version"
+	return descriptions{
+		ready:       desc("installation_ready", "Whether all locked objects exist and are healthy.", ns, pkg, version),
+		objects:     desc("installation_objects", "Rendered objects, by state.", ns, pkg, version, "status"),
+		upgradeable: desc("installation_upgradeable", "Whether the operator reports that it can be upgraded.", ns, pkg, version),
+		match:       desc("installation_images_match", "Whether the pods run the locked digests.", ns, pkg, version),
+		kinds:       desc("reporter_kinds", "Kinds of the objects in Installations, by the way the reporter reads them.", "state"),
+		build:       desc("reporter_build_info", "The reporter's version.", version, "goversion"),
+	}
+}
+
+// Describe is prometheus.Collector's.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	d := described()
+	for _, desc := range []*prometheus.Desc{d.ready, d.objects, d.upgradeable, d.match, d.kinds, d.build} {
+		out <- desc
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	d := described()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for name, f := range c.figures.all() {
+		labels := []string{name.Namespace, f.pkg, f.version}
+		flag := func(desc *prometheus.Desc, status metav1.ConditionStatus) {
+			switch status {
+			case metav1.ConditionTrue:
+				gauge(desc, 1, labels...)
+			case metav1.ConditionFalse:
+				gauge(desc, 0, labels...)
+			case metav1.ConditionUnknown: // no value
+			}
+		}
+		ready := 0.0
+		if f.ready == metav1.ConditionTrue {
+			ready = 1
+		}
+		gauge(d.ready, ready, labels...)
+		flag(d.upgradeable, f.upgradeable)
+		flag(d.match, f.match)
+		for status, n := range byStatus(f.objects) {
+			gauge(d.objects, float64(n), append(labels, string(status))...)
+		}
+	}
+	for state, n := range c.kinds() {
+		gauge(d.kinds, float64(n), state)
+	}
+	gauge(d.build, 1, c.build.version, c.build.golang)
+}
+
+func byStatus(c v1alpha1.ObjectCounts) map[v1alpha1.HealthStatus]int32 {
+	return map[v1alpha1.HealthStatus]int32{
+		v1alpha1.Current: c.Current, v1alpha1.InProgress: c.InProgress, v1alpha1.NotFound: c.NotFound, v1alpha1.Failed: c.Failed,
+		v1alpha1.Terminating: c.Terminating, v1alpha1.Forbidden: c.Forbidden, v1alpha1.Unknown: c.Unknown,
+	}
+}

@@ -1,0 +1,206 @@
+package reporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+)
+
+const (
+	// settle is the delay after a change, to collect further ones: during a rollout
+	// an object changes many times a second.
+	settle = 200 * time.Millisecond
+	// look is the interval at which Installations that are not ready are judged
+	// again without a change, since some results depend on time.
+	look = time.Minute
+	// resync is the interval at which all Installations are judged again from the
+	// caches: a certificate may have expired.
+	resync = time.Hour
+	// readGrace is the time after which a kind that is still being read makes the
+	// reporter not ready.
+	readGrace = 15 * time.Second
+)
+
+// reporter judges Installations and writes their status.
+type reporter struct {
+	judge         Judge
+	now           func() time.Time
+	log           logr.Logger
+	installations cache.Cache
+	status        client.SubResourceWriter
+	events        recorder.EventRecorder
+
+	watches *watches
+	roster  *roster
+	pods    podReader
+	figures *figures
+
+	wasReady atomic.Bool
+	mu       sync.Mutex
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the start
+}
+
+// register adds the reporter to the manager.
+func (r *reporter) register(mgr manager.Manager) error {
+	c, err := controller.New("installation", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: 4,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](settle, time.Minute),
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), &v1alpha1.Installation{}, &handler.EnqueueRequestForObject{})); err != nil {
+		return err
+	}
+	if err := c.Watch(source.Func(r.takeQueue)); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.watches.run)); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("watches", func(req *http.Request) error { return r.ready(req.Context(), mgr.Elected()) })
+}
+
+func (r *reporter) takeQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = queue
+	return nil
+}
+
+// enqueue adds Installations to the queue.
+func (r *reporter) enqueue(names []types.NamespacedName) {
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	for _, name := range names {
+		queue.AddAfter(reconcile.Request{NamespacedName: name}, settle)
+	}
+}
+
+// kindSettled is called when the observation of a kind changes.
+func (r *reporter) kindSettled(kind schema.GroupVersionKind) { r.enqueue(r.roster.expectingKind(kind)) }
+
+// objectChanged is called when an object changes.
+func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
+	if isDefinition(kind.GroupKind()) {
+		_, group, _ := strings.Cut(name.Name, ".")
+		r.watches.retry(func(k schema.GroupVersionKind) bool { return k.Group == group })
+	}
+	r.enqueue(r.roster.expecting(kind, name))
+}
+
+// isDefinition reports whether objects of a kind define other kinds. Their names
+// contain the group: "etcdclusters.etcd.database.coreos.com",
+// "v1.packages.operators.coreos.com".
+func isDefinition(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
+		kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+}
+
+// Reconcile judges one Installation.
+func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	in := new(v1alpha1.Installation)
+	err := r.installations.Get(ctx, req.NamespacedName, in)
+	if apierrors.IsNotFound(err) {
+		r.watches.release(r.roster.remove(req.NamespacedName))
+		r.figures.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	m, turn := r.roster.update(in)
+	r.watches.acquire(turn.more)
+	r.watches.release(turn.fewer)
+	if turn.spec { // what brought it may have brought rights and definitions too
+		r.watches.retry(func(k schema.GroupVersionKind) bool { return slices.Contains(m.kinds, k) })
+	}
+	return r.report(ctx, m, in)
+}
+
+// report judges an existing Installation and writes a changed status.
+func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installation) (reconcile.Result, error) {
+	prev := m.last(in)
+	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
+	if err != nil || !all {
+		r.figures.set(in, prev)
+		return reconcile.Result{}, err // the watches say when there is more
+	}
+	if m.pods, err = r.pods.read(ctx, m.pods, got); err != nil {
+		return reconcile.Result{}, err
+	}
+	status := r.judge(in.Spec, in.Generation, prev, got, m.pods.pods, r.now())
+	r.figures.set(in, status)
+	if !equality.Semantic.DeepEqual(prev, status) {
+		if err := r.write(ctx, m, in, status); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.recordEvents(in, prev, status)
+	}
+	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
+		return reconcile.Result{RequeueAfter: look}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// ready returns an error while some kinds have not been read. After the first
+// time, kinds have a grace period. A standby reporter reads only Installations.
+func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
+	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	if !informer.HasSynced() {
+		return errors.New("the Installations have not been read yet")
+	}
+	select {
+	case <-elected:
+	default:
+		return nil
+	}
+	grace := readGrace
+	if !r.wasReady.Load() {
+		var list v1alpha1.InstallationList
+		if err := r.installations.List(ctx, &list); err != nil {
+			return err
+		}
+		if have := r.roster.size(); have < len(list.Items) {
+			return fmt.Errorf("%d of %d Installations have not been read yet", len(list.Items)-have, len(list.Items))
+		}
+		grace = 0
+	}
+	if kinds := r.watches.starting(grace); len(kinds) > 0 {
+		return fmt.Errorf("not read yet: %v", kinds)
+	}
+	r.wasReady.Store(true)
+	return nil
+}

@@ -1,0 +1,145 @@
+package reporter
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+)
+
+func kindOf(o v1alpha1.ObjectReference) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+}
+
+func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// roster holds the existing Installations and their expected objects. It is safe
+// for concurrent use.
+type roster struct {
+	mu      sync.Mutex
+	members map[types.NamespacedName]*member
+}
+
+// member is one Installation. Fields that the roster does not set are used only
+// by the worker that processes the Installation.
+type member struct {
+	name       types.NamespacedName
+	generation int64 // of the recorded spec; -1: none yet
+	uid        types.UID
+	objects    []v1alpha1.ObjectReference // shared with the cache
+	kinds      []schema.GroupVersionKind  // of objects, sorted
+
+	pods    podsSeen
+	written *written // the latest written status, until the cache has it
+}
+
+func newRoster() *roster {
+	return &roster{members: map[types.NamespacedName]*member{}}
+}
+
+// specChange is the difference between an Installation and its recorded state.
+type specChange struct {
+	more, fewer []schema.GroupVersionKind // kinds added to and removed from the expected objects
+	spec        bool                      // the spec of a known Installation changed
+}
+
+// update records the current state of an Installation.
+func (r *roster) update(in *v1alpha1.Installation) (*member, specChange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := types.NamespacedName{Namespace: in.Namespace, Name: in.Name}
+	var t specChange
+	m := r.members[name]
+	if m == nil || m.uid != in.UID {
+		t.fewer = r.drop(m)
+		m = &member{name: name, uid: in.UID, generation: -1}
+		r.members[name] = m
+	}
+	if m.generation == in.Generation {
+		m.objects = in.Spec.Objects // the same, and the cache holds no others any longer
+		return m, t
+	}
+	t.spec = m.generation >= 0
+	before := m.kinds
+	m.generation, m.objects, m.kinds = in.Generation, in.Spec.Objects, kindsIn(in.Spec.Objects)
+	t.more, t.fewer = subtractKinds(m.kinds, before), append(t.fewer, subtractKinds(before, m.kinds)...)
+	return m, t
+}
+
+// remove deletes an Installation and returns its expected kinds.
+func (r *roster) remove(name types.NamespacedName) []schema.GroupVersionKind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.drop(r.members[name])
+}
+
+// expecting returns the Installations that expect an object, sorted. There is no
+// index: changes are rare, and there are only some hundred Installations.
+func (r *roster) expecting(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
+	return r.filter(func(m *member) bool {
+		return slices.Contains(m.kinds, kind) && slices.ContainsFunc(m.objects, func(o v1alpha1.ObjectReference) bool {
+			return o.Name == object.Name && o.Namespace == object.Namespace && kindOf(o) == kind
+		})
+	})
+}
+
+// expectingKind returns the Installations that expect objects of a kind, sorted.
+func (r *roster) expectingKind(kind schema.GroupVersionKind) []types.NamespacedName {
+	return r.filter(func(m *member) bool { return slices.Contains(m.kinds, kind) })
+}
+
+func (r *roster) filter(expect func(*member) bool) []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []types.NamespacedName
+	for name, m := range r.members {
+		if expect(m) {
+			out = append(out, name)
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+// byName orders by namespace, then name.
+func byName(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// size returns the number of Installations.
+func (r *roster) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.members)
+}
+
+func (r *roster) drop(m *member) []schema.GroupVersionKind {
+	if m == nil {
+		return nil
+	}
+	delete(r.members, m.name)
+	return m.kinds
+}
+
+// kindsIn returns the kinds of objects, sorted and unique.
+func kindsIn(objects []v1alpha1.ObjectReference) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, o := range objects {
+		if kind := kindOf(o); !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	return out
+}
+
+// subtractKinds returns the kinds in a that are not in b.
+func subtractKinds(a, b []schema.GroupVersionKind) []schema.GroupVersionKind {
+	return slices.DeleteFunc(slices.Clone(a), func(k schema.GroupVersionKind) bool { return slices.Contains(b, k) })
+}

@@ -1,0 +1,110 @@
+package reporter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+)
+
+// Name is the field manager of the status, the source of Events and the name of
+// the Lease.
+const Name = "quayside-reporter"
+
+// Judge returns the status of an Installation from its spec, its current status,
+// the observations of the expected objects in the order of spec.objects
+// (followed by the OperatorCondition, unless it is one of them), and the pods of
+// its workloads. It must not modify its arguments. Equal observations have to
+// give equal statuses.
+type Judge func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
+	got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus
+
+// Config configures the reporter. Judge and Log are required.
+type Config struct {
+	Judge Judge
+	Log   logr.Logger
+
+	MetricsAddress          string // "0.0.0.0:8080"; "0" or empty: no metrics are served
+	ProbeAddress            string // "0.0.0.0:8081", of /healthz and /readyz; "0" or empty: none
+	LeaderElection          bool   // stand by until this process holds the Lease
+	LeaderElectionNamespace string // of the Lease; empty: the pod's own
+	Version                 string // of the program, for its metric
+}
+
+// Run runs the reporter until ctx ends; the error is nil then. It returns an
+// error if the API server is unreachable at the start, an address cannot be
+// listened on, or leadership is lost.
+func Run(ctx context.Context, config *rest.Config, opt Config) error {
+	strip := newStripper().strip
+	mgr, err := newManager(config, opt, strip)
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	r := &reporter{
+		judge: opt.Judge, now: time.Now, log: opt.Log,
+		installations: mgr.GetCache(), status: mgr.GetClient().Status(), events: mgr.GetEventRecorder(Name),
+		roster: newRoster(), figures: newFigures(), pods: podReader{list: listPods(mgr.GetAPIReader())},
+	}
+	r.watches = newWatches(openKind(mgr, strip), r.kindSettled, r.objectChanged, opt.Log)
+	if err := r.register(mgr); err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	build := buildInfo{version: opt.Version, golang: runtime.Version()}
+	if err := metrics.Registry.Register(collector{figures: r.figures, kinds: r.watches.states, build: build}); err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// newManager returns a manager that caches only Installations.
+func newManager(config *rest.Config, opt Config, strip toolscache.TransformFunc) (manager.Manager, error) {
+	scheme := apiruntime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Pod{}, &corev1.PodList{})
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 100, 200
+	config.UserAgent = Name
+	mgr, err := manager.New(config, manager.Options{
+		Scheme: scheme,
+		Logger: opt.Log,
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true,
+			ByObject: map[client.Object]cache.ByObject{
+				&v1alpha1.Installation{}: {Transform: strip, UnsafeDisableDeepCopy: new(true), SyncPeriod: new(resync)},
+			},
+		},
+		Metrics:                       metricsserver.Options{BindAddress: cmp.Or(opt.MetricsAddress, "0")},
+		HealthProbeBindAddress:        cmp.Or(opt.ProbeAddress, "0"),
+		LeaderElection:                opt.LeaderElection,
+		LeaderElectionID:              Name,
+		LeaderElectionNamespace:       opt.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(10 * time.Second),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+}

@@ -1,0 +1,83 @@
+package reporter
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// written is a status that was written and is not yet in the cache.
+type written struct {
+	over   string // resourceVersion of the Installation in the cache
+	status v1alpha1.InstallationStatus
+}
+
+// last returns the current status: that of the cache, or a later one that was
+// written since.
+func (m *member) last(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
+	if m.written != nil && m.written.over == in.ResourceVersion {
+		return m.written.status
+	}
+	m.written = nil
+	return in.Status
+}
+
+// write applies the status unless it is unchanged.
+func (r *reporter) write(ctx context.Context, m *member, in *v1alpha1.Installation, status v1alpha1.InstallationStatus) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return err
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.Kind))
+	o.SetNamespace(in.Namespace)
+	o.SetName(in.Name)
+	o.SetUID(in.UID) // a new object of the same name is not updated
+	err = r.status.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(Name), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	m.written = &written{over: in.ResourceVersion, status: status}
+	ready := condition(status, v1alpha1.Ready)
+	r.log.Info("judged", "namespace", in.Namespace, "name", in.Name, "version", in.Spec.Version, "ready", string(ready.Status), "message", ready.Message)
+	return nil
+}
+
+// recordEvents records an Event for each condition that changed.
+func (r *reporter) recordEvents(in *v1alpha1.Installation, prev, status v1alpha1.InstallationStatus) {
+	for _, kind := range []string{v1alpha1.Ready, v1alpha1.Upgradeable, v1alpha1.ImagesMatch} {
+		now := condition(status, kind)
+		if now.Status == condition(prev, kind).Status || now.Status == "" {
+			continue
+		}
+		severity, reason := corev1.EventTypeNormal, kind
+		if now.Status != metav1.ConditionTrue {
+			reason = "Not" + kind
+		}
+		if now.Status == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
+			severity = corev1.EventTypeWarning
+		}
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, inert.Cut(now.Message, maxNote))
+	}
+}
+
+// maxNote is the maximum length of an Event's message in bytes. The API server
+// accepts 1,024, including the prefix.
+const maxNote = 900
+
+// condition returns a condition, or its zero value if it is missing.
+func condition(status v1alpha1.InstallationStatus, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}

@@ -1,0 +1,232 @@
+package reporter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// store holds the latest observed objects of one kind.
+type store interface {
+	// synced returns a channel that is closed once the initial objects are in the
+	// store.
+	synced() <-chan struct{}
+	// object returns an object, or nil if it is missing. The caller must not modify
+	// it.
+	object(ctx context.Context, name types.NamespacedName) (map[string]any, error)
+}
+
+// watchCallbacks are called by a watch and must not block.
+type watchCallbacks struct {
+	changed func(types.NamespacedName) // an object was added, deleted or changed after the start
+	fault   func(error)                // a request failed; the watch keeps retrying
+}
+
+// openFunc starts a watch of a kind. The watch survives interruptions and ends
+// with ctx.
+type openFunc func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error)
+
+// watches runs one watch for every expected kind. It is safe for concurrent use.
+type watches struct {
+	open    openFunc
+	settled func(schema.GroupVersionKind)                       // the observation of a kind changed
+	changed func(schema.GroupVersionKind, types.NamespacedName) // an object changed
+	log     logr.Logger
+
+	mu    sync.Mutex
+	ctx   context.Context // context of the watches; nil before the start
+	count int             // kinds that are watched or retried
+	kinds map[schema.GroupVersionKind]*kindWatch
+	wg    sync.WaitGroup
+}
+
+// kindWatch is the watch of one kind. It is in one of three states: read
+// (objects is set), refused (reason is set), or starting.
+type kindWatch struct {
+	wanted int // number of Installations that expect it
+	cancel context.CancelFunc
+	again  chan struct{} // retry without delay
+
+	objects         store
+	reason, message string
+	since           time.Time // start of the state starting
+}
+
+func newWatches(open openFunc, settled func(schema.GroupVersionKind), changed func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
+	return &watches{open: open, settled: settled, changed: changed, log: log, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+}
+
+// run runs until ctx ends, and returns when all watches have ended.
+func (w *watches) run(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for kind, k := range w.kinds {
+		w.launch(kind, k)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.wg.Wait()
+	return nil
+}
+
+// acquire adds one user to each of the kinds.
+func (w *watches) acquire(kinds []schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, kind := range kinds {
+		k := w.kinds[kind]
+		if k == nil {
+			k = &kindWatch{again: make(chan struct{}, 1), since: time.Now()}
+			w.kinds[kind] = k
+			w.launch(kind, k)
+		}
+		k.wanted++
+	}
+}
+
+// release removes one user from each of the kinds. The watch of a kind without
+// users ends.
+func (w *watches) release(kinds []schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, kind := range kinds {
+		k := w.kinds[kind]
+		if k == nil {
+			continue
+		}
+		if k.wanted--; k.wanted > 0 {
+			continue
+		}
+		delete(w.kinds, kind)
+		if k.cancel != nil {
+			k.cancel()
+			w.count--
+		}
+		w.log.Info("no longer watching", "kind", kind.String())
+	}
+	for kind, k := range w.kinds { // kinds that exceeded the limit before
+		if k.cancel == nil && w.count < maxKinds {
+			k.since = time.Now()
+			w.launch(kind, k)
+		}
+	}
+}
+
+// maxKinds limits the watched kinds. Operators consist of a few dozen, but
+// Installations can be written by hand.
+const maxKinds = 300
+
+const tooMany = "more kinds than the reporter's limit"
+
+// launch starts the watch of a kind, if the watches are running and the limit is
+// not reached.
+func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		return
+	}
+	if w.count >= maxKinds {
+		k.reason, k.message = v1alpha1.ReasonError, tooMany
+		return
+	}
+	w.count++
+	k.reason, k.message = "", ""
+	ctx, cancel := context.WithCancel(w.ctx)
+	k.cancel = cancel
+	w.wg.Go(func() {
+		defer cancel()
+		w.watchKind(ctx, kind, k)
+	})
+}
+
+// retry immediately retries the selected kinds that are not read.
+func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for kind, k := range w.kinds {
+		if k.objects == nil && which(kind) {
+			select {
+			case k.again <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// notSeen is the message for a missing object. It mentions the label, because
+// watches are limited to labeled objects.
+const notSeen = "it does not exist, or not with the label " + k8s.LabelPackage
+
+// observe returns the observations of the objects, in their order. It returns
+// false while one of their kinds is starting.
+func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReference) ([]v1alpha1.Observed, bool, error) {
+	kinds := w.snapshot()
+	out := make([]v1alpha1.Observed, 0, len(objects))
+	for _, ref := range objects {
+		k, ok := kinds[kindOf(ref)]
+		if !ok || k.objects == nil && k.reason == "" {
+			return nil, false, nil
+		}
+		o := v1alpha1.Observed{Ref: ref, Reason: k.reason, Message: k.message}
+		if k.objects != nil {
+			var err error
+			if o.Object, err = k.objects.object(ctx, nameOf(ref)); err != nil {
+				return nil, false, err
+			}
+			if o.Object == nil {
+				o.Message = notSeen
+			}
+		}
+		out = append(out, o)
+	}
+	return out, true, nil
+}
+
+func (w *watches) snapshot() map[schema.GroupVersionKind]kindWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make(map[schema.GroupVersionKind]kindWatch, len(w.kinds))
+	for kind, k := range w.kinds {
+		out[kind] = *k
+	}
+	return out
+}
+
+// The states of a kind in metrics. A refused kind has its reason instead.
+const (
+	stateWatched  = "Watched"
+	stateStarting = "Starting"
+)
+
+// states returns the number of kinds by state.
+func (w *watches) states() map[string]int {
+	out := map[string]int{stateWatched: 0, stateStarting: 0, v1alpha1.ReasonForbidden: 0, v1alpha1.ReasonNoKind: 0, v1alpha1.ReasonError: 0}
+	for _, k := range w.snapshot() {
+		switch {
+		case k.objects != nil:
+			out[stateWatched]++
+		case k.reason != "":
+			out[k.reason]++
+		default:
+			out[stateStarting]++
+		}
+	}
+	return out
+}
+
+// starting returns the kinds that have been starting for longer than grace.
+func (w *watches) starting(grace time.Duration) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for kind, k := range w.snapshot() {
+		if k.objects == nil && k.reason == "" && time.Since(k.since) >= grace {
+			out = append(out, kind)
+		}
+	}
+	return out
+}

@@ -1,0 +1,218 @@
+package settings
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// Setting is the effective value of one field.
+type Setting struct {
+	Field string          // "spec.catalogs[0].source"
+	Value json.RawMessage // a string, a boolean, a number, null, an empty list or an empty mapping
+	Pos   diag.Pos        // zero for a default
+}
+
+// Effective returns the effective settings in the order of the schema: those set in
+// quayside.yaml or an extended file, and those with a default. It leaves out spec.extends.
+func (w *Workspace) Effective() []Setting {
+	var out []Setting
+	_, spec := yamlnode.Field(w.effective(), "spec")
+	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
+		out = append(out, Setting{Field: field, Value: encodeJSON(n), Pos: w.setAt(field)})
+	})
+	return out
+}
+
+// EffectiveJSON returns the effective settings as one JSON object.
+func (w *Workspace) EffectiveJSON() json.RawMessage { return encodeJSON(w.effective()) }
+
+func encodeJSON(n *yaml.Node) json.RawMessage {
+	raw, err := yamlnode.JSON(n)
+	if err != nil {
+		panic(fmt.Sprintf("workspace: encoding settings: %v", err))
+	}
+	return raw
+}
+
+// EffectiveYAML returns the effective settings as a quayside.yaml that extends no other file.
+// The comment of each setting gives the file and line that set it.
+func (w *Workspace) EffectiveYAML() []byte {
+	root := w.effective()
+	_, spec := yamlnode.Field(root, "spec")
+	forEachLeaf(spec, "spec", func(field string, n *yaml.Node) {
+		n.LineComment = "default"
+		if p := w.setAt(field); p.Line > 0 {
+			n.LineComment = diag.Pos{File: p.File, Line: p.Line}.String()
+		}
+	})
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		panic(fmt.Sprintf("workspace: encoding settings: %v", err))
+	}
+	return b.Bytes()
+}
+
+// setAt returns the position of a field, which may be set in the short form of its parent. It
+// returns the zero position if no file sets the field.
+func (w *Workspace) setAt(field string) diag.Pos {
+	if p, set := w.Fields[field]; set {
+		return p
+	}
+	if short, ok := strings.CutSuffix(field, ".path"); ok {
+		return w.Fields[short]
+	}
+	return diag.Pos{}
+}
+
+// effective returns the effective settings as a tree.
+func (w *Workspace) effective() *yaml.Node {
+	b := treeBuilder{set: w.Fields}
+	root := mappingNode()
+	put(root, "apiVersion", stringNode(APIVersion))
+	put(root, "kind", stringNode(Kind))
+	if w.Name != "" {
+		put(root, "metadata", mappingNode("name", stringNode(w.Name)))
+	}
+	spec := *w
+	spec.Extends = ""
+	put(root, "spec", b.value(reflect.ValueOf(spec), "spec"))
+	dropField(root.Content[len(root.Content)-1], "extends")
+	return root
+}
+
+// treeBuilder builds YAML trees from values. It leaves out fields that are neither set nor
+// have a default.
+type treeBuilder struct{ set diag.Fields }
+
+func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
+	if raw, ok := v.Interface().(json.RawMessage); ok {
+		return fromJSON(raw)
+	}
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		s, err := m.MarshalText()
+		if err != nil {
+			panic(fmt.Sprintf("workspace: %s: %v", field, err))
+		}
+		return stringNode(string(s))
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return b.value(v.Elem(), field)
+	case reflect.Struct:
+		out := mappingNode()
+		for _, f := range yamlnode.Fields(v.Type()) {
+			name, value := field+"."+f.Name, v.FieldByIndex(f.Index)
+			_, set := b.set[name]
+			if value.Kind() == reflect.Pointer && value.IsNil() || isEmpty(value) && !set {
+				continue
+			}
+			if n := b.value(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
+				put(out, f.Name, n)
+			}
+		}
+		return out
+	case reflect.Slice:
+		out := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for i := range v.Len() {
+			out.Content = append(out.Content, b.value(v.Index(i), diag.Item(field, i)))
+		}
+		return out
+	case reflect.Map:
+		out := mappingNode()
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
+			put(out, k.String(), b.value(v.MapIndex(k), field+"."+k.String()))
+		}
+		return out
+	case reflect.String:
+		return stringNode(v.String())
+	case reflect.Bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
+	}
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return false
+	}
+}
+
+// fromJSON returns a JSON value as a tree.
+func fromJSON(raw json.RawMessage) *yaml.Node {
+	docs, err := yamlnode.Documents("", append(append([]byte(`{"v":`), raw...), '}'), yamlnode.Limits{})
+	if err != nil || len(docs) != 1 {
+		panic(fmt.Sprintf("workspace: canonical JSON cannot be read: %v", err))
+	}
+	_, v := yamlnode.Field(docs[0], "v")
+	out := copyTree(v, 0)
+	plainStyle(out)
+	return out
+}
+
+// plainStyle sets YAML styles in a tree decoded from JSON.
+func plainStyle(n *yaml.Node) {
+	if n.Style = 0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		n.Style = stringNode(n.Value).Style
+	}
+	for _, c := range n.Content {
+		plainStyle(c)
+	}
+}
+
+func mappingNode(content ...any) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for i := 0; i+1 < len(content); i += 2 {
+		put(out, content[i].(string), content[i+1].(*yaml.Node))
+	}
+	return out
+}
+
+func put(n *yaml.Node, key string, value *yaml.Node) {
+	n.Content = append(n.Content, stringNode(key), value)
+}
+
+// stringNode returns a string as a scalar on one line, with quotes if it would be ambiguous
+// without.
+func stringNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if yamlnode.Quote(s) != s {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// forEachLeaf calls each for every scalar, empty list and empty mapping below n, with the name
+// of its field.
+func forEachLeaf(n *yaml.Node, field string, each func(field string, n *yaml.Node)) {
+	switch {
+	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			forEachLeaf(n.Content[i+1], strings.TrimPrefix(field+"."+yamlnode.Key(n.Content[i]), "."), each)
+		}
+	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
+		for i, c := range n.Content {
+			forEachLeaf(c, diag.Item(field, i), each)
+		}
+	default:
+		each(field, n)
+	}
+}

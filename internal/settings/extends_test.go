@@ -1,0 +1,296 @@
+package settings_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/settings"
+)
+
+const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
+
+// load reads envs/dev/quayside.yaml of a repository. A file without a header gets one
+// on its first two lines.
+func load(files map[string]string) (*settings.Workspace, error) {
+	text := func(name string) ([]byte, error) {
+		data, ok := files[name]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		if !strings.HasPrefix(data, "apiVersion") {
+			data = head + data
+		}
+		return []byte(data), nil
+	}
+	main, err := text("envs/dev/quayside.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return settings.Load("quayside.yaml", main, settings.Repository{Dir: "envs/dev", Read: func(name string) (string, []byte, error) {
+		data, err := text(name)
+		return name, data, err
+	}})
+}
+
+func archive(text string) map[string]string {
+	files := map[string]string{}
+	for _, f := range txtar.Parse([]byte(text)).Files {
+		files[f.Name] = string(f.Data)
+	}
+	return files
+}
+
+// TestExtends merges settings, and knows where each comes from.
+func TestExtends(t *testing.T) {
+	w, err := load(archive(`
+-- base.yaml --
+metadata: {name: base, team: a}
+spec:
+  declarations: [operators, {path: patches, overrides: true}]
+  catalogs:
+  - {name: a, namespace: olm, source: "oci:catalogs/a:v1"}
+  - {name: b, source: "image:quay.io/org/b:v1", priority: 2}
+  kubernetesVersion: "1.33"
+  openshiftVersion: "4.20"
+  allowNames: [ClusterRole/cluster-admin]
+  mirrors: [mirrors.yaml, envs/dev/own.yaml]
+  trust: [{match: quay.io/*, keys: [keys/cosign.pub]}]
+  follows: envs/stage
+  output: out
+  proxy: {httpProxy: "http://a", noProxy: .svc}
+  gitops: {repoURL: "https://git.example.com/fleet.git", path: deploy}
+  clusters:
+  - {name: one, destination: one, config: {nodeSelector: {a: b}, tolerations: []}}
+  policy:
+    failOn: medium
+    rules: [{name: own, expression: "true"}]
+    waivers: [{rule: rbac.wildcard, reason: r, expires: 2027-01-01}]
+    severity: {images.tag: high, images.registry: low}
+-- envs/shared.yaml --
+spec:
+  extends: ../base.yaml
+  openshiftVersion: ~
+  policy: {severity: {images.tag: ~}, waivers: [{rule: images.tag, reason: r, expires: 2027-01-01}]}
+-- envs/dev/quayside.yaml --
+metadata: {name: dev}
+spec:
+  extends: ../shared.yaml
+  catalogs:
+  - {name: c, source: "dir:c"}
+  - {name: a, namespace: olm, priority: 7}
+  kubernetesVersion: "1.34"
+  allowNames: [ClusterRole/view]
+  proxy: {noProxy: .local}
+  clusters:
+  - {name: two, destination: two}
+  - {name: one, config: {nodeSelector: {c: d}}}
+  policy: {rules: [{name: mine, expression: "false"}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := json.Marshal(map[string]any{
+		"name": w.Name, "extends": w.Extends, "extended": w.Extended, "declarations": w.Declarations, "catalogs": w.Catalogs, "versions": w.KubernetesVersion + " " + w.OpenShiftVersion,
+		"allowNames": w.AllowNames, "mirrors": w.Mirrors, "trust": w.Trust[0].Keys, "follows": w.Follows, "output": w.Output, "proxy": w.Proxy, "path": w.GitOps.Path, "environment": w.GitOps.Name,
+		"policy": []any{w.Policy.FailOn, len(w.Policy.Rules), len(w.Policy.Waivers), w.Policy.Severity},
+	})
+	want := `{"allowNames":["ClusterRole/view"],"catalogs":[{"name":"a","namespace":"olm","source":"oci:../../catalogs/a:v1","priority":7},{"name":"b","namespace":"","source":"image:quay.io/org/b:v1","priority":2},{"name":"c","namespace":"","source":"dir:c","priority":0}],"declarations":[{"path":"../../operators","overrides":false},{"path":"../../patches","overrides":true}],"environment":"dev","extended":["../shared.yaml","../../base.yaml"],"extends":"../shared.yaml","follows":"../stage","mirrors":["../../mirrors.yaml","own.yaml"],"name":"dev","output":"out","path":"deploy","policy":["medium",2,2,{"images.registry":"low"}],"proxy":{"httpProxy":"http://a","httpsProxy":"","noProxy":".local"},"trust":["../../keys/cosign.pub"],"versions":"1.34 "}`
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if got := fmt.Sprintf("%s %s %s", w.Clusters[0].Name, w.Clusters[0].Config, w.Clusters[1].Name); got != `one {"nodeSelector":{"a":"b","c":"d"},"tolerations":[]} two` {
+		t.Errorf("clusters: %s", got)
+	}
+	for field, want := range map[string]string{
+		"spec.extends":                           "quayside.yaml:5:12",
+		"spec.catalogs[0].source":                "base.yaml:7:39",
+		"spec.catalogs[0].priority":              "quayside.yaml:8:41",
+		"spec.catalogs[2].name":                  "quayside.yaml:7:12",
+		"spec.declarations[1].path":              "base.yaml:5:36",
+		"spec.kubernetesVersion":                 "quayside.yaml:9:22",
+		"spec.proxy.httpProxy":                   "base.yaml:16:22",
+		"spec.proxy.noProxy":                     "quayside.yaml:11:20",
+		"spec.policy.rules[1].name":              "quayside.yaml:15:27",
+		"spec.policy.waivers[1].rule":            "envs/shared.yaml:6:56",
+		"spec.clusters[0].config.tolerations":    "base.yaml:19:79",
+		"spec.clusters[0].config.nodeSelector":   "quayside.yaml:14:40",
+		"spec.clusters[0].config.nodeSelector.a": "base.yaml:19:62",
+		"metadata.name":                          "quayside.yaml:3:18",
+	} {
+		if got := w.Fields[field].String(); got != want {
+			t.Errorf("%s stands at %s, want %s", field, got, want)
+		}
+	}
+	if _, set := w.Fields["spec.openshiftVersion"]; set {
+		t.Error("a field that null takes back has a place")
+	}
+}
+
+// TestExtendsFaults fixes the message and the place of each fault.
+func TestExtendsFaults(t *testing.T) {
+	for name, c := range map[string]struct{ files, want string }{
+		"missing": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../base.yaml}\n",
+			"quayside.yaml:3:17: spec.extends: open envs/base.yaml: file does not exist",
+		},
+		"absolute": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: /base.yaml}\n",
+			`quayside.yaml:3:17: spec.extends: "/base.yaml" is not a relative path with forward slashes`,
+		},
+		"backslash": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: '..\\base.yaml'}\n",
+			`quayside.yaml:3:17: spec.extends: "..\\base.yaml" is not a relative path with forward slashes`,
+		},
+		"empty": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ''}\n",
+			`quayside.yaml:3:17: spec.extends: "" is not a relative path with forward slashes`,
+		},
+		"outside": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../../../base.yaml}\n",
+			`quayside.yaml:3:17: spec.extends: "../../../base.yaml" is outside of the workspace's Git repository, or of the workspace if there is none`,
+		},
+		"type": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: [a]}\n",
+			"quayside.yaml:3:17: spec.extends: want a scalar, got a list",
+		},
+		"circle": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../a.yaml}\n-- envs/a.yaml --\nspec: {extends: b.yaml}\n-- envs/b.yaml --\nspec:\n  extends: ../envs/a.yaml\n",
+			"envs/b.yaml:4:12: spec.extends: spec.extends forms a cycle: envs/a.yaml extends envs/b.yaml extends envs/a.yaml",
+		},
+		"itself": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: quayside.yaml}\n",
+			"quayside.yaml:3:17: spec.extends: spec.extends forms a cycle: quayside.yaml extends quayside.yaml",
+		},
+		"base": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml, profile: argo}\n-- envs/dev/base.yaml --\nspce: {}\nspec: {outptu: a, kubernetesVersion: 1.30, clusters: [{name: a}, {name: a}], trust: [{match: a, keys: [/x]}]}\n",
+			"envs/dev/base.yaml:3:1: unknown field \"spce\" (did you mean \"spec\"?)\n" +
+				"envs/dev/base.yaml:4:8: unknown field \"outptu\" in spec (did you mean \"output\"?)\n" +
+				"envs/dev/base.yaml:4:38: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)\n" +
+				"envs/dev/base.yaml:4:73: spec.clusters[1].name: cluster \"a\" appears twice, first at envs/dev/base.yaml:4:62\n" +
+				"envs/dev/base.yaml:4:94: spec.trust[0].match: \"a\" has no registry: write it in full, such as docker.io/library/a, or * for all\n" +
+				"envs/dev/base.yaml:4:104: spec.trust[0].keys[0]: \"/x\" is not a relative path with forward slashes\n" +
+				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of argocd, flux, plain (did you mean \"argocd\"?)",
+		},
+		"twice": {
+			"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
+			"quayside.yaml:5:27: spec.policy.rules[1].name: rule \"r\" appears twice, first at envs/dev/base.yaml:4:27\n" +
+				"quayside.yaml:6:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:6:21",
+		},
+		"new declarations": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../../base.yaml, declarations: [../../operators]}\n-- base.yaml --\nspec: {declarations: [operatros], newDeclarations: operators/x}\n",
+			`base.yaml:3:52: spec.newDeclarations: "../../operators/x" is not one of spec.declarations (../../operators) (did you mean "../../operators"?)`,
+		},
+		"newer": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: quayside.dev/v1alpha2\nkind: Workspace\nspec: {new: 1}\n",
+			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this program reads quayside.dev/v1alpha1)",
+		},
+		"kind": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",
+			"envs/dev/base.yaml:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nenvs/dev/base.yaml:2:7: kind: \"Service\" is not Workspace",
+		},
+		"malformed": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\nspec: [\n",
+			"envs/dev/base.yaml:4: malformed YAML: did not find expected node content",
+		},
+	} {
+		_, err := load(archive(c.files))
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestLongChain follows ten files and no more.
+func TestLongChain(t *testing.T) {
+	for n, want := range map[int]string{9: "", 10: "spec.extends has more than 10 levels: quayside.yaml extends envs/dev/1.yaml extends"} {
+		files := map[string]string{"envs/dev/quayside.yaml": "spec: {extends: 1.yaml}\n"}
+		for i := 1; i < n; i++ {
+			files[fmt.Sprintf("envs/dev/%d.yaml", i)] = fmt.Sprintf("spec: {extends: %d.yaml}\n", i+1)
+		}
+		files[fmt.Sprintf("envs/dev/%d.yaml", n)] = "spec: {output: far}\n"
+		w, err := load(files)
+		if want == "" && (err != nil || w.Output != "far") || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%d files: %v", n+1, err)
+		}
+	}
+}
+
+// TestSources moves the path in each kind of source that holds one.
+func TestSources(t *testing.T) {
+	for _, s := range source.Schemes() {
+		in, want := s.Name+":a/b", s.Name+":../../a/b"
+		if source.Ref(in).IsRemote() {
+			want = in
+		}
+		w, err := load(map[string]string{"base.yaml": "spec: {catalogs: [{name: a, source: '" + in + "'}]}\n", "envs/dev/quayside.yaml": "spec: {extends: ../../base.yaml}\n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(w.Catalogs[0].Source); got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestRelativeFieldsAreMoved compares the fields that the schema describes as relative
+// with those that move when another directory inherits them.
+func TestRelativeFieldsAreMoved(t *testing.T) {
+	var schema any
+	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	moved := []string{"spec.catalogs[].source", "spec.certificateSecret.caFile", "spec.declarations[].path", "spec.follows", "spec.mirrors", "spec.trust[].keys", "spec.trust[].trustRoot"}
+	stay := []string{"spec.extends", "spec.output"} // read before; a directory of whichever workspace inherits it
+	var found []string
+	var walk func(field string, node any)
+	walk = func(field string, node any) {
+		m, _ := node.(map[string]any)
+		if doc, _ := m["description"].(string); strings.Contains(doc, "relative to this file") {
+			found = append(found, field)
+		}
+		properties, _ := m["properties"].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			walk(strings.TrimPrefix(field+"."+name, "."), properties[name])
+		}
+		if items, ok := m["items"]; ok {
+			walk(field+"[]", items)
+		}
+	}
+	walk("", schema)
+	want := slices.Concat(moved, stay)
+	slices.Sort(want)
+	if d := cmp.Diff(want, found); d != "" {
+		t.Errorf("-table +schema\n%s", d)
+	}
+	base := "spec:\n  declarations: [p/a, {path: p/b}]\n  catalogs: [{name: a, source: 'dir:p/c'}]\n  certificates: secret\n  certificateSecret: {caFile: p/d}\n  follows: p/e\n  mirrors: [p/f]\n" +
+		"  trust: [{match: 'a.io/*', keys: [p/g]}, {match: '*', identity: a, issuer: b, trustRoot: p/h}]\n"
+	w, err := load(map[string]string{"x/base.yaml": base, "envs/dev/quayside.yaml": "spec: {extends: ../../x/base.yaml}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := json.Marshal(w)
+	for _, c := range "abcdefgh" {
+		if want := path.Join("../../x/p", string(c)); !strings.Contains(string(got), want+`"`) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
+
+// TestEmptyBase refuses a file without settings that another one extends.
+func TestEmptyBase(t *testing.T) {
+	read := func(name string) (string, []byte, error) { return name, []byte("# nothing\n"), nil }
+	_, err := settings.Load("quayside.yaml", []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {extends: none.yaml}\n"), settings.Repository{Dir: ".", Read: read})
+	if want := "none.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1): the file is empty"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,400 @@
+package settings
+
+import (
+	"bytes"
+	"cmp"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/internal/profile/certificates"
+)
+
+// Parse decodes quayside.yaml without the files that it extends. Missing fields have the
+// values of [Default]. It reports all unknown fields, wrong types and invalid values with
+// their positions; the error is a diag.List.
+func Parse(name string, data []byte) (*Workspace, error) {
+	return Load(name, data, Repository{Dir: "."})
+}
+
+// Load decodes quayside.yaml and the files that it extends. Defaults and validation apply
+// once, to the merged settings. The position of a fault is in the file that set the value.
+func Load(name string, data []byte, repo Repository) (*Workspace, error) {
+	l := loader{repo: repo}
+	if !l.load(name, path.Join(repo.Dir, FileName), data) {
+		return nil, l.errs.Err()
+	}
+	root, errs := l.merged(), l.errs
+	f := file{Spec: *Default()}
+	errs.Add(diag.Pos{File: name}, diag.Moved(yamlnode.Decode(name, root, &f), l.locate))
+	w := &f.Spec
+	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extended()
+	for field, p := range w.Fields {
+		w.Fields[field] = l.locate(p)
+	}
+	w.fill()
+	w.placePolicy()
+	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// fill completes fields that depend on other fields, and entries of lists.
+func (w *Workspace) fill() {
+	w.Output = path.Clean(w.Output)
+	if w.FollowsPath() {
+		w.Follows = path.Clean(w.Follows)
+	}
+	w.fillPromotion()
+	for i := range w.Declarations {
+		if d := &w.Declarations[i]; d.Path != "" {
+			d.Path = path.Clean(d.Path)
+		}
+	}
+	if w.NewDeclarations != "" {
+		w.NewDeclarations = path.Clean(w.NewDeclarations)
+	}
+	if len(w.Clusters) == 0 {
+		w.Clusters = Default().Clusters
+	}
+	for i := range w.Clusters {
+		if c := &w.Clusters[i]; c.Operators == nil {
+			c.Operators = []string{"*"}
+		}
+	}
+	if w.GitOps == nil {
+		return
+	}
+	g := w.GitOps
+	orElse(&g.Revision, "main")
+	orElse(&g.Path, w.Output)
+	orElse(&g.Name, cmp.Or(w.Name, w.directory(), "quayside"))
+	orElse(&g.RemovedClusters, profile.Keep)
+	orElse(&g.Granularity, profile.PerOperator)
+	orElse(&g.Namespace, cmp.Or(w.Tool().About().Namespace, "default"))
+	g.Defaults()
+}
+
+// fillPromotion completes spec.promotion, if it is set.
+func (w *Workspace) fillPromotion() {
+	p := w.Promotion
+	if p == nil {
+		return
+	}
+	said := func(field string) bool { return w.Fields["spec.promotion."+field] != diag.Pos{} }
+	d := gate.DefaultRule()
+	p.Healthy, p.Soak = cmp.Or(p.Healthy, d.Healthy), cmp.Or(p.Soak, d.Soak)
+	if !said("clusters") {
+		p.Clusters = d.Clusters
+	}
+	if !said("observedWithin") {
+		p.ObservedWithin = d.Within
+	}
+}
+
+// FollowsPath reports whether Follows is a directory rather than a name.
+func (w *Workspace) FollowsPath() bool {
+	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
+}
+
+// directory returns the base name of the workspace's directory, derived from spec.gitops.path.
+// It returns "" if the path does not end in the output directory.
+func (w *Workspace) directory() string {
+	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output); ok {
+		return path.Base(dir)
+	}
+	return ""
+}
+
+// Tool returns the profile of the tree, or the default profile if the name is unknown.
+func (w *Workspace) Tool() profile.Profile {
+	p, err := profile.Of(w.Profile)
+	if err != nil {
+		p, _ = profile.Of(profile.Name(profile.Names()[0]))
+	}
+	return p
+}
+
+func orElse(s *string, value string) {
+	if *s == "" {
+		*s = value
+	}
+}
+
+type validator struct {
+	yamlnode.Checker
+	w *Workspace
+}
+
+func (v validator) all() {
+	w := v.w
+	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
+	v.Enum("spec.storageMigration", w.StorageMigration, "auto", "v1", "v1beta1", "none")
+	v.Enum("spec.profile", string(w.Profile), profile.Names()...)
+	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
+	v.version("spec.kubernetesVersion", w.KubernetesVersion)
+	v.version("spec.openshiftVersion", w.OpenShiftVersion)
+	v.paths()
+	v.newDeclarations()
+	v.catalogs()
+	v.trust()
+	v.clusters()
+	v.gitops()
+	v.certificates()
+	v.reporter()
+	for i, name := range w.ImagePullSecrets {
+		v.Name(diag.Item("spec.imagePullSecrets", i), name)
+	}
+	for i, name := range w.AllowNames {
+		if !k8s.ReservedName(name) {
+			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)
+		}
+	}
+	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
+	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
+	v.levels()
+	v.rules()
+	v.waivers()
+	v.follows()
+}
+
+func (v validator) version(field, got string) {
+	if got != "" && !regexp.MustCompile(`^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$`).MatchString(got) {
+		v.Addf(field, "%q is not a version such as \"1.34\" or \"1.34.2\"", got)
+	}
+}
+
+// paths checks that declarations, mirrors and the output have valid paths, and that
+// declarations and output differ.
+func (v validator) paths() {
+	w := v.w
+	for i, d := range w.Declarations {
+		field := diag.Item("spec.declarations", i)
+		if _, mapping := w.Fields[field+".path"]; mapping {
+			field += ".path"
+		}
+		if !v.Given(field, d.Path) {
+			continue
+		}
+		v.relative(field, d.Path)
+		if d.Path == w.Output {
+			v.Addf(field, "%q is also spec.output: declarations and rendered files need separate directories", d.Path)
+		}
+	}
+	for i, p := range w.Mirrors {
+		v.relative(diag.Item("spec.mirrors", i), p)
+	}
+	v.inside("spec.output", w.Output)
+	if w.Output == "." {
+		v.Addf("spec.output", "the workspace itself cannot be the output: choose a directory in it")
+	}
+	v.others()
+}
+
+// others keeps the output out of directories with other content.
+func (v validator) others() {
+	out := strings.ToLower(v.w.Output) // some file systems are case-insensitive
+	for _, part := range strings.Split(out, "/") {
+		if part == ".git" {
+			v.Addf("spec.output", "%q is inside of .git: choose another directory", v.w.Output)
+			return
+		}
+	}
+	if pathsOverlap(out, VendorDir) {
+		v.Addf("spec.output", "%q contains vendored images: choose another directory", v.w.Output)
+	}
+	for i, c := range v.w.Catalogs {
+		name, ok := c.Source.Path()
+		if name = strings.ToLower(path.Clean(name)); ok && name != "." && pathsOverlap(out, name) {
+			v.Addf("spec.output", "%q overlaps with the catalog at %s: choose another directory", v.w.Output, v.At(diag.Item("spec.catalogs", i)+".source"))
+		}
+	}
+}
+
+// pathsOverlap reports whether two paths are equal, or one contains the other.
+func pathsOverlap(a, b string) bool {
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
+}
+
+// VendorDir is the directory of vendored images in every workspace.
+const VendorDir = "quayside.vendor"
+
+func (v validator) relative(field, p string) {
+	if p == "" || path.IsAbs(p) || strings.Contains(p, `\`) || regexp.MustCompile(`^[A-Za-z]:`).MatchString(p) {
+		v.Addf(field, "%q is not a relative path with forward slashes", p)
+	}
+}
+
+func (v validator) inside(field, p string) {
+	v.relative(field, p)
+	if !path.IsAbs(p) && !fs.ValidPath(p) {
+		v.Addf(field, "%q is outside of the workspace", p)
+	}
+}
+
+func (v validator) catalogs() {
+	first := map[string]string{}
+	for i, c := range v.w.Catalogs {
+		field := diag.Item("spec.catalogs", i)
+		v.Name(field+".name", c.Name)
+		if c.Namespace != "" {
+			v.Label(field+".namespace", c.Namespace)
+		}
+		if err := c.Source.Check(); err != nil {
+			v.Addf(field+".source", "%w", err)
+		}
+		id := c.ID().String()
+		if prev, dup := first[id]; dup && c.Name != "" {
+			v.Addf(field, "catalog %q appears twice, first at %s", id, v.At(prev))
+		}
+		first[id] = field
+	}
+}
+
+func (v validator) clusters() {
+	first := map[string]string{}
+	for i, c := range v.w.Clusters {
+		field := diag.Item("spec.clusters", i)
+		v.Name(field+".name", c.Name)
+		if prev, dup := first[c.Name]; dup && c.Name != "" {
+			v.Addf(field+".name", "cluster %q appears twice, first at %s", c.Name, v.At(prev))
+		}
+		first[c.Name] = field + ".name"
+		v.version(field+".kubernetesVersion", c.KubernetesVersion)
+		v.url(field+".server", c.Server)
+		for j, op := range c.Operators {
+			if op == "" || strings.Count(op, "/") > 1 {
+				v.Addf(diag.Item(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
+			}
+		}
+		if len(c.Values) > 0 && (v.w.GitOps == nil || !v.w.GitOps.Inputs) {
+			v.Addf(field+".values", "unused: they are for spec.gitops.inputs, which is not set")
+		}
+		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
+			v.Addf(field+".config", "want a mapping")
+		}
+	}
+}
+
+func (v validator) gitops() {
+	g := v.w.GitOps
+	if g == nil {
+		return
+	}
+	v.Label("spec.gitops.namespace", g.Namespace)
+	v.inside("spec.gitops.path", path.Clean(g.Path))
+	v.Enum("spec.gitops.granularity", g.Granularity, profile.PerOperator, profile.PerCluster)
+	v.Enum("spec.gitops.removedClusters", g.RemovedClusters, profile.Keep, profile.Delete)
+	if field := "spec.gitops.name"; !yamlnode.IsDNS1123Label(g.Name) {
+		if g.Name == v.w.Name {
+			field = "metadata.name"
+		}
+		v.Addf(field, "%q cannot be the prefix of object names (lower case letters, digits and -, at most 63): set spec.gitops.name", g.Name)
+	}
+	for _, f := range v.w.Tool().Faults(*g, v.w.Clusters) {
+		v.Addf("spec."+f.Field, "%s", f.Message)
+	}
+}
+
+func (v validator) certificates() {
+	for field, name := range v.w.Files() {
+		if name != "" {
+			v.relative("spec."+field, name)
+		}
+	}
+	for _, f := range v.w.Faults(v.w.Certificates) {
+		v.Addf("spec."+f.Field, "%s", f.Message)
+	}
+}
+
+func (v validator) reporter() {
+	const field = "spec.reporter"
+	r := v.w.Reporter
+	v.Label(field+".namespace", r.Namespace)
+	switch {
+	case r.Enabled && r.Image == "":
+		v.Addf(field+".image", "missing: build the reporter's image with 'make image' and push it to your registry")
+	case r.Image != "" && !imageref.Valid(r.Image):
+		v.Addf(field+".image", "%q is not an image reference such as registry.example.com/quayside-report@sha256:…", r.Image)
+	}
+}
+
+func (v validator) levels() {
+	severities := []string{"off", "info", "low", "medium", "high", "critical"}
+	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
+	for i, s := range v.w.Policy.Vulnerabilities.Added {
+		v.Enum(diag.Item("spec.policy.vulnerabilities.added", i), s, "critical", "high", "medium", "low", "negligible", "unknown")
+	}
+	first := map[string]string{}
+	for i, l := range v.w.Policy.Clusters {
+		field := diag.Item("spec.policy.clusters", i)
+		v.Enum(field+".failOn", l.FailOn, severities...)
+		if len(l.Names) == 0 {
+			v.Addf(field+".names", "missing: list the clusters, such as [\"prod-*\"]")
+		}
+		for j, name := range l.Names {
+			at := diag.Item(field+".names", j)
+			if prev, dup := first[name]; dup {
+				v.Addf(at, "cluster %q appears twice, first at %s", name, v.At(prev))
+			}
+			first[name] = at
+			if strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+				v.Addf(at, "%q: * is only allowed at the end", name)
+			}
+		}
+	}
+}
+
+func (v validator) follows() {
+	const field = "spec.follows"
+	w := v.w
+	_, said := w.Fields[field]
+	switch {
+	case w.FollowsPath():
+		v.relative(field, w.Follows)
+		if w.Follows == "." {
+			v.Addf(field, "an environment cannot follow itself")
+		}
+	case w.Follows != "" && w.Follows == w.Name:
+		v.Addf(field, "%q is this environment: it cannot follow itself", w.Follows)
+	case w.Follows == "" && said:
+		v.Addf(field, "missing: give the environment, such as follows: dev, or leave the field out")
+	}
+	if p := w.Promotion; p != nil {
+		v.promotion(p)
+	}
+}
+
+func (v validator) promotion(p *Promotion) {
+	if p.Clusters < 1 {
+		v.Addf("spec.promotion.clusters", "%d: need a number of clusters, at least 1", p.Clusters)
+	}
+	if p.ObservedWithin == 0 {
+		v.Addf("spec.promotion.observedWithin", "0: every observation would be too old")
+	}
+}
+
+func (v validator) url(field, s string) {
+	if s == "" {
+		return
+	}
+	if !regexp.MustCompile(`^https?://[^\s/?#]+[^\s]*$`).MatchString(s) {
+		v.Addf(field, "%q is not an http or https URL", s)
+	}
+}
+
+// isDay reports whether s is a calendar date such as 2027-01-31.
+func isDay(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}

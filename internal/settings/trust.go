@@ -1,0 +1,99 @@
+package settings
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+)
+
+// trust checks that each rule can match and be fulfilled, and that no earlier rule shadows it.
+func (v validator) trust() {
+	for i, t := range v.w.Trust {
+		field := diag.Item("spec.trust", i)
+		v.match(field, i)
+		for j, k := range t.Keys {
+			v.relative(diag.Item(field+".keys", j), k)
+		}
+		if len(t.Keys) > 0 {
+			v.without(field, "keys", map[string]string{
+				"identity": t.Identity, "identityRegexp": t.IdentityRegexp, "issuer": t.Issuer, "trustRoot": t.TrustRoot,
+			})
+			continue
+		}
+		v.keyless(field, t)
+	}
+}
+
+func (v validator) keyless(field string, t Trust) {
+	if t.Identity == "" && t.IdentityRegexp == "" && t.Issuer == "" && t.TrustRoot == "" {
+		v.Addf(field, "no signer: give keys, or identity, issuer and trustRoot")
+		return
+	}
+	switch {
+	case t.Identity == "" && t.IdentityRegexp == "":
+		v.Addf(field+".identity", "missing: give the required signer (or keys)")
+	case t.Identity != "" && t.IdentityRegexp != "":
+		v.Addf(field+".identityRegexp", "conflicts with identity: only one of them can be set")
+	}
+	if _, err := regexp.Compile(t.IdentityRegexp); err != nil {
+		v.Addf(field+".identityRegexp", "%q is not a regular expression: %w", t.IdentityRegexp, err)
+	}
+	if t.Issuer == "" {
+		v.Addf(field+".issuer", "missing: give the issuer of the identity")
+	}
+	if t.TrustRoot == "" {
+		v.Addf(field+".trustRoot", "missing: give a trusted_root.json; none is downloaded")
+		return
+	}
+	v.relative(field+".trustRoot", t.TrustRoot)
+}
+
+func (v validator) without(field, with string, others map[string]string) {
+	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
+		if others[name] != "" {
+			v.Addf(field+"."+name, "conflicts with %s: an entry can have only one of them", with)
+		}
+	}
+}
+
+// match checks the pattern of entry i.
+func (v validator) match(field string, i int) {
+	field += ".match"
+	m := v.w.Trust[i].Match
+	prefix, _ := strings.CutSuffix(m, "*")
+	switch {
+	case m == "":
+		v.Addf(field, "missing: give the repositories, such as quay.io/org/*")
+		return
+	case strings.Contains(prefix, "*"):
+		v.Addf(field, "%q: * is only allowed at the end", m)
+		return
+	case strings.ContainsAny(prefix, "@ ") || strings.Contains(prefix[strings.LastIndex(prefix, "/")+1:], ":") && strings.Contains(prefix, "/"):
+		v.Addf(field, "%q: a repository must not have a tag or digest", m)
+		return
+	case prefix != "" && !strings.Contains(prefix, "/"):
+		v.Addf(field, "%q has no registry: write it in full, such as docker.io/library/%s, or * for all", m, m)
+		return
+	}
+	prefix = normalPrefix(prefix)
+	before := slices.IndexFunc(v.w.Trust[:i], func(t Trust) bool {
+		shorter, wild := strings.CutSuffix(t.Match, "*")
+		shorter = normalPrefix(shorter)
+		return shorter == prefix && wild == strings.HasSuffix(m, "*") || wild && strings.HasPrefix(prefix, shorter)
+	})
+	if before >= 0 {
+		v.Addf(field, "%q is never reached: %q at %s matches first", m, v.w.Trust[before].Match, v.At(diag.Item("spec.trust", before)+".match"))
+	}
+}
+
+// normalPrefix returns the normal form of a pattern for comparison. A pattern without a normal
+// form is returned unchanged; it is refused when the rules are used.
+func normalPrefix(s string) string {
+	if normal, err := imageref.NormalPrefix(s); err == nil {
+		return normal
+	}
+	return s
+}

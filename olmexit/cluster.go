@@ -1,0 +1,401 @@
+package olmexit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Labels that OLM sets to mark ownership of an object.
+const (
+	labelManaged        = "olm.managed"
+	labelOwner          = "olm.owner"
+	labelOwnerKind      = "olm.owner.kind"
+	labelOwnerNamespace = "olm.owner.namespace"
+	prefixComponent     = snapshot.OLM + "/"
+	rbacGroup           = "rbac.authorization.k8s.io"
+)
+
+// operator is an operator that is installed in the cluster or pinned in the lock.
+type operator struct {
+	OperatorKey
+	pin          *lockfile.Pin // nil: not in the lock
+	subscription *snapshot.Subscription
+	rivals       []string           // other Subscriptions to the package, by name
+	csvs         []snapshot.CSV     // originals
+	members      []*snapshot.Object // of the cluster
+
+	tree    []k8s.Object          // of the tree
+	objects []Object              // of this operator alone, classified
+	reasons []Reason              // collected during classification
+	made    map[string]k8s.Object // Deployments in the form that OLM creates, by name; nil: not known yet
+}
+
+// csv returns the installed ClusterServiceVersion: the pinned one, otherwise the one in the
+// Subscription's status, otherwise the last. It returns nil if there is none.
+func (op *operator) csv() *snapshot.CSV {
+	for _, name := range op.installed() {
+		for i := range op.csvs {
+			if op.csvs[i].Name == name {
+				return &op.csvs[i]
+			}
+		}
+	}
+	if len(op.csvs) > 0 {
+		return &op.csvs[len(op.csvs)-1]
+	}
+	return nil
+}
+
+// installed returns the possible names of the installed ClusterServiceVersion, the most
+// likely first.
+func (op *operator) installed() []string {
+	var out []string
+	if op.pin != nil {
+		out = append(out, op.pin.Bundle)
+	}
+	if op.subscription != nil {
+		out = append(out, op.subscription.InstalledCSV)
+	}
+	return out
+}
+
+// cluster is a snapshot with its objects assigned to operators.
+type cluster struct {
+	*snapshot.Snapshot
+	operators []*operator // by namespace and package
+	of        map[k8s.Key][]*operator
+	unpacks   map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
+	plans     map[string][]snapshot.InstallPlan // by namespace
+
+	byKey       map[string]*operator
+	byCSV       map[[2]string]*operator // namespace and name
+	byCSVName   map[string][]*operator
+	byComponent map[string]*operator
+}
+
+// find returns the operators of a cluster and of a lock, with all objects that OLM assigns
+// to them by labels, owner references, names or lists.
+func find(s *snapshot.Snapshot, lock *lockfile.File) *cluster {
+	c := &cluster{
+		Snapshot: s, of: map[k8s.Key][]*operator{}, unpacks: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
+		byCSV: map[[2]string]*operator{}, byCSVName: map[string][]*operator{}, byComponent: map[string]*operator{},
+	}
+	for i := range lock.Pins {
+		p := &lock.Pins[i]
+		c.operator(p.Namespace, p.Package).pin = p
+	}
+	for _, sub := range s.Subscriptions() {
+		c.operator(sub.Namespace, sub.Package).subscribe(&sub)
+	}
+	for _, csv := range s.CSVs() {
+		if csv.CopiedFrom == "" {
+			op := c.operator(csv.Namespace, c.packageOf(csv))
+			op.csvs = append(op.csvs, csv)
+		}
+	}
+	c.index()
+	c.belong()
+	return c
+}
+
+// operator returns the operator of a package in a namespace and creates it if it is missing.
+func (c *cluster) operator(namespace, pkg string) *operator {
+	key := OperatorKey{namespace, pkg}
+	if c.byKey[key.Key()] == nil {
+		c.byKey[key.Key()] = &operator{OperatorKey: key}
+	}
+	return c.byKey[key.Key()]
+}
+
+// subscribe adds a Subscription. One with an installed version takes precedence; the others
+// become rivals.
+func (op *operator) subscribe(sub *snapshot.Subscription) {
+	if was := op.subscription; was != nil {
+		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
+			was, sub = sub, was
+		}
+		op.subscription, op.rivals = was, append(op.rivals, sub.Name)
+		return
+	}
+	op.subscription = sub
+}
+
+// packageOf returns the package of a ClusterServiceVersion: from a Subscription or pin,
+// otherwise from OLM's component label, otherwise the CSV name without its version.
+func (c *cluster) packageOf(csv snapshot.CSV) string {
+	for _, op := range c.byKey {
+		if op.Namespace == csv.Namespace && slices.Contains(op.installed(), csv.Name) {
+			return op.Package
+		}
+	}
+	for key := range csv.Labels {
+		name, ok := strings.CutPrefix(key, prefixComponent)
+		if pkg, here := strings.CutSuffix(name, "."+csv.Namespace); ok && here {
+			return pkg
+		}
+	}
+	return csvBase(csv.Name)
+}
+
+func (c *cluster) index() {
+	for _, key := range slices.Sorted(maps.Keys(c.byKey)) {
+		op := c.byKey[key]
+		c.operators = append(c.operators, op)
+		c.byComponent[ComponentLabel(op.Namespace, op.Package)] = op
+		names := op.installed()
+		for _, csv := range op.csvs {
+			names = append(names, csv.Name)
+		}
+		for _, name := range names {
+			if at := [2]string{op.Namespace, name}; name != "" && c.byCSV[at] == nil {
+				c.byCSV[at] = op
+				c.byCSVName[name] = append(c.byCSVName[name], op)
+			}
+		}
+	}
+	slices.SortStableFunc(c.operators, func(a, b *operator) int { return strings.Compare(a.Key(), b.Key()) })
+}
+
+// ComponentLabel returns the label that OLM sets on the components of an operator.
+func ComponentLabel(namespace, pkg string) string {
+	name := pkg + "." + namespace
+	if len(name) > k8s.MaxLabel {
+		name = strings.TrimRight(name[:k8s.MaxLabel], "-._")
+	}
+	return prefixComponent + name
+}
+
+// belong assigns every object to its operators.
+func (c *cluster) belong() {
+	c.named()
+	all := c.All()
+	for _, o := range all {
+		c.add(o, c.said(o)...)
+	}
+	for range 2 { // an owner, and its owner
+		for _, o := range all {
+			c.add(o, c.owners(o)...)
+		}
+	}
+}
+
+// add assigns an object to operators.
+func (c *cluster) add(o *snapshot.Object, ops ...*operator) {
+	if o == nil {
+		return
+	}
+	for _, op := range ops {
+		if op != nil && !slices.Contains(c.of[o.Key], op) {
+			c.of[o.Key] = append(c.of[o.Key], op)
+			op.members = append(op.members, o)
+		}
+	}
+}
+
+// named assigns the objects listed by OLM and the objects identified by name alone.
+func (c *cluster) named() {
+	for _, o := range c.Kind(snapshot.OLM, "Operator") {
+		op := c.byComponent[prefixComponent+o.Name]
+		for _, ref := range k8s.Items(o.Body(), "status", "components", "refs") {
+			c.add(c.Get(k8s.Key{Group: k8s.Group(k8s.Text(ref, "apiVersion")), Kind: k8s.Text(ref, "kind"), Namespace: k8s.Text(ref, "namespace"), Name: k8s.Text(ref, "name")}), op)
+		}
+		c.add(o, op)
+	}
+	for _, plan := range c.InstallPlans() {
+		c.plans[plan.Namespace] = append(c.plans[plan.Namespace], plan)
+		for _, step := range plan.Steps {
+			c.made(plan, step)
+		}
+		for _, name := range plan.CSVs {
+			c.add(plan.Object, c.byCSV[[2]string{plan.Namespace, name}])
+		}
+		for _, l := range plan.Lookups {
+			c.unpacked(l, c.byCSV[[2]string{plan.Namespace, l.CSV}])
+		}
+	}
+	for _, d := range c.Kind("apps", "Deployment") {
+		for _, op := range c.said(d) {
+			c.serves(d, op)
+		}
+	}
+}
+
+// made assigns the object of an InstallPlan step. For a removed version, the object must
+// still have a mark of OLM.
+func (c *cluster) made(plan snapshot.InstallPlan, step snapshot.Step) {
+	op := c.versionOf(plan.Namespace, step.CSV)
+	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
+	for _, namespace := range []string{"", plan.Namespace} {
+		o := c.Get(k8s.Key{Group: step.Group, Kind: step.Kind, Namespace: namespace, Name: step.Name})
+		if o != nil && (!gone || isManaged(o)) {
+			c.add(o, op)
+		}
+	}
+}
+
+// serves assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Not
+// all OLM versions label them. Objects of others with these names have another role, or no
+// mark of OLM.
+func (c *cluster) serves(d *snapshot.Object, op *operator) {
+	service := d.Name + "-service"
+	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
+	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
+		c.add(reader, op)
+	}
+	for _, key := range []k8s.Key{{Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}, {Kind: "Secret"}} {
+		key.Namespace, key.Name = d.Namespace, service+"-cert"
+		if o := c.Get(key); o != nil && (isManaged(o) || ownedBy(o, "ClusterServiceVersion")) {
+			c.add(o, op)
+		}
+	}
+}
+
+// unpacked assigns the objects that OLM used to unpack a bundle image, in the namespace of
+// its catalog.
+func (c *cluster) unpacked(l snapshot.Lookup, op *operator) {
+	name := unpackedName(l.Image)
+	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
+		key.Namespace, key.Name = l.Catalog.Namespace, name
+		c.unpacks[key] = true
+		c.add(c.Get(key), op)
+	}
+}
+
+// unpackedName returns the name of the objects that OLM uses to unpack a bundle image.
+func unpackedName(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
+}
+
+// versionOf returns the operator of a ClusterServiceVersion. A removed version belongs to
+// the only operator in its namespace with the same CSV base name. It returns nil if there is
+// none or more than one.
+func (c *cluster) versionOf(namespace, name string) *operator {
+	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
+		return op
+	}
+	var found *operator
+	for _, op := range c.within(namespace) {
+		csv := op.csv()
+		if csv == nil || csvBase(csv.Name) != csvBase(name) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = op
+	}
+	return found
+}
+
+// csvBase returns the name of a ClusterServiceVersion without its version.
+func csvBase(csv string) string {
+	name, _, _ := strings.Cut(csv, ".")
+	return name
+}
+
+// said returns the operators of an object by its labels and kind.
+func (c *cluster) said(o *snapshot.Object) []*operator {
+	var out []*operator
+	for key := range o.Labels {
+		if strings.HasPrefix(key, prefixComponent) {
+			out = append(out, c.byComponent[key])
+		}
+	}
+	slices.SortFunc(out, func(a, b *operator) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	owner, namespace := o.Labels[labelOwner], o.Labels[labelOwnerNamespace]
+	switch {
+	case owner == "":
+	case o.Labels[labelOwnerKind] == "OperatorGroup":
+		out = append(out, c.within(namespace)...)
+	case namespace == "":
+		out = append(out, c.byCSVName[owner]...)
+	default:
+		if from := o.Labels[snapshot.CopiedFrom]; from != "" {
+			namespace = from
+		}
+		out = append(out, c.versionOf(namespace, owner))
+	}
+	if o.Group != snapshot.OLM {
+		return out
+	}
+	switch o.Kind {
+	case "ClusterServiceVersion":
+		from := o.Namespace
+		if copied := o.Labels[snapshot.CopiedFrom]; copied != "" {
+			from = copied
+		}
+		out = append(out, c.byCSV[[2]string{from, o.Name}])
+	case "OperatorGroup":
+		out = append(out, c.within(o.Namespace)...)
+	case "OperatorCondition":
+		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
+		if isOurs(o) { // perhaps of an earlier version, named when that was installed
+			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
+		}
+	case "Subscription":
+		for _, op := range c.within(o.Namespace) {
+			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.rivals, o.Name) {
+				out = append(out, op)
+			}
+		}
+	}
+	return out
+}
+
+func keyOf(op *operator) string {
+	if op == nil {
+		return ""
+	}
+	return op.Key()
+}
+
+// within returns the operators of a namespace.
+func (c *cluster) within(namespace string) []*operator {
+	var out []*operator
+	for _, op := range c.operators {
+		if op.Namespace == namespace {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// owners returns the operators of an object by its owner references: to a
+// ClusterServiceVersion, including a copy that may be deleted, and to an operator's object
+// that OLM makes an owner.
+func (c *cluster) owners(o *snapshot.Object) []*operator {
+	var out []*operator
+	for _, ref := range o.Owners {
+		owner := c.ByUID(ref.UID)
+		switch k8s.Group(ref.APIVersion) + "/" + strings.ToLower(ref.Kind) {
+		case snapshot.OLM + "/clusterserviceversion":
+			namespace := o.Namespace
+			if from := o.Labels[snapshot.CopiedFrom]; from != "" {
+				namespace = from
+			}
+			if owner == nil {
+				out = append(out, c.byCSV[[2]string{namespace, ref.Name}])
+				continue
+			}
+		case snapshot.OLM + "/operatorcondition", snapshot.OLM + "/subscription":
+		case "apiextensions.k8s.io/customresourcedefinition", "apiregistration.k8s.io/apiservice":
+			if o.Kind != "ClusterRole" {
+				continue
+			}
+		default:
+			continue
+		}
+		if owner != nil {
+			out = append(out, c.of[owner.Key]...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+type adoptCheckOptions struct {
+	cli.Host
+	login *cli.Login
+}
+
+func newAdoptCheck(h cli.Host) *cobra.Command {
+	o := &adoptCheckOptions{Host: h}
+	cmd := &cobra.Command{
+		Use:   "check [FILE | DIR | -]",
+		Short: "Report which operators need OLM while they run",
+		Long: cli.Doc(`
+			Report for every operator in the lock whether it needs OLM while it runs, by what
+			it may do with OLM's objects, by what its pods read and are told, and by what it
+			brings: with what it loses where OLM is not, and what can be done.
+
+			With an argument, --context or --kubeconfig, report it for every operator that OLM
+			installed in a cluster; no workspace is needed. The cluster is a file as 'kubectl
+			get -o json' or '-o yaml' prints it ('-' for standard input), a directory of such
+			files, a must-gather, or the live cluster of a kubeconfig. It is only read.
+
+			An operator needs OLM (it installs others through it), loses something without it
+			(it reads or writes objects that only OLM fills or heeds), could need it (it may do
+			everything in the cluster, or speaks of OLM; nobody can see whether it makes use of
+			that), or does not need it.
+
+			Exit codes: 0 no operator needs OLM or loses something; 1 some do; 2 an error.`),
+		Example: cli.Examples(`
+			# the operators in the lock
+			quayside adopt check
+
+			# those of a cluster
+			quayside adopt check --context prod
+			quayside adopt check must-gather.local.4711`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSource(cmd, args, o.login); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	o.login = o.AddLogin(cmd)
+	cmd.Flags().BoolVar(o.Offline, "offline", false, "no network access; list missing content")
+	h.AddOutput(cmd, olmexit.Diagnosis{})
+	return cmd
+}
+
+func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
+	found, err := o.diagnose(ctx, args)
+	if err != nil {
+		return err
+	}
+	if err := o.Print(found, found.Text); err != nil {
+		return err
+	}
+	if names := found.Needy(); len(names) > 0 {
+		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " affected: " + strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+func (o *adoptCheckOptions) diagnose(ctx context.Context, args []string) (*olmexit.Diagnosis, error) {
+	if len(args) > 0 || o.login.Given() {
+		s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{Keep: olmexit.Tells})
+		if err != nil {
+			return nil, err
+		}
+		return olmexit.DiagnoseCluster(s), nil
+	}
+	p, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	return inspect.Diagnose(ctx, p)
+}

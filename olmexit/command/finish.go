@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+)
+
+// finish removes the OLM settings kept in the lock for the named adopted operators, or for
+// all if none is named. It neither reads nor writes a cluster.
+func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
+	p, err := o.Open()
+	if err != nil {
+		return err
+	}
+	f, err := inspect.Finish(ctx, p, args)
+	if err != nil {
+		return err
+	}
+	if !o.check && len(f.Operators) > 0 {
+		if f.Written, err = filetree.WriteFile(p.Path(workspace.LockFile), lockfile.Format(f.Lock)); err != nil {
+			return err
+		}
+	}
+	if err := o.Print(f, func(io.Writer) { showFinishing(o.Out, f) }); err != nil {
+		return err
+	}
+	if o.check && len(f.Operators) > 0 {
+		return &workspace.DiffersError{Msg: "settings of OLM are kept for " + diag.Count(len(f.Operators), "operator")}
+	}
+	return nil
+}
+
+// showFinishing prints the changes per operator and to the rest of the tree.
+func showFinishing(out *terminal.Terminal, f *inspect.Finishing) {
+	for _, op := range f.Operators {
+		fmt.Fprintf(out, "%s (%s)\n", inert.Line(op.Key()), inert.Line(op.Bundle))
+		for _, r := range op.Restarts {
+			var paths []string
+			for _, field := range r.Fields {
+				paths = append(paths, field.Path)
+			}
+			fmt.Fprintf(out, "    %s restarts: %s\n", inert.Line("Deployment "+r.Deployment), inert.Line(strings.Join(paths, ", ")))
+		}
+		if op.Condition.From != op.Condition.To {
+			fmt.Fprintf(out, "    %s\n", inert.Line("OperatorCondition "+op.Condition.From+" becomes "+op.Condition.To))
+		}
+		for _, service := range op.Certificates {
+			fmt.Fprintf(out, "    %s\n", inert.Line("the certificate of Service "+service+" is issued by the provider in spec.certificates"))
+		}
+		for _, kind := range op.Needs {
+			fmt.Fprintf(out, "    %s\n", inert.Line("the cluster must serve "+kind+" before the tree is applied"))
+		}
+		listChanges(out, op.Objects)
+	}
+	if len(f.Shared) > 0 {
+		fmt.Fprint(out, "of several operators, or of none\n")
+		listChanges(out, f.Shared)
+	}
+	fmt.Fprintf(out, "%s\n", diag.Count(len(f.Operators), "operator"))
+}
+
+func listChanges(out *terminal.Terminal, changes []olmexit.Change) {
+	signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
+	for _, c := range changes {
+		fmt.Fprintf(out, "    %s %s\n", out.Sign(signs[c.Change]), inert.Line(c.String()))
+	}
+}

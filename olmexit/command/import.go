@@ -1,0 +1,174 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/olmexit/extend"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+type importOptions struct {
+	cli.Host
+	check    bool
+	login    *cli.Login
+	catalogs []string
+}
+
+func newImport(h cli.Host) *cobra.Command {
+	o := &importOptions{Host: h}
+	cmd := &cobra.Command{
+		Use:   "import [FILE | DIR | -]",
+		Short: "Import the operators that OLM installed in a cluster into the workspace",
+		Long: cli.Doc(`
+			Read a cluster in which OLM runs, and declare in files what it installed there:
+			Subscriptions, OperatorGroups, CatalogSources, ClusterExtensions, and the
+			Namespaces that operators are installed in. Then write quayside.lock, with every
+			operator pinned at exactly what is installed.
+
+			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
+			standard input), a directory of such files, a must-gather, or without an argument
+			the live cluster of the kubeconfig's current context, or of --context. It is only
+			read.
+
+			What OLM, the cluster or a GitOps tool added to the objects is left out. An
+			operator whose version its catalog no longer has, or whose catalog cannot be read,
+			is pinned by the image of its bundle, as the InstallPlan says it. --catalog says
+			where the content of a catalog is that only the cluster can reach.
+
+			An existing workspace is extended: what it declares already stays as it is, and is
+			named where the cluster says something else. A second import changes nothing.
+			What is not imported is listed with the reason. Nothing is written unless the
+			declarations resolve to what is installed.
+
+			Exit codes: 0 every operator of the cluster is in the workspace; 1 some are not, or,
+			with --check, something would be written; 2 an error.`),
+		Example: cli.Examples(`
+			# the current context of the kubeconfig, or another one
+			quayside import
+			quayside import --context prod
+
+			# from files
+			kubectl get namespaces,subscriptions.operators.coreos.com,operatorgroups,catalogsources,installplans,csv -A -o json > olm.json
+			quayside import olm.json
+			quayside import must-gather.local.4711
+
+			# a catalog that only the cluster can reach
+			quayside import olm.json --catalog olm/quickstart=oci:catalog`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSource(cmd, args, o.login); err != nil {
+				return err
+			}
+			contents, err := o.contents()
+			if err != nil {
+				return cli.Usagef(cmd, "%w", err)
+			}
+			return o.run(cmd.Context(), args, contents)
+		},
+	}
+	f := cmd.Flags()
+	o.login = o.AddLogin(cmd)
+	f.StringArrayVar(&o.catalogs, "catalog", nil, "the content of a catalog of the cluster: `NAMESPACE/NAME=SOURCE`, as in quayside.yaml; may be given several times")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
+	f.BoolVar(o.Offline, "offline", false, "no network access; list missing content")
+	h.AddOutput(cmd, extend.Report{})
+	return cmd
+}
+
+// contents parses the values of --catalog.
+func (o *importOptions) contents() ([]extend.Content, error) {
+	var out []extend.Content
+	for _, text := range o.catalogs {
+		name, ref, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--catalog %q: want NAMESPACE/NAME=SOURCE", text)
+		}
+		if err := source.Ref(ref).Check(); err != nil {
+			return nil, fmt.Errorf("--catalog %q: %w", text, err)
+		}
+		out = append(out, extend.Content{Catalog: name, Source: source.Ref(ref)})
+	}
+	return out, nil
+}
+
+func (o *importOptions) run(ctx context.Context, args []string, contents []extend.Content) error {
+	p, err := o.Open()
+	if err != nil {
+		return err
+	}
+	s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{Keep: snapshot.Declares})
+	if err != nil {
+		return err
+	}
+	e, r, err := extend.Import(ctx, p, extend.Read(s), contents)
+	o.Talk.Done()
+	if err != nil {
+		return err
+	}
+	o.Talk.Warn(r.Warnings)
+	if !o.check && e != nil {
+		if err := e.Write(); err != nil {
+			return err
+		}
+		r.Written = true
+	}
+	if err := o.Print(r, func(w io.Writer) { o.show(w, r) }); err != nil {
+		return err
+	}
+	c := r.Counts
+	o.Talk.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Left)
+	switch {
+	case r.Written:
+		o.Talk.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")
+	case o.check && e != nil:
+		return &workspace.DiffersError{Msg: "the workspace lacks operators of the cluster: run 'quayside import'"}
+	}
+	if !r.Whole() {
+		return &workspace.DiffersError{Msg: "some operators of the cluster are not in the workspace: see above"}
+	}
+	return nil
+}
+
+// show prints the result of an import.
+func (o *importOptions) show(w io.Writer, r *extend.Report) {
+	line := func(sign, text string) { fmt.Fprintln(w, o.Out.Sign(sign)+" "+inert.Line(text)) }
+	for _, f := range r.Files {
+		text := f.Path
+		if len(f.Objects) > 0 {
+			text += ": " + strings.Join(f.Objects, ", ")
+		}
+		line("+", text)
+	}
+	for _, op := range r.Operators {
+		text := op.Namespace + "/" + op.Name + ": " + op.Bundle
+		if op.Image != "" {
+			text += " as " + op.Image
+		} else if op.Generated {
+			text += " (a dependency)"
+		}
+		fmt.Fprintln(w, "  "+inert.Line(text))
+		for _, note := range op.Notes {
+			fmt.Fprintln(w, "      "+inert.Line(note))
+		}
+	}
+	for _, c := range r.Conflicts {
+		line("~", c.Object+" is declared differently at "+c.Position+", unchanged: "+c.Reason)
+	}
+	for _, u := range r.Unread {
+		line("-", u.Kind+" cannot be read: "+u.Reason)
+	}
+	for _, l := range r.Left {
+		line("-", l.Kind+" "+strings.TrimPrefix(l.Namespace+"/"+l.Name, "/")+" is not imported: "+l.Reason)
+	}
+}

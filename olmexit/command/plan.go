@@ -1,0 +1,289 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// planFile is the default file name of an adoption plan.
+const planFile = "adopt-plan.yaml"
+
+type adoptPlanOptions struct {
+	cli.Host
+	login      *cli.Login
+	cluster    string
+	mode       string
+	namespaces []string
+	file       string
+	kubectl    bool
+	rbac       string // name of the roles to print
+}
+
+func newAdoptPlan(h cli.Host) *cobra.Command {
+	o := &adoptPlanOptions{Host: h, mode: string(plan.Stopped)}
+	cmd := &cobra.Command{
+		Use:   "plan [FILE | DIR | -]",
+		Short: "Write a step-by-step plan for adopting operators from OLM",
+		Long: cli.Doc(`
+			Write a plan of how the operators that OLM installed in a cluster are taken over
+			as they run: numbered steps, namespace by namespace, each with what is done to
+			which object and with what must hold before and after. Nothing is written to the
+			cluster. Review the plan and commit it; 'quayside adopt run' does what it says,
+			and nothing else.
+
+			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
+			standard input), a directory of such files, a must-gather, or without an argument
+			the live cluster of the kubeconfig's current context, or of --context. The lock
+			must say already what the tree keeps of OLM's: 'quayside adopt inspect --record',
+			then 'quayside render'.
+
+			OLM's two controllers are stopped for seconds while each namespace is taken over.
+			Where they cannot be, --mode live does without, and loses the OperatorConditions,
+			which are made again.
+
+			Of an operator that OLM has forgotten, once the lock keeps nothing of OLM's for it
+			('quayside adopt run --finish', or its next version), the plan has what is left of OLM's in
+			its objects go, with one rollout.
+
+			Begin with one namespace that matters little: --namespace. An operator that cannot
+			be taken over is left to OLM with those that are tied to it, and named with the
+			reason.
+
+			With --rbac, print the roles with the rights that it takes to do what the plan in
+			--file says, to check that nothing was lost, and to go back to OLM, and no others: a
+			ClusterRole, and a Role in each namespace where something is changed. They are bound
+			to nobody: bind them to who runs the plan, and delete them afterwards. A plan
+			applies roles, so these give the right to hand on exactly these roles (escalate,
+			bind), whether or not who runs the plan has what they give.
+
+			Exit codes: 0 every operator that was asked for is in the plan; 1 some are not; 2 an
+			error.`),
+		Example: cli.Examples(`
+			# one namespace first, into a file of its own
+			quayside adopt plan --context prod --namespace vault -f adopt-vault.yaml
+
+			# the same by hand
+			quayside adopt plan --context prod --namespace vault --kubectl
+
+			# the rights that the plan takes, for 'kubectl apply -f -'
+			quayside adopt plan --rbac -f adopt-plan.yaml`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSource(cmd, args, o.login); err != nil {
+				return err
+			}
+			switch {
+			case o.kubectl && !o.IsText():
+				return cli.Usagef(cmd, "--kubectl prints commands: leave out --output")
+			case o.rbac != "" && (len(args) > 0 || o.login.Given() || o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || !o.IsText()):
+				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: use only --file and --offline with it")
+			case o.rbac != "":
+				return o.printRoles(cmd.Context())
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	f := cmd.Flags()
+	o.login = o.AddLogin(cmd)
+	o.AddCluster(cmd, &o.cluster)
+	f.StringArrayVar(&o.namespaces, "namespace", nil, "adopt only the operators installed in this `NAMESPACE`; may be given several times")
+	o.AddChoice(cmd, &o.mode, "mode", "how to handle OLM's controllers during the plan", []string{string(plan.Stopped), string(plan.Live)})
+	f.StringVarP(&o.file, "file", "f", "", "write the plan to this `FILE` (default: "+planFile+" in the workspace)")
+	f.BoolVar(&o.kubectl, "kubectl", false, "print the plan as kubectl commands; write no file")
+	f.StringVar(&o.rbac, "rbac", "", "print roles with this `NAME` and the permissions that the plan in --file needs; no cluster is read")
+	f.Lookup("rbac").NoOptDefVal = "quayside-adopt"
+	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
+	h.AddOutput(cmd, adoptPlanView{})
+	return cmd
+}
+
+// adoptPlanView is the output of `quayside adopt plan`.
+type adoptPlanView struct {
+	File string     `json:"file,omitempty" doc:"Where the plan was written. Absent where no operator is taken over."`
+	Plan *plan.Plan `json:"plan"`
+}
+
+func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
+	p, err := o.Open()
+	if err != nil {
+		return err
+	}
+	cluster, err := p.Cluster(o.cluster, "--cluster")
+	if err != nil {
+		return err
+	}
+	seen, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{ManagedFields: true})
+	if err != nil {
+		return err
+	}
+	made, found, err := inspect.Plan(ctx, p, seen, inspect.PlanOptions{Cluster: cluster, Mode: plan.Mode(o.mode), Namespaces: o.namespaces})
+	if err != nil {
+		return err
+	}
+	if o.kubectl {
+		if _, err := io.WriteString(o.Out, made.Script(found.Rendered)); err != nil {
+			return err
+		}
+		return o.verdict(made, found.Report)
+	}
+	v := adoptPlanView{Plan: made}
+	if len(made.Steps) > 0 {
+		if v.File, err = o.write(p, made); err != nil {
+			return err
+		}
+	}
+	if err := o.Print(v, func(w io.Writer) { o.show(w, v) }); err != nil {
+		return err
+	}
+	return o.verdict(made, found.Report)
+}
+
+// printRoles prints the roles with the permissions required by the plan in --file.
+func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
+	p, err := o.Open()
+	if err != nil {
+		return err
+	}
+	name, shown := o.planPath(p)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	made, err := plan.Parse(shown, data)
+	if err != nil {
+		return err
+	}
+	rendered, err := inspect.ForPlan(ctx, p, made)
+	o.Talk.Done()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, role := range plan.Roles(o.rbac, plan.Rules(made, rendered)) {
+		b.WriteString("---\n")
+		b.Write(yamlnode.Encode(role))
+	}
+	_, err = o.Out.Write(b.Bytes())
+	return err
+}
+
+// planPath returns the path of the plan file, and its name in messages.
+func (o *adoptPlanOptions) planPath(p *workspace.Project) (name, shown string) {
+	if o.file != "" {
+		return o.Path(o.file), o.file
+	}
+	return p.Path(planFile), planFile
+}
+
+// write writes the plan file and returns its name in messages. It refuses to replace the
+// plan with another one if a journal exists.
+func (o *adoptPlanOptions) write(p *workspace.Project, made *plan.Plan) (string, error) {
+	name, shown := o.planPath(p)
+	text := plan.Format(made)
+	journal, err := journalOf(name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(journal); err == nil {
+		if have, err := os.ReadFile(name); err != nil || string(have) != string(text) {
+			return "", fmt.Errorf("%s is in progress or done: its journal is in %s. Finish it or revert it with 'quayside adopt revert', and move both away; or choose another file with --file", shown, filepath.Base(journal))
+		}
+	}
+	_, err = filetree.WriteFile(name, text)
+	return shown, err
+}
+
+// journalOf returns the journal directory of a plan file, which is next to the file.
+func journalOf(file string) (string, error) {
+	base, ok := strings.CutSuffix(file, filepath.Ext(file))
+	if !ok || base == "" || filepath.Base(base) == "." {
+		return "", fmt.Errorf("%s: want a file named PLAN.yaml: its journal is PLAN.journal in the same directory", file)
+	}
+	return base + ".journal", nil
+}
+
+// verdict returns the error that determines the exit code.
+func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
+	var names []string
+	for _, l := range made.Left {
+		if len(o.namespaces) == 0 || slices.Contains(o.namespaces, l.Namespace) {
+			names = append(names, l.Namespace+"/"+l.Package)
+		}
+	}
+	switch {
+	case len(names) > 0:
+		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
+	case len(made.Steps) == 0:
+		o.Talk.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
+	}
+	return nil
+}
+
+// show prints a plan as text.
+func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
+	for _, op := range v.Plan.Operators {
+		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("+"), inert.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
+		for _, note := range notesOn(op) {
+			fmt.Fprintf(w, "      %s\n", inert.Line(note))
+		}
+	}
+	for _, l := range v.Plan.Left {
+		fmt.Fprintf(w, "%s %s\n", o.Out.Sign("-"), inert.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
+		for _, reason := range l.Reasons {
+			fmt.Fprintf(w, "      %s\n", inert.Line(reason))
+		}
+	}
+	actions := 0
+	for _, s := range v.Plan.Steps {
+		what := diag.Count(len(s.Actions), "action")
+		if s.Manual != "" {
+			what = "by hand"
+		}
+		actions += len(s.Actions)
+		fmt.Fprintf(w, "%4d  %s (%s)\n", s.Number, inert.Line(s.Title), what)
+		if s.Manual != "" {
+			fmt.Fprintf(w, "      %s\n", inert.Line(s.Manual))
+		}
+	}
+	if v.File != "" {
+		fmt.Fprintf(w, "%s: %s, %s, %s\n", inert.Line(v.File), diag.Count(len(v.Plan.Operators), "operator"), diag.Count(len(v.Plan.Steps), "step"), diag.Count(actions, "action"))
+	}
+}
+
+// notesOn returns remarks on an adopted operator, such as restarts and losses.
+func notesOn(op plan.Operator) []string {
+	var out []string
+	if op.Forgotten {
+		out = append(out, "no longer managed by OLM: OLM's leftovers are removed from its objects")
+	}
+	if len(op.Restarts) > 0 {
+		out = append(out, "the pods of "+strings.Join(op.Restarts, ", ")+" restart")
+	}
+	if len(op.Losses) > 0 {
+		out = append(out, "deleted and recreated: "+strings.Join(op.Losses, ", "))
+	}
+	if op.Certificates != "" {
+		out = append(out, "OLM's certificates expire on "+op.Certificates+", and they are no longer renewed")
+	}
+	return out
+}

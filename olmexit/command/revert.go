@@ -1,0 +1,131 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+)
+
+func newAdoptRevert(h cli.Host) *cobra.Command {
+	o := &adoptRunOptions{Host: h}
+	cmd := &cobra.Command{
+		Use:   "revert PLAN",
+		Short: "Give operators back to OLM, from any step of a plan before its clean-up",
+		Long: cli.Doc(`
+			Lead operators back to OLM from wherever 'quayside adopt run' is in a plan, as long
+			as nothing of OLM's was deleted in the namespace's clean-up: what the tree changed
+			becomes what it was, Subscriptions are created again at the versions that run
+			(spec.startingCSV), OLM is started, and once it has installed all again what the
+			tree brought is deleted. No pod restarts but those that restarted on the way here.
+
+			The way back has steps like the plan, and is done in the same way: each is shown,
+			what a person has to do waits for that person, everything is noted (in PLAN.journal),
+			and it goes on where it was stopped when the command is given again. Its first step
+			is a person's: nothing may apply the tree meanwhile. Where OLM waits for an approval
+			the plan to approve is the one that installs what runs.
+
+			A namespace whose clean-up has begun stays as it is, with what to do by hand.
+			Afterwards the plan is of no use any more: make a new one.
+
+			Exit codes: 0 done; 1 a namespace cannot go back, something does not hold, was
+			changed by somebody else, or waits for a person; 2 an error.`),
+		Example: cli.Examples(`
+			# have the API server try it
+			quayside adopt revert adopt-plan.yaml --context prod --check
+
+			# once nothing applies the tree any more
+			quayside adopt revert adopt-plan.yaml --context prod --yes --done 1`),
+		Args:              cli.WantArgs("PLAN"),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE:              o.writing(o.revert),
+	}
+	o.flags(cmd)
+	h.AddOutput(cmd, adoptRevertView{})
+	return cmd
+}
+
+// adoptRevertView is the output of `quayside adopt revert`.
+type adoptRevertView struct {
+	run.Result `json:",inline"`
+	Left       []plan.Left `json:"left" doc:"What does not go back, why, and what to do."`
+}
+
+func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
+	p, journal, err := openPlan(o.Host, file)
+	if err != nil {
+		return err
+	}
+	if err := o.sameLock(p); err != nil {
+		return err
+	}
+	client, err := o.login.Open()
+	if err != nil {
+		return err
+	}
+	live := run.Live(client)
+	way, log, err := journal.Back(ctx, live, p)
+	if err != nil {
+		return err
+	}
+	if !o.check && len(way.Plan.Steps) > 0 {
+		if err := journal.KeepBack(way); err != nil {
+			return err
+		}
+	}
+	res := &run.Result{Steps: []run.StepResult{}, Stopped: []k8s.Ref{}}
+	if in := o.with(way.Plan, log, live); len(way.Plan.Steps) > 0 {
+		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
+		res, err = run.Run(ctx, *in)
+	}
+	o.Talk.Done()
+	o.stopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
+	return o.reverted(adoptRevertView{*res, way.Plan.Left}, err)
+}
+
+// reverted prints the reverted steps and returns the error that determines the exit code.
+func (o *adoptRunOptions) reverted(v adoptRevertView, err error) error {
+	if err := o.Print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
+		return err
+	}
+	if err == nil && len(v.Left) > 0 {
+		return &workspace.DiffersError{Msg: "some namespaces cannot be given back to OLM: see above"}
+	}
+	return o.verdict(&v.Result, err)
+}
+
+// sameLock returns an error if the lock has changed since the plan: the running versions may
+// differ from those of OLM.
+func (o *adoptRunOptions) sameLock(p *plan.Plan) error {
+	ws, err := o.Open()
+	if err != nil {
+		return err
+	}
+	lock, err := ws.LockIfAny()
+	if err != nil || lock == nil || plan.LockDigest(lock) == p.Lock {
+		return err
+	}
+	return fmt.Errorf("%s has changed since the plan was made: other versions than OLM's may be running; restore that lock, render and apply it, and then run revert", workspace.LockFile)
+}
+
+func showReverted(w io.Writer, v adoptRevertView) {
+	for _, l := range v.Left {
+		fmt.Fprintf(w, "%s\n", inert.Line(l.Namespace+" cannot be reverted: "+strings.Join(l.Reasons, "; ")))
+	}
+	if len(v.Steps) == 0 {
+		fmt.Fprintln(w, "the plan has nothing to revert")
+		return
+	}
+	fmt.Fprintln(w, resultSummary(&v.Result))
+}

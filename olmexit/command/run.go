@@ -1,0 +1,330 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/store"
+	"github.com/quayside/quayside/internal/base/terminal"
+	"github.com/quayside/quayside/olmexit/inspect"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+type adoptRunOptions struct {
+	cli.Host
+	login   *cli.Login
+	step    int
+	cleanUp bool
+	done    []int
+	yes     bool
+	check   bool
+	hand    bool // --kubectl
+	ends    bool // --finish
+}
+
+func newAdoptRun(h cli.Host) *cobra.Command {
+	o := &adoptRunOptions{Host: h}
+	cmd := &cobra.Command{
+		Use:   "run {PLAN | --finish [NAMESPACE/PACKAGE]...}",
+		Short: "Execute a plan of 'quayside adopt plan', step by step",
+		Long: cli.Doc(`
+			Do the steps of a plan in the cluster that it was made for: the only command, with
+			'quayside adopt revert', that writes to a cluster. Each step is shown, and done after
+			you say yes; --yes says so beforehand, which it takes where nobody can be asked. What
+			must hold is checked before each step and after it, and nothing goes on where it
+			does not.
+
+			A step that a person has to do is never done by --yes: do it, and say so when you
+			are asked or with --done.
+
+			From a clean-up nothing leads back. A run ends before the first one, until
+			--clean-up says that what runs is trusted.
+
+			What is done is noted in a journal beside the plan (PLAN.journal), with the
+			objects as they were. A run that was interrupted, or killed, goes on from there
+			when the command is given again. Ctrl-C ends after what is under way. While OLM is
+			stopped, a run that ends says so first.
+
+			With --check the API server tries every change and stores none.
+
+			--finish comes last, and touches no cluster: it takes out of quayside.lock what is
+			kept of OLM's for operators that were taken over, all of them or those that are
+			named, so that the next render makes them as any other operator: without OLM's
+			annotations on the pods, with certificates that the workspace's provider makes and
+			renews (spec.certificates), and with an OperatorCondition that keeps its name from
+			version to version. Their pods restart once when the new tree is applied; the
+			command says which, and what else changes. Where webhooks or conversions trusted
+			OLM's certificates, the provider must be at work in the cluster before the tree is
+			applied. An operator's next version does the same by itself.
+
+			Exit codes: 0 done; 1 something does not hold, was changed by somebody else, or
+			waits for a person, or with --check something is left to do; 2 an error.`),
+		Example: cli.Examples(`
+			# have the API server try it; at a terminal, leave out --yes to be asked before each step
+			quayside adopt run adopt-plan.yaml --context prod --check
+			quayside adopt run adopt-plan.yaml --context prod --yes
+
+			# after the first step that a person does, go on from there
+			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
+
+			# when the pull request is merged
+			quayside adopt run adopt-plan.yaml --context prod --yes --clean-up
+
+			# weeks later: render one operator as any other
+			quayside adopt run --finish my-etcd/etcd
+			quayside render`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.ends {
+				return nil
+			}
+			return cli.WantArgs("PLAN")(cmd, args)
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.ends {
+				return o.finish(cmd.Context(), args)
+			}
+			return o.writing(o.run)(cmd, args)
+		},
+	}
+	f := cmd.Flags()
+	o.flags(cmd)
+	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
+	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
+	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
+	f.BoolVar(&o.ends, "finish", false, "stop keeping OLM's settings for adopted operators: write quayside.lock; no cluster is changed")
+	h.AddOutput(cmd, run.Result{}, inspect.Finishing{})
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up"} {
+		cmd.MarkFlagsMutuallyExclusive("finish", flag)
+	}
+	return cmd
+}
+
+// flags adds the flags of commands that write to a cluster.
+func (o *adoptRunOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	o.login = o.AddLogin(cmd)
+	f.IntSliceVar(&o.done, "done", nil, "the manual steps with these `NUMBERS` are done: check them and continue")
+	f.BoolVar(&o.yes, "yes", false, "skip the confirmation of each step")
+	f.BoolVar(&o.check, "check", false, "write nothing: have the API server try each change (dry run); exit with 1 if steps are left")
+	f.BoolVar(&o.hand, "kubectl", false, "show each action as a kubectl command")
+}
+
+// writing returns the RunE function of a command that writes to a cluster. It requires a
+// terminal, --yes or --check.
+func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if !o.yes && !o.check && !o.Prompt.Can() {
+			return cli.Usagef(cmd, "this writes to the cluster, and there is no terminal for a confirmation: try it with --check, then use --yes")
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends the program immediately
+		if !o.check {
+			unlock, err := store.Lock(o.Path(args[0]), 0) // one writer per journal
+			if err != nil {
+				return err
+			}
+			defer unlock()
+		}
+		return do(ctx, args[0])
+	}
+}
+
+func (o *adoptRunOptions) run(ctx context.Context, file string) error {
+	in, err := o.input(ctx, file)
+	if err != nil {
+		return err
+	}
+	res, err := run.Run(ctx, *in)
+	o.Talk.Done()
+	o.stopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
+	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
+	if left >= 0 && err == nil {
+		s := res.Steps[left]
+		o.Talk.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, inert.Line(s.Namespace), inert.Line(file))
+	}
+	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
+		return err
+	}
+	return o.verdict(res, err)
+}
+
+// input collects the input of a run.
+func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, error) {
+	p, journal, err := openPlan(o.Host, file)
+	if err != nil {
+		return nil, err
+	}
+	if back, err := journal.IsBack(); back || err != nil {
+		return nil, cmp.Or(err, fmt.Errorf("%s is being reverted or was reverted: finish with 'quayside adopt revert', and make a new plan", file))
+	}
+	ws, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := inspect.ForPlan(ctx, ws, p)
+	if err != nil {
+		return nil, err
+	}
+	client, err := o.login.Open()
+	if err != nil {
+		return nil, err
+	}
+	in := o.with(p, journal, run.Live(client))
+	in.Rendered = rendered
+	return in, nil
+}
+
+// with returns the input of a run with the options from the flags.
+func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
+	return &run.Input{
+		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
+		Say:  &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
+		Only: o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
+	}
+}
+
+// stopped warns that OLM is stopped, with the command that continues.
+func (o *adoptRunOptions) stopped(res *run.Result, what string) {
+	if len(res.Stopped) == 0 {
+		return
+	}
+	var names []string
+	for _, ref := range res.Stopped {
+		names = append(names, ref.Namespace+"/"+ref.Name)
+	}
+	o.Talk.Insist(diag.Warning{
+		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
+	})
+}
+
+// verdict returns the error that determines the exit code of a run.
+func (o *adoptRunOptions) verdict(res *run.Result, err error) error {
+	left := 0
+	for _, s := range res.Steps {
+		if s.State == run.Tried || s.State == run.Waiting {
+			left++
+		}
+	}
+	if err == nil && o.check && left > 0 {
+		return &workspace.DiffersError{Msg: diag.Count(left, "step") + " left to do"}
+	}
+	var step *run.StepError
+	if errors.As(err, &step) && step.Differs() {
+		return &workspace.DiffersError{Msg: err.Error()}
+	}
+	return err
+}
+
+// resultSummary returns the number of steps per state in one line.
+func resultSummary(res *run.Result) string {
+	count := map[run.State]int{}
+	for _, s := range res.Steps {
+		count[s.State]++
+	}
+	var parts []string
+	for _, state := range []run.State{run.Done, run.Before, run.Tried, run.Waiting, run.Broken, run.Pending} {
+		if n := count[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, map[run.State]string{
+				run.Done: "done", run.Before: "done before", run.Tried: "tried", run.Waiting: "waiting for you", run.Broken: "failed", run.Pending: "to come",
+			}[state]))
+		}
+	}
+	return fmt.Sprintf("%s: %s", diag.Count(len(res.Steps), "step"), strings.Join(parts, ", "))
+}
+
+// stepwise reports the progress of a run and asks for confirmation.
+type stepwise struct {
+	cli.Host
+	yes  bool
+	hand bool
+	plan *plan.Plan
+}
+
+var _ run.Say = (*stepwise)(nil)
+
+// Step shows a step and asks whether to do it.
+func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
+	s.head(step, s.yes && !s.hand)
+	for _, a := range step.Actions {
+		switch {
+		case s.hand:
+			s.Talk.Say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+		case !s.yes:
+			s.Talk.Say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+		}
+	}
+	if s.yes {
+		return true, nil
+	}
+	return s.Prompt.Confirm(ctx, "Execute this step?")
+}
+
+// Manual shows a manual step and asks whether it is done.
+func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
+	s.head(step, false)
+	s.Talk.Say("    %s", inert.Line(step.Manual))
+	if !s.Prompt.Can() {
+		return false, nil
+	}
+	return s.Prompt.Confirm(ctx, "Is it done?")
+}
+
+// head prints the number and title of a step. With --quiet it is printed only if alone is
+// false.
+func (s *stepwise) head(step plan.Step, alone bool) {
+	tell := s.Talk.Say
+	if alone {
+		tell = s.Talk.Note
+	}
+	tell("%s %s", s.Talk.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
+}
+
+// Action prints the result of an action.
+func (s *stepwise) Action(_ plan.Step, a run.ActionResult) {
+	s.Talk.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
+	for _, f := range a.Changes {
+		s.Talk.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+	}
+}
+
+// Waiting shows the first unmet condition.
+func (s *stepwise) Waiting(step plan.Step, missing []verify.Finding) {
+	s.Talk.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
+}
+
+// wallClock implements the clock of a run with real time.
+type wallClock struct{}
+
+// Now returns the current time.
+func (wallClock) Now() time.Time { return time.Now() }
+
+// Sleep waits for a duration or until ctx is done.
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,288 @@
+package olmexit
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/k8s/admit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Field is a difference between a live object and its replacement. Items of lists are
+// identified by name if they have one:
+// "spec.template.spec.containers[manager].env[A].value".
+type Field struct {
+	Path string `json:"path" doc:"Where in the object."`
+	How  How    `json:"how" form:"enum=differs|live|ours|order" doc:"differs: the values do; live: only the cluster has it; ours: only the tree has it; order: the same items in another order."`
+}
+
+// How is the kind of difference of a field.
+type How string
+
+// The kinds of differences.
+const (
+	Differs  How = "differs"
+	OnlyLive How = "live"
+	OnlyOurs How = "ours"
+	Order    How = "order"
+)
+
+// compare returns the differing fields of two objects, by path.
+func compare(live, ours k8s.Object) []Field {
+	var out []Field
+	walk(&out, "", map[string]any(live), map[string]any(ours))
+	return out
+}
+
+func walk(out *[]Field, at string, live, ours any) {
+	a, aIsMap := live.(map[string]any)
+	b, bIsMap := ours.(map[string]any)
+	if aIsMap && bIsMap {
+		walkMaps(out, at, a, b)
+		return
+	}
+	x, xIsList := live.([]any)
+	y, yIsList := ours.([]any)
+	switch {
+	case xIsList && yIsList:
+		walkLists(out, at, x, y)
+	case !k8s.Equal(live, ours):
+		*out = append(*out, Field{at, Differs})
+	}
+}
+
+func walkMaps(out *[]Field, at string, live, ours map[string]any) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(live)), maps.Keys(ours))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		here := key
+		if at != "" {
+			here = at + "." + key
+		}
+		compareMember(out, here, live, ours, key)
+	}
+}
+
+// compareMember compares the values of one key in two mappings.
+func compareMember(out *[]Field, at string, live, ours map[string]any, key string) {
+	a, there := live[key]
+	b, wanted := ours[key]
+	_, below := a.(map[string]any)
+	_, above := b.(map[string]any)
+	switch {
+	case byKey(at) && (below || above):
+		walk(out, at, toMapping(a), toMapping(b))
+	case !wanted:
+		*out = append(*out, Field{at, OnlyLive})
+	case !there:
+		*out = append(*out, Field{at, OnlyOurs})
+	default:
+		walk(out, at, a, b)
+	}
+}
+
+// byKey reports whether the mapping at a path is compared key by key even if one side lacks
+// it.
+func byKey(at string) bool {
+	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
+}
+
+func toMapping(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func walkLists(out *[]Field, at string, live, ours []any) {
+	a, names := namedItems(live)
+	b, wanted := namedItems(ours)
+	switch {
+	case isPlainList(live) || isPlainList(ours):
+		if !k8s.Equal(live, ours) {
+			*out = append(*out, Field{at, Differs})
+		}
+		return
+	case a == nil || b == nil:
+		walkItems(out, at, live, ours)
+		return
+	}
+	for _, name := range mergeSorted(names, wanted) {
+		compareMember(out, at+"["+name+"]", a, b, name)
+	}
+	common := func(list []string, other map[string]any) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { _, ok := other[name]; return !ok })
+	}
+	if !slices.Equal(common(names, b), common(wanted, a)) {
+		*out = append(*out, Field{at, Order})
+	}
+}
+
+// isPlainList reports whether a list has an item that is not a mapping.
+func isPlainList(list []any) bool {
+	return slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
+}
+
+// walkItems compares lists item by item.
+func walkItems(out *[]Field, at string, live, ours []any) {
+	for i := range max(len(live), len(ours)) {
+		here := diag.Item(at, i)
+		switch {
+		case i >= len(ours):
+			*out = append(*out, Field{here, OnlyLive})
+		case i >= len(live):
+			*out = append(*out, Field{here, OnlyOurs})
+		default:
+			walk(out, here, live[i], ours[i])
+		}
+	}
+}
+
+// namedItems returns the items of a list by name, and the names in order. It returns nil if
+// an item has no name or a name occurs twice.
+func namedItems(list []any) (map[string]any, []string) {
+	out := map[string]any{}
+	var names []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		name := k8s.Text(m, "name")
+		if _, twice := out[name]; twice || name == "" {
+			return nil, nil
+		}
+		out[name], names = item, append(names, name)
+	}
+	return out, names
+}
+
+// mergeSorted returns the names of both lists without duplicates, those of the first one
+// first.
+func mergeSorted(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, name := range b {
+		if !slices.Contains(a, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// comparer compares live objects with rendered ones.
+type comparer struct{ types *admit.Types }
+
+// compared is the result of comparing a live object with a rendered one.
+type compared struct {
+	fields []Field
+	err    error
+}
+
+// compareAll compares each live object with its rendered counterpart. The result is empty
+// for an object that is not in the tree. It uses all processors.
+func (x *inspector) compareAll(live []*snapshot.Object) []compared {
+	out := make([]compared, len(live))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		work.Go(func() {
+			c := comparer{admit.NewTypes()}
+			for i := int(next.Add(1)) - 1; i < len(live); i = int(next.Add(1)) - 1 {
+				if r, wanted := x.ours[live[i].Key]; wanted {
+					out[i].fields, out[i].err = c.fields(live[i].Body(), r.Object)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return out
+}
+
+// fields returns the differing fields of a live and a rendered object. It compares both in
+// the form that the API server stores, without fields that only the API server sets.
+func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
+	live, ours = normalizePair(notRead(live), notRead(ours))
+	a, err := c.types.Stored(live)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.types.Stored(ours)
+	if err != nil {
+		return nil, err
+	}
+	out := compare(withoutAssigned(a, b), withoutAssigned(b, b))
+	return slices.DeleteFunc(out, func(f Field) bool {
+		return ours.Is("", "Service") && f.How == OnlyLive && strings.HasSuffix(f.Path, ".nodePort")
+	}), nil
+}
+
+// notRead returns a Secret without its contents, which a snapshot does not include. Other
+// objects are returned as they are.
+func notRead(o k8s.Object) k8s.Object {
+	if o.Is("", "Secret") {
+		o = k8s.Without(k8s.Without(o, "data"), "stringData")
+	}
+	return o
+}
+
+// normalizePair returns both objects without equal top-level fields and without equal
+// versions of a CRD. Converting these to the stored form is slow, and the form of no other
+// field depends on them.
+func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
+	a, b = live, ours
+	if k8s.IsCRD(ours) {
+		x, y := k8s.List(live, "spec", "versions"), k8s.List(ours, "spec", "versions")
+		if slices.EqualFunc(x, y, k8s.Equal) {
+			a, b = k8s.Without(a, "spec", "versions"), k8s.Without(b, "spec", "versions")
+		}
+	}
+	for field, v := range ours {
+		if slices.Contains([]string{"apiVersion", "kind", "metadata", "aggregationRule"}, field) {
+			continue // type information, or written by controllers
+		}
+		if w, there := live[field]; there && k8s.Equal(v, w) {
+			a, b = k8s.Without(a, field), k8s.Without(b, field)
+		}
+	}
+	return a, b
+}
+
+// withoutAssigned returns an object without the fields that the API server sets, except
+// those that ours sets too.
+func withoutAssigned(o, ours k8s.Object) k8s.Object {
+	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		o = k8s.Without(o, "metadata", field)
+	}
+	if k8s.At(ours, "aggregationRule") != nil {
+		o = k8s.Without(o, "rules")
+	}
+	for _, at := range assignedFields(ours.Key()) {
+		if k8s.At(ours, at...) == nil {
+			o = k8s.Without(o, at...)
+		}
+	}
+	return o
+}
+
+// assignedFields returns the fields of a kind that are filled in by the API server or by
+// controllers.
+func assignedFields(key k8s.Key) [][]string {
+	switch key.Group + "/" + key.Kind {
+	case "/Service":
+		return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"}, {"spec", "healthCheckNodePort"}}
+	case "/ServiceAccount":
+		return [][]string{{"secrets"}, {"imagePullSecrets"}}
+	case "/Namespace":
+		return [][]string{{"spec", "finalizers"}, {"metadata", "labels", "kubernetes.io/metadata.name"}}
+	case "apps/Deployment":
+		return [][]string{{"metadata", "annotations", "deployment.kubernetes.io/revision"}}
+	}
+	return nil
+}
+
+// Differences returns the differing fields of a live object and its future state, by path,
+// without fields that only the API server sets.
+func Differences(live, after k8s.Object) []Field {
+	return compare(withoutAssigned(live, after), withoutAssigned(after, after))
+}

@@ -1,0 +1,228 @@
+package olmexit_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/render"
+)
+
+// rule returns one rule of a role.
+func rule(group, resources, verbs string) map[string]any {
+	return map[string]any{"apiGroups": k8s.Values(group), "resources": k8s.Values(strings.Fields(resources)...), "verbs": k8s.Values(strings.Fields(verbs)...)}
+}
+
+// bound returns a role with rules, bound to the ServiceAccount sa of a namespace.
+func bound(namespace string, rules ...map[string]any) []k8s.Object {
+	role := k8s.New("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r")
+	role["rules"] = listed(rules)
+	binding := k8s.New("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "r")
+	binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
+	binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": namespace, "name": "sa"}}
+	return []k8s.Object{role, binding}
+}
+
+func listed(rules []map[string]any) []any {
+	var out []any
+	for _, r := range rules {
+		out = append(out, r)
+	}
+	return out
+}
+
+// inTree returns the diagnosis of an operator a/x whose tree has these objects.
+func inTree(objects ...k8s.Object) olmexit.Dependence {
+	var rendered []render.Rendered
+	for i, o := range objects {
+		rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
+	}
+	lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
+	return olmexit.DiagnoseTree(lock, rendered).Operators[0]
+}
+
+func told(d olmexit.Dependence) string {
+	var out []string
+	for _, s := range d.Signals {
+		out = append(out, s.Code+": "+s.What)
+	}
+	return string(d.NeedsOLM) + " [" + strings.Join(out, "; ") + "] " + strings.Join(d.Definitions, " ")
+}
+
+func TestDiagnosis(t *testing.T) {
+	workload := func(container map[string]any) k8s.Object {
+		o := k8s.New("apps/v1", "Deployment", "a", "d")
+		return k8s.With(o, any([]any{container}), "spec", "template", "spec", "containers")
+	}
+	env := func(name, value string) k8s.Object {
+		return workload(map[string]any{"name": "c", "env": []any{map[string]any{"name": name, "value": value}}})
+	}
+	reads := func(key string) k8s.Object {
+		return workload(map[string]any{"name": "c", "env": []any{map[string]any{"name": "E", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.annotations['" + key + "']"}}}}})
+	}
+	hook := k8s.New("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "h")
+	hook["webhooks"] = []any{map[string]any{"rules": []any{map[string]any{"apiGroups": k8s.Values(olm), "resources": k8s.Values("subscriptions")}}}}
+	text := k8s.New("v1", "ConfigMap", "a", "c")
+	text["data"] = map[string]any{"template": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\n"}
+	admin := bound("a")[1]
+	admin["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "admin"}
+	root := bound("a")[1]
+	root["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "cluster-admin"}
+	people := bound("a", rule(olm, "subscriptions", "*"))
+	people[1]["subjects"] = []any{map[string]any{"kind": "Group", "name": "admins"}}
+	unbound := bound("a", rule(olm, "subscriptions", "*"))[:1]
+
+	for name, c := range map[string]struct {
+		objects []k8s.Object
+		want    string
+	}{
+		"nothing":          {nil, "no [] "},
+		"others' rights":   {bound("a", rule("apps", "subscriptions", "*")), "no [] "},
+		"its condition":    {bound("a", rule(olm, "operatorconditions operatorconditions/status", "get list watch update")), "no [] "},
+		"not bound":        {unbound, "no [] "},
+		"bound to people":  {people, "no [] "},
+		"subscribes":       {bound("a", rule(olm, "subscriptions", "create get")), "yes [installs: may create subscriptions] "},
+		"approves":         {bound("a", rule(olm, "installplans", "patch")), "yes [installs: may patch installplans] "},
+		"installs with v1": {bound("a", rule("olm.operatorframework.io", "clusterextensions", "create")), "yes [installs: may create clusterextensions] "},
+		"removes":          {bound("a", rule(olm, "clusterserviceversions", "delete update list")), "yes [installs: may delete clusterserviceversions] "},
+		"all of OLM's": {
+			bound("a", rule(olm, "*", "*")),
+			"yes [installs: may all verbs on clusterserviceversions, all verbs on installplans, all verbs on subscriptions] " +
+				"catalogsources.operators.coreos.com clusterserviceversions.operators.coreos.com installplans.operators.coreos.com olmconfigs.operators.coreos.com operatorgroups.operators.coreos.com operators.operators.coreos.com subscriptions.operators.coreos.com",
+		},
+		"changes": {
+			bound("a", rule(olm, "clusterserviceversions", "get watch patch update")),
+			"partly [changes-csv: may patch and update clusterserviceversions; reads: may get and watch clusterserviceversions] clusterserviceversions.operators.coreos.com",
+		},
+		"prepares":            {bound("a", rule(olm, "operatorgroups", "create")), "partly [prepares: may create operatorgroups] "},
+		"looks for packages":  {bound("a", rule("packages.operators.coreos.com", "packagemanifests", "get")), "partly [packages: may get packagemanifests] "},
+		"may all":             {bound("a", rule("*", "*", "*")), "unknown [everything: may all verbs on all objects] "},
+		"may all of a name":   {bound("a", rule("*", "deployments", "*")), "no [] "},
+		"cluster-admin":       {[]k8s.Object{root}, "unknown [everything: may all verbs on all objects] "},
+		"admin":               {[]k8s.Object{admin}, "unknown [everything: may all verbs on what ClusterRole admin permits, to which OLM adds its own kinds] "},
+		"ships":               {[]k8s.Object{k8s.New(olm+"/v1alpha1", "Subscription", "a", "s")}, "yes [ships: uses OLM's API] "},
+		"ships its condition": {[]k8s.Object{k8s.New(olm+"/v2", "OperatorCondition", "a", "x")}, "no [] "},
+		"is asked":            {[]k8s.Object{hook}, "partly [webhook: is queried about subscriptions of operators.coreos.com] "},
+		"has a template":      {[]k8s.Object{text}, "unknown [mentions: embeds an object of OLM in template] "},
+		"is told":             {[]k8s.Object{env("USE_OLM", "true")}, "unknown [mentions: sets USE_OLM] "},
+		"is told nothing":     {[]k8s.Object{env("USE_OLM", "")}, "no [] "},
+		"its condition's":     {[]k8s.Object{env("OPERATOR_CONDITION_NAME", "x")}, "no [] "},
+		"another word":        {[]k8s.Object{env("AZURE_SUBSCRIPTION_ID", "x"), env("COLMAR", "x")}, "no [] "},
+		"has a flag":          {[]k8s.Object{workload(map[string]any{"name": "c", "args": k8s.Values("--olm-deployment=true")})}, "unknown [mentions: runs with --olm-deployment] "},
+		"its namespaces":      {[]k8s.Object{reads("olm.targetNamespaces")}, "no [] "},
+		"its certificate":     {[]k8s.Object{k8s.With(reads("olmcahash"), any("x"), "spec", "template", "metadata", "annotations", "olmcahash")}, "partly [annotation: reads the annotation olmcahash of its pods] "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := inTree(c.objects...)
+			if d := cmp.Diff(c.want, told(got)); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+			for _, s := range got.Signals {
+				if s.Loses == "" || s.Do == "" || s.Object == "" {
+					t.Errorf("%s does not say all: %+v", s.Code, s)
+				}
+			}
+		})
+	}
+}
+
+// TestDiagnosesAgree draws rights, and holds that they mean the same in a
+// ClusterServiceVersion, which is all that some dumps have, and in a tree; that
+// more rights never mean less need; and that inspect refuses who installs.
+func TestDiagnosesAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) []map[string]any {
+			return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) map[string]any {
+				return rule(
+					rapid.SampledFrom([]string{olm, "olm.operatorframework.io", "packages.operators.coreos.com", "*", "apps", ""}).Draw(t, "group"),
+					rapid.SampledFrom([]string{"subscriptions", "installplans", "clusterserviceversions", "clusterserviceversions/status", "operatorgroups", "clusterextensions", "operatorconditions", "*", "pods subscriptions"}).Draw(t, "resource"),
+					rapid.SampledFrom([]string{"get", "list watch", "update", "create delete", "*"}).Draw(t, "verb"))
+			}), 0, 4).Draw(t, label)
+		}
+		some, more := draw("some"), draw("more")
+
+		live := installed("a", "Succeeded")
+		permission := map[string]any{"serviceAccountName": "sa", "rules": listed(some)}
+		live[0] = k8s.With(live[0], any([]any{permission}), "spec", "install", "spec", "clusterPermissions")
+		seen := cluster(t, live...)
+		there, here := olmexit.DiagnoseCluster(seen).Operators[0], inTree(bound("a", some...)...)
+		if d := cmp.Diff(here, there); d != "" {
+			t.Fatalf("the tree and the cluster differ (-tree +cluster):\n%s", d)
+		}
+
+		order := map[olmexit.Need]int{olmexit.NeedsNone: 0, olmexit.MayNeed: 1, olmexit.InPart: 2, olmexit.NeedsOLM: 3}
+		if with := inTree(bound("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
+			t.Fatalf("%s with more rights, %s without", told(with), told(here))
+		}
+
+		var rendered []render.Rendered
+		for i, o := range bound("a", some...) {
+			rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
+		}
+		lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
+		refused := false
+		for _, r := range olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: rendered}).Operators[0].Reasons {
+			refused = refused || r.Code == "drives-olm"
+		}
+		if refused != (here.NeedsOLM == olmexit.NeedsOLM) {
+			t.Fatalf("%s, and inspect refuses: %v", told(here), refused)
+		}
+	})
+}
+
+// TestPackageserver is no operator that needs OLM: it is a part of it.
+func TestPackageserver(t *testing.T) {
+	csv := k8s.With(installed("a", "Succeeded")[0], any("packageserver"), "metadata", "name")
+	if got := olmexit.DiagnoseCluster(cluster(t, csv)).Operators; len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestDiagnosisOfCorpus names which of the published operators need OLM.
+func TestDiagnosisOfCorpus(t *testing.T) {
+	dir := os.Getenv("QUAYSIDE_CORPUS")
+	if dir == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to test with")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "bundles", "*", "*", "manifests", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var csvs []k8s.Object
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o k8s.Object
+		if err := yaml.Unmarshal(text, &o); err != nil || o.Kind() != "ClusterServiceVersion" {
+			continue
+		}
+		pkg := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(file))))
+		csvs = append(csvs, k8s.With(o, any(pkg), "metadata", "namespace"))
+	}
+	got := map[olmexit.Need][]string{}
+	for _, op := range olmexit.DiagnoseCluster(cluster(t, csvs...)).Operators {
+		got[op.NeedsOLM] = append(got[op.NeedsOLM], op.Namespace)
+	}
+	if len(got[olmexit.NeedsNone]) < 30 {
+		t.Errorf("only %d of %d operators do without OLM", len(got[olmexit.NeedsNone]), len(csvs))
+	}
+	delete(got, olmexit.NeedsNone)
+	want := map[olmexit.Need][]string{
+		olmexit.NeedsOLM: {"cluster-aas-operator", "dbaas-operator", "multicluster-global-hub-operator", "pelorus-operator", "special-resource-operator"},
+		olmexit.InPart:   {"community-kubevirt-hyperconverged", "opentelemetry-operator", "socmmd"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}

@@ -1,0 +1,199 @@
+package extend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/app/edit"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// misses returns, by key, the reasons operators are not pinned at the installed bundle or
+// require one that is not.
+func (im *importer) misses(res *workspace.Resolution) map[string]string {
+	reasons := map[string]string{}
+	for _, op := range im.operators {
+		if why := missReason(op, res); why != "" {
+			reasons[op.Key()] = why
+		}
+	}
+	if len(reasons) > 0 || res.Lock == nil {
+		return reasons
+	}
+	for _, c := range res.Conflicts { // of pins, which remain unchanged
+		for _, key := range slices.Backward(c.Subscriptions) {
+			if op := im.operator(key); op != nil {
+				reasons[key] = "it cannot be resolved: " + conflictOf(*op, res)
+				break
+			}
+		}
+	}
+	for _, pin := range res.Lock.Pins {
+		if im.isExpected(pin) {
+			continue
+		}
+		for _, op := range im.operators {
+			own, _ := pinOf(res.Lock, op)
+			if slices.Contains(pin.RequestedBy, op.Key()) || slices.ContainsFunc(own.Requires, func(r lockfile.Requirement) bool { return r.Pin == pin.Key() }) {
+				reasons[op.Key()] = fmt.Sprintf("it needs an operator that cannot be imported: %s would be newly installed in namespace %s", pin.Bundle, pin.Namespace)
+			}
+		}
+	}
+	return reasons
+}
+
+// missReason returns the reason an operator is not pinned at the installed bundle, "" if it
+// is.
+func missReason(op Operator, res *workspace.Resolution) string {
+	pin, ok := pinOf(res.Lock, op)
+	switch {
+	case !ok:
+		return "it cannot be resolved: " + conflictOf(op, res)
+	case pin.Bundle != op.Bundle:
+		return fmt.Sprintf("it would be pinned at %s", pin.Bundle)
+	case op.Watch != nil && !slices.Equal(formatWatched(pin), op.Watch):
+		return fmt.Sprintf("it would watch %s, but watches %s under OLM", inWords(formatWatched(pin)), inWords(op.Watch))
+	}
+	have, want := imageref.DigestIn(pin.Image), imageref.DigestIn(op.Image)
+	if have != "" && want != "" && have != want {
+		return fmt.Sprintf("it would be pinned at image %s, but %s is installed", pin.Image, op.Image)
+	}
+	return ""
+}
+
+// pinOf returns the pin of an operator.
+func pinOf(lock *lockfile.File, op Operator) (lockfile.Pin, bool) {
+	if lock == nil {
+		return lockfile.Pin{}, false
+	}
+	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool {
+		return p.Namespace == op.Namespace && (p.Subscription() == op.Name || p.Package == op.Package)
+	})
+	if i < 0 {
+		return lockfile.Pin{}, false
+	}
+	return lock.Pins[i], true
+}
+
+// formatWatched returns the watched namespaces of a pin in OLM's form: the empty string
+// alone means all.
+func formatWatched(p lockfile.Pin) []string {
+	if len(p.WatchNamespaces) == 0 {
+		return []string{""}
+	}
+	return p.WatchNamespaces
+}
+
+func inWords(namespaces []string) string {
+	if slices.Equal(namespaces, []string{""}) {
+		return "all namespaces"
+	}
+	return strings.Join(namespaces, ", ")
+}
+
+// conflictOf returns the conflict that prevents resolving an operator, in one line.
+func conflictOf(op Operator, res *workspace.Resolution) string {
+	for _, c := range res.Conflicts {
+		if !slices.Contains(c.Subscriptions, op.Key()) && (len(c.Subscriptions) > 0 || c.Namespace != op.Namespace) {
+			continue
+		}
+		texts := make([]string, len(c.Chain))
+		for i, l := range c.Chain {
+			texts[i] = l.Text
+		}
+		return cmp.Or(strings.Join(texts, "; "), c.Title())
+	}
+	return "not pinned in the lock"
+}
+
+// isExpected reports whether a pin existed before, or belongs to a declared or imported
+// operator.
+func (im *importer) isExpected(pin lockfile.Pin) bool {
+	if im.before != nil {
+		if _, ok := im.before.Pin(pin.Namespace, pin.Package); ok {
+			return true
+		}
+	}
+	return slices.ContainsFunc(im.operators, func(op Operator) bool {
+		return op.Namespace == pin.Namespace && (op.Name == pin.Subscription() || op.Package == pin.Package)
+	}) || slices.ContainsFunc(im.existing.Subscriptions, func(s declare.Subscription) bool {
+		return s.Namespace == pin.Namespace && s.Name == pin.Subscription()
+	})
+}
+
+// declared reports whether the workspace already declares an object, and returns a conflict
+// if that declaration differs. The set contains only the object.
+func (im *importer) declared(o k8s.Object, set *declare.Set) (*Conflict, bool) {
+	conflict := func(pos diag.Pos, format string, args ...any) (*Conflict, bool) {
+		return &Conflict{Object: edit.NameOf(o), Position: pos.String(), Reason: fmt.Sprintf(format, args...), Operator: len(set.Subscriptions) > 0}, true
+	}
+	for _, want := range set.Namespaces {
+		for _, have := range im.existing.Namespaces {
+			if have.Name == want.Name && (lacksLabels(have.Labels, want.Labels) || lacksLabels(have.Annotations, want.Annotations)) {
+				return conflict(have.Pos, "its labels or annotations differ in the cluster")
+			} else if have.Name == want.Name {
+				return nil, true
+			}
+		}
+	}
+	for _, want := range set.OperatorGroups {
+		for _, have := range im.existing.OperatorGroupsIn(want.Namespace) {
+			switch {
+			case have.Name != want.Name:
+				return conflict(have.Pos, "the workspace already has OperatorGroup %s in that namespace", have.Name)
+			case have.Digest != want.Digest:
+				return conflict(have.Pos, "its namespaces or settings differ in the cluster")
+			default:
+				return nil, true
+			}
+		}
+	}
+	for _, want := range set.CatalogSources {
+		for _, have := range im.existing.CatalogSources {
+			if have.ID == want.ID && (have.Image != want.Image || have.Priority != want.Priority) {
+				return conflict(have.Pos, "its image is %s and its priority %d in the cluster", want.Image, want.Priority)
+			} else if have.ID == want.ID {
+				return nil, true
+			}
+		}
+	}
+	for _, want := range set.Subscriptions {
+		for _, have := range im.existing.Subscriptions {
+			op := im.operator(want.Key())
+			switch {
+			case have.Key() != want.Key() || op == nil:
+			case isLocked(im.before, *op) || have.Digest == want.Digest:
+				return nil, true
+			default:
+				return conflict(have.Pos, "%s", declarationDifference(have, *op, im.before))
+			}
+		}
+	}
+	return nil, false
+}
+
+// declarationDifference describes the difference between a declaration and the installed
+// operator.
+func declarationDifference(have declare.Subscription, op Operator, before *lockfile.File) string {
+	if pin, ok := pinOf(before, op); ok {
+		return fmt.Sprintf("%s is installed, but the lock pins %s", op.Bundle, pin.Bundle)
+	}
+	return fmt.Sprintf("%s of package %s is installed, but not pinned: run 'quayside resolve', or remove the declaration and import again", op.Bundle, cmp.Or(op.Package, have.Package))
+}
+
+// lacksLabels reports whether have lacks a key or value of want.
+func lacksLabels(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, ok := have[key]; !ok || got != value {
+			return true
+		}
+	}
+	return false
+}

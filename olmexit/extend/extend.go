@@ -1,0 +1,568 @@
+// Package extend adds the operators that OLM installed in a cluster to a workspace: it
+// declares them and pins the installed versions.
+//
+// Start from [Import].
+package extend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/app/edit"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	setting "github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Content is the source of one of the cluster's catalogs.
+type Content struct {
+	Catalog string // "namespace/name", or "name"
+	Source  source.Ref
+}
+
+// Report is the result of an import.
+type Report struct {
+	Written   bool               `json:"written"` // false: nothing to write, or a check only
+	Files     []edit.File        `json:"files"`
+	Operators []Imported         `json:"operators"`
+	Conflicts []Conflict         `json:"conflicts" doc:"what is declared otherwise, and stays so"`
+	Left      []Left             `json:"left" doc:"what is not imported"`
+	Unread    []snapshot.Unread  `json:"unread" doc:"what the cluster would not hand out"`
+	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
+	Counts    Counts             `json:"counts"`
+	Warnings  []diag.Warning     `json:"warnings"`
+}
+
+// Imported is an operator that is pinned at the installed bundle.
+type Imported struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"` // of the declaration
+	Kind      string   `json:"kind"` // of the object in the cluster
+	Package   string   `json:"package"`
+	Bundle    string   `json:"bundle"`
+	Version   string   `json:"version"`
+	Image     string   `json:"image,omitempty"` // of the bundle, if pinned by image
+	Generated bool     `json:"generated"`       // OLM created the Subscription, for a dependency
+	Notes     []string `json:"notes"`
+}
+
+// Conflict is an object whose declaration in the workspace differs.
+type Conflict struct {
+	Object   string `json:"object"` // "Subscription my-etcd/etcd"
+	Position string `json:"position"`
+	Reason   string `json:"reason"`
+	Operator bool   `json:"operator"` // it is a Subscription or a ClusterExtension
+}
+
+// Counts holds numbers of objects that describe installations: Found is the sum of the
+// others.
+type Counts struct {
+	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions that belong to no Subscription"`
+	Added     int `json:"added"`
+	Unchanged int `json:"unchanged"`
+	Conflicts int `json:"conflicts"`
+	Left      int `json:"left"`
+}
+
+// Whole reports whether every operator of the cluster is pinned at the installed bundle.
+func (r *Report) Whole() bool {
+	return !slices.ContainsFunc(r.Left, func(l Left) bool { return l.Operator }) &&
+		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
+}
+
+// Import declares the operators installed in a cluster and pins the installed versions.
+// Contents name the sources of catalogs that only the cluster can reach.
+//
+// It only adds: existing declarations are unchanged, and reported if the cluster differs. An
+// operator that cannot be pinned at the installed bundle is left out, with the reason. The
+// Edit is nil if nothing changes.
+func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Content) (*edit.Edit, *Report, error) {
+	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), left: slices.Clone(c.Left)}
+	var err error
+	if im.existing, err = p.DeclarationsIfAny(); err != nil {
+		return nil, nil, err
+	}
+	if im.before, err = p.LockIfAny(); err != nil {
+		return nil, nil, err
+	}
+	if im.to, err = edit.Destination(ctx, p, "", chooseNone); err != nil {
+		return nil, nil, err
+	}
+	if err := im.configure(contents); err != nil {
+		return nil, nil, err
+	}
+	im.compare()
+	if err := im.locate(ctx); err != nil {
+		return nil, nil, err
+	}
+	im.compare()
+	for {
+		a, err := im.attempt(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(a.reasons) == 0 {
+			return im.finish(a)
+		}
+		im.leave(a.reasons)
+	}
+}
+
+// chooseNone returns an error instead of choosing among several declaration paths.
+func chooseNone(_ context.Context, _ string, paths []string) (string, error) {
+	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations of %s", strings.Join(paths, ", "), setting.FileName)
+}
+
+// importer prepares the edit of an import.
+type importer struct {
+	project  *workspace.Project
+	to       workspace.DeclarationPath
+	cluster  *Cluster
+	existing *declare.Set
+	before   *lockfile.File // nil if there is none
+
+	settings  *setting.Workspace
+	config    []byte         // content for a missing quayside.yaml
+	operators []Operator     // to import
+	pins      []lockfile.Pin // of operators found in a catalog
+	left      []Left
+	conflicts []Conflict // of operators
+}
+
+// configure sets the settings: the existing ones, or new ones with the catalogs of contents.
+func (im *importer) configure(contents []Content) error {
+	im.settings = im.project.Settings
+	var missing []setting.Catalog
+	var errs diag.List
+	for _, c := range contents {
+		have, err := im.identify(c.Catalog)
+		if err != nil {
+			errs.Add(diag.Pos{}, err)
+			continue
+		}
+		i := slices.IndexFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == have.ID })
+		if i < 0 {
+			missing = append(missing, setting.Catalog{Namespace: have.Namespace, Name: have.Name, Source: c.Source, Priority: have.Priority})
+		} else if is := im.settings.Catalogs[i].Source; is != c.Source {
+			errs.Addf(im.settings.At(fmt.Sprintf("spec.catalogs[%d].source", i)), "catalog %s is %s here, not %s", have.ID, is, c.Source)
+		}
+	}
+	if err := errs.Err(); err != nil {
+		return err
+	}
+	if im.project.Configured() {
+		if len(missing) > 0 {
+			return fmt.Errorf("%s does not name the content of %s: add this under spec.catalogs, and import again\n%s",
+				setting.FileName, diag.Count(len(missing), "catalog"), strings.TrimSuffix(setting.CatalogList(missing, ""), "\n"))
+		}
+		return nil
+	}
+	im.config = setting.Draft{Catalogs: missing}.Text()
+	var err error
+	im.settings, err = setting.Parse(setting.FileName, im.config)
+	return err
+}
+
+// identify returns the cluster's catalog with a name given by the user.
+func (im *importer) identify(name string) (Catalog, error) {
+	var have []string
+	var found []Catalog
+	for _, c := range im.cluster.Catalogs {
+		have = append(have, c.String())
+		if name == c.String() || name == c.Name {
+			found = append(found, c)
+		}
+	}
+	slices.Sort(have)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has no such catalog (have %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+	default:
+		return Catalog{}, fmt.Errorf("--catalog %s: the cluster has several with this name: use namespace/%s", name, name)
+	}
+}
+
+// settled returns the name of the file that configures a catalog, "" if none does.
+func (im *importer) settled(id model.ID) string {
+	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == id }) {
+		return setting.FileName
+	}
+	return ""
+}
+
+// leave removes operators from the import, with reasons by key.
+func (im *importer) leave(reasons map[string]string) {
+	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
+		reason, ok := reasons[op.Key()]
+		if ok {
+			im.left = append(im.left, op.Left(reason))
+		}
+		return ok
+	})
+}
+
+// compare removes the operators that cannot be declared and those that the workspace
+// declares differently.
+func (im *importer) compare() {
+	otherwise, reasons := map[string]bool{}, map[string]string{}
+	for _, op := range im.operators {
+		set, err := declare.Parse(op.Namespace+".yaml", yamlnode.Encode(op.Object()))
+		if err != nil {
+			reasons[op.Key()] = "it cannot be declared: " + firstFault(err)
+			continue
+		}
+		if conflict, _ := im.declared(op.Object(), set); conflict != nil {
+			im.conflicts = append(im.conflicts, *conflict)
+			otherwise[op.Key()] = true
+		}
+	}
+	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool { return otherwise[op.Key()] })
+	im.leave(reasons)
+}
+
+// locate looks up every operator in its catalog. One that is missing there is declared by
+// its image if known, otherwise left out.
+func (im *importer) locate(ctx context.Context) error {
+	if !slices.ContainsFunc(im.operators, im.isSought) {
+		return nil
+	}
+	pl, err := im.plan()
+	if err != nil {
+		return err
+	}
+	p := im.project.With(im.settings, pl.declared, im.before)
+	sh, err := p.Shelf(ctx, p.Catalogs(pl.declared), im.before, false)
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	var names []string
+	for _, op := range im.operators {
+		names = append(names, op.Package)
+	}
+	x, err := sh.Pick(ctx, cache.PickNames(names...))
+	if err != nil {
+		return err
+	}
+	reasons := map[string]string{}
+	for i, op := range im.operators {
+		if !im.isSought(op) {
+			continue
+		}
+		entry, why := find(x, op)
+		if entry == nil {
+			im.operators[i], why = byImage(op, why)
+		} else if pin, ok := installedPin(op, entry); ok {
+			im.pins = append(im.pins, pin)
+			why = unsupportedModes(pin, entry.Bundle().Metadata().InstallModes)
+		}
+		if why != "" {
+			reasons[op.Key()] = why
+		}
+	}
+	im.leave(reasons)
+	return nil
+}
+
+// isSought reports whether an operator must be looked up in the catalogs: it is not declared
+// by image and not yet locked.
+func (im *importer) isSought(op Operator) bool {
+	return !op.ByImage && !isLocked(im.before, op)
+}
+
+// isLocked reports whether a lock pins an operator at the installed bundle.
+func isLocked(lock *lockfile.File, op Operator) bool {
+	if lock == nil {
+		return false
+	}
+	pin, ok := lock.Pin(op.Namespace, op.Package)
+	return ok && pin.Bundle == op.Bundle && pin.Subscription() == op.Name
+}
+
+// find returns the catalog entry of an installed operator, or the reason there is none.
+func find(x *model.Index, op Operator) (*model.Entry, string) {
+	catalogs := x.Having(op.Package)
+	if op.Kind == "Subscription" {
+		c, ok := x.Catalog(op.Catalog)
+		if !ok {
+			if err := x.Broken()[op.Catalog]; err != nil {
+				return nil, fmt.Sprintf("catalog %s cannot be read (%s)", op.Catalog, firstFault(err))
+			}
+			return nil, fmt.Sprintf("catalog %s is not available", op.Catalog)
+		}
+		catalogs = []*model.Catalog{c}
+	}
+	why := fmt.Sprintf("no catalog has package %s", op.Package)
+	for _, c := range catalogs {
+		pkg, ok := c.Package(op.Package)
+		if !ok {
+			why = fmt.Sprintf("catalog %s no longer has package %s", c.ID(), op.Package)
+			continue
+		}
+		var entry *model.Entry
+		if entry, why = findIn(pkg, op); entry != nil {
+			return entry, ""
+		}
+	}
+	return nil, why
+}
+
+// findIn returns the entry of an installed operator in a package, or the reason there is
+// none.
+func findIn(pkg *model.Package, op Operator) (*model.Entry, string) {
+	id := pkg.Catalog().ID()
+	bundle, ok := pkg.Bundle(op.Bundle)
+	if !ok {
+		return nil, fmt.Sprintf("catalog %s no longer has %s", id, op.Bundle)
+	}
+	entries := bundle.Entries()
+	i := slices.IndexFunc(entries, func(e *model.Entry) bool {
+		return len(op.Channels) == 0 || slices.Contains(op.Channels, e.Channel().Name())
+	})
+	if i < 0 {
+		return nil, fmt.Sprintf("channel %s of catalog %s no longer has %s", strings.Join(op.Channels, ", "), id, op.Bundle)
+	}
+	have, want := imageref.DigestIn(bundle.Image()), imageref.DigestIn(op.Image)
+	if have != "" && want != "" && have != want {
+		return nil, fmt.Sprintf("catalog %s now has another image for %s", id, op.Bundle)
+	}
+	return entries[i], ""
+}
+
+// byImage returns the operator declared by its image because no catalog has it, or the
+// reason it cannot be.
+func byImage(op Operator, why string) (Operator, string) {
+	switch {
+	case op.Kind == "ClusterExtension" || op.Image == "":
+		return op, why + ", and its image cannot be found in the cluster"
+	case !imageref.Valid(op.Image):
+		return op, why + fmt.Sprintf(", and %q from its InstallPlan is not an image", op.Image)
+	}
+	op.ByImage = true
+	op.Notes = append(slices.Clone(op.Notes), "pinned by its image, for "+why)
+	if imageref.DigestIn(op.Image) == "" {
+		op.Notes = append(op.Notes, "its InstallPlan has the image by tag, which may have moved since the installation")
+	}
+	return op, ""
+}
+
+// installedPin returns a pin of the installed bundle, to be completed by resolving. It
+// returns false if the watched namespaces are unknown.
+func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
+	pin := lockfile.Pin{
+		Namespace: op.Namespace, Package: op.Package, Bundle: op.Bundle, Version: e.Bundle().Version().String(), RequestedBy: []string{op.Key()},
+		Channel: e.Channel().Name(), Catalog: lockfile.Catalog{ID: e.Channel().Package().Catalog().ID()},
+	}
+	switch {
+	case op.Watch != nil && op.Watch[0] != "":
+		pin.WatchNamespaces = op.Watch
+	case op.Watch == nil && !model.SupportsNamespaces(e.Bundle().Metadata().InstallModes, op.Namespace, nil):
+		pin.WatchNamespaces = []string{op.Namespace}
+	}
+	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
+}
+
+// unsupportedModes returns the reason a bundle cannot watch the namespaces of its pin, "" if
+// it can.
+func unsupportedModes(pin lockfile.Pin, modes []model.InstallMode) string {
+	if model.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
+		return ""
+	}
+	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
+		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), inWords(formatWatched(pin)), edit.Supported(modes))
+}
+
+// pinned returns the lock with pins of the installed bundles. Resolving keeps them.
+func (im *importer) pinned() *lockfile.File {
+	lock := im.before
+	if lock == nil {
+		lock = lockfile.New(nil)
+	}
+	pins := slices.Clone(lock.Pins)
+	for _, pin := range im.pins {
+		_, known := lock.Pin(pin.Namespace, pin.Package)
+		imported := slices.ContainsFunc(im.operators, func(op Operator) bool { return slices.Contains(pin.RequestedBy, op.Key()) })
+		if !known && imported {
+			pins = append(pins, pin)
+		}
+	}
+	return lock.With(pins)
+}
+
+// plan lists the declarations to add for the operators.
+type plan struct {
+	draft     *edit.Draft
+	declared  *declare.Set // including the existing declarations
+	left      []Left
+	conflicts []Conflict
+	added     int // objects that describe installations
+	unchanged int // likewise
+}
+
+func (im *importer) plan() (*plan, error) {
+	declarations, left := im.cluster.Objects(im.operators, im.settled)
+	pl := &plan{draft: edit.NewDraft(im.project), left: left}
+	for _, d := range declarations {
+		name := im.to.Path
+		if !im.to.IsFile {
+			name = path.Join(name, d.File)
+		}
+		set, err := declare.Parse(name, yamlnode.Encode(d.Object))
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be declared: %w", edit.NameOf(d.Object), err)
+		}
+		switch conflict, declared := im.declared(d.Object, set); {
+		case conflict != nil:
+			pl.conflicts = append(pl.conflicts, *conflict)
+		case !declared:
+			if _, err := pl.draft.Add(name, d.Object); err != nil {
+				return nil, err
+			}
+			pl.added += isCounted(d.Object.Kind())
+		default:
+			pl.unchanged += isCounted(d.Object.Kind())
+		}
+	}
+	var err error
+	pl.declared, err = pl.draft.Declared(im.existing)
+	return pl, err
+}
+
+// isCounted returns 1 for a kind that describes installations, otherwise 0.
+func isCounted(kind string) int {
+	if kind == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// firstFault returns the first of several errors, without its position.
+func firstFault(err error) string {
+	var list diag.List
+	if errors.As(err, &list) && len(list) > 0 {
+		return (&diag.Error{Msg: list[0].Msg, Err: list[0].Err}).Error()
+	}
+	return err.Error()
+}
+
+// attempt is the result of resolving a plan.
+type attempt struct {
+	*plan
+	inputs     *workspace.Inputs
+	resolution *workspace.Resolution // nil if there is nothing to declare or pin
+	reasons    map[string]string     // by key: operators not pinned at the installed bundle
+}
+
+// attempt resolves the planned declarations, starting from the pins of the installed
+// bundles.
+func (im *importer) attempt(ctx context.Context) (*attempt, error) {
+	pl, err := im.plan()
+	a := &attempt{plan: pl, reasons: map[string]string{}}
+	if err != nil || pl.draft.IsEmpty() && len(im.operators) == 0 {
+		return a, err
+	}
+	p := im.project.With(im.settings, pl.declared, im.pinned())
+	opt := p.ResolveOptions()
+	opt.KeepGoing = true
+	a.inputs, err = p.Inputs(ctx, opt, false)
+	var faults diag.List
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			key, ok := bundleAt(pl.declared, f.Pos)
+			if !ok || im.operator(key) == nil {
+				return nil, err
+			}
+			a.reasons[key] = "its bundle cannot be read: " + firstFault(diag.List{f})
+		}
+		return a, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	im.project.Log.Progress("resolving")
+	if a.resolution, err = a.inputs.Resolve(ctx); err != nil {
+		return nil, err
+	}
+	a.reasons = im.misses(a.resolution)
+	if len(a.reasons) == 0 && a.resolution.Failed != nil {
+		return nil, a.resolution.Failed
+	}
+	return a, nil
+}
+
+// bundleAt returns the key of the subscription with a bundle field at a position.
+func bundleAt(set *declare.Set, pos diag.Pos) (string, bool) {
+	for _, sub := range set.Subscriptions {
+		if sub.Bundle != "" && sub.At(declare.FieldBundle) == pos {
+			return sub.Key(), true
+		}
+	}
+	return "", false
+}
+
+func (im *importer) operator(key string) *Operator {
+	i := slices.IndexFunc(im.operators, func(op Operator) bool { return op.Key() == key })
+	if i < 0 {
+		return nil
+	}
+	return &im.operators[i]
+}
+
+// finish returns the edit and the report.
+func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
+	e := a.draft.Edit(im.config, a.inputs, a.resolution)
+	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.left, a.left)
+	slices.SortFunc(left, Left.Compare)
+	r := &Report{
+		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Left: append([]Left{}, left...),
+		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
+		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Left: len(left)},
+	}
+	for _, c := range conflicts {
+		kind, _, _ := strings.Cut(c.Object, " ")
+		r.Counts.Conflicts += isCounted(kind)
+	}
+	if a.resolution == nil {
+		return nil, r, nil
+	}
+	lock := a.resolution.Lock
+	if len(e.Files) == 0 && im.before != nil && bytes.Equal(lockfile.Format(im.before), lockfile.Format(lock)) {
+		e = nil
+	}
+	var moves []resolve.Move
+	for _, c := range a.resolution.Changes { // of other declarations in the workspace
+		namespace, pkg, _ := strings.Cut(c.Operator, "/")
+		moves = append(moves, resolve.Move{Namespace: namespace, Package: pkg, Why: c.Why, Remaining: c.RemainingHops})
+	}
+	for _, op := range im.operators {
+		pin, _ := pinOf(lock, op)
+		v := Imported{
+			Namespace: op.Namespace, Name: op.Name, Kind: op.Kind, Package: pin.Package, Bundle: op.Bundle, Version: op.Version,
+			Generated: op.Generated, Notes: append([]string{}, op.Notes...),
+		}
+		if op.ByImage {
+			v.Image = op.Image
+		}
+		r.Operators = append(r.Operators, v)
+		moves = append(moves, resolve.Move{Namespace: pin.Namespace, Package: pin.Package, Why: "subscription " + op.Key(), Remaining: a.inputs.Hops(pin)})
+	}
+	r.Changes = append(r.Changes, workspace.Changes(im.before, lock, moves)...)
+	r.Warnings = append(r.Warnings, im.project.Waive(diag.SortWarnings(slices.Concat(a.declared.Warnings, a.resolution.Warnings)))...)
+	return e, r, nil
+}

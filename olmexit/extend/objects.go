@@ -1,0 +1,261 @@
+package extend
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Declaration is one object to be declared.
+type Declaration struct {
+	File   string // "etcd.yaml"
+	Object k8s.Object
+}
+
+// clusterFile holds objects without a namespace.
+const clusterFile = "cluster-scoped.yaml"
+
+// Objects returns the declarations of operators and their related objects, sorted by file
+// and, within a file, in reading order. settled returns the file that already configures a
+// catalog, or "". The OperatorGroups and catalogs that are not declared are returned too.
+func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Declaration, []Left) {
+	m := maker{s: c.s, groups: c.groups, settled: settled, namespaces: map[string]bool{}}
+	for _, op := range ops {
+		m.namespaces[op.Namespace] = true
+		m.add(op.Namespace+".yaml", op.Object())
+	}
+	m.operatorGroups(ops)
+	m.catalogs(ops)
+	for ns := range m.namespaces {
+		m.namespace(ns)
+	}
+	rank := []string{"Namespace", "CatalogSource", "ClusterCatalog", "OperatorGroup", "Subscription", "ClusterExtension"}
+	slices.SortStableFunc(m.out, func(a, b Declaration) int {
+		if by := strings.Compare(a.File, b.File); by != 0 {
+			return by
+		}
+		if by := slices.Index(rank, a.Object.Kind()) - slices.Index(rank, b.Object.Kind()); by != 0 {
+			return by
+		}
+		return strings.Compare(a.Object.Name(), b.Object.Name())
+	})
+	return m.out, m.left
+}
+
+// maker creates declarations.
+type maker struct {
+	s          *snapshot.Snapshot
+	groups     map[string]snapshot.OperatorGroup
+	settled    func(model.ID) string
+	namespaces map[string]bool // to be declared
+	out        []Declaration
+	left       []Left
+}
+
+func (m *maker) add(file string, o k8s.Object) {
+	m.out = append(m.out, Declaration{File: file, Object: o})
+}
+
+func (m *maker) leave(o *snapshot.Object, format string, args ...any) {
+	m.left = append(m.left, newLeft(o, false, format, args...))
+}
+
+// isOLMKey reports whether a label or annotation was set by OLM, the cluster or a tool that
+// applies files.
+func isOLMKey(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	switch prefix {
+	case "operators.coreos.com", "olm.operatorgroup.uid", "quayside.dev":
+		return true
+	}
+	return profile.Marks(key) || slices.Contains([]string{
+		"kubernetes.io/metadata.name", "olm.operatorframework.io/metadata.name", "olm.managed", "olm.providedAPIs", "olm.generated-by", "operatorframework.io/generated-by",
+		"kubectl.kubernetes.io/last-applied-configuration", "security.openshift.io/MinimallySufficientPodSecurityStandard",
+	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")
+}
+
+// newObject returns an object of the same name with the user's labels and annotations, and
+// with spec unless it is nil.
+func newObject(o *snapshot.Object, body k8s.Object, spec map[string]any) k8s.Object {
+	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
+	for _, field := range []string{"labels", "annotations"} {
+		kept := map[string]any{}
+		for key, value := range k8s.Map(body, "metadata", field) {
+			if !isOLMKey(key) {
+				kept[key] = value
+			}
+		}
+		if len(kept) > 0 {
+			k8s.Map(out, "metadata")[field] = kept
+		}
+	}
+	if spec != nil {
+		out["spec"] = spec
+	}
+	return out
+}
+
+// dropDefaults returns fields without empty values and default values.
+func dropDefaults(fields, defaults map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range fields {
+		if d, has := defaults[key]; !isEmpty(value) && (!has || !k8s.Equal(d, value)) {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// isEmpty reports whether a value is nil or empty.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return value == nil || value == ""
+}
+
+// namespace declares a Namespace, unless it is missing or reserved.
+func (m *maker) namespace(name string) {
+	o := m.s.Get(k8s.Key{Kind: "Namespace", Name: name})
+	if o == nil || k8s.ReservedNamespace(name) {
+		return
+	}
+	m.add(name+".yaml", newObject(o, o.Body(), nil))
+}
+
+// Object returns the declaration of an operator.
+func (o Operator) Object() k8s.Object {
+	body := o.object.Body()
+	spec := k8s.Map(body, "spec")
+	switch {
+	case o.Kind == "ClusterExtension":
+		policy := []string{"source", "catalog", "upgradeConstraintPolicy"}
+		if k8s.Text(spec, policy...) == string(declare.CatalogProvided) { // API server default
+			spec = k8s.Without(spec, policy...)
+		}
+	case o.ByImage:
+		own := map[string]any{"bundle": "image:" + o.Image}
+		if approval := k8s.Text(spec, "installPlanApproval"); approval == string(declare.Manual) {
+			own["approval"] = approval
+		}
+		if config := dropDefaults(k8s.Map(spec, "config"), nil); len(config) > 0 {
+			own["config"] = config
+		}
+		out := newObject(o.object, body, own)
+		out["apiVersion"] = string(declare.Quayside) + "/v1alpha1"
+		return out
+	default:
+		spec = k8s.With(dropDefaults(spec, nil), any(o.Bundle), "startingCSV")
+	}
+	return newObject(o.object, body, dropDefaults(spec, nil))
+}
+
+// operatorGroups declares the OperatorGroups of imported operators.
+func (m *maker) operatorGroups(ops []Operator) {
+	used := map[string]bool{}
+	for _, op := range ops {
+		used[op.Namespace] = used[op.Namespace] || op.Kind == "Subscription"
+	}
+	for _, g := range m.s.OperatorGroups() {
+		switch {
+		case !used[g.Namespace]:
+			m.leave(g.Object, "no operator is imported in its namespace")
+		case m.groups[g.Namespace].Name != g.Name:
+			m.leave(g.Object, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
+		default:
+			m.operatorGroup(g)
+		}
+	}
+}
+
+// operatorGroup declares an OperatorGroup. If its status lists namespaces and its label selector
+// does not select exactly these, it declares the list instead.
+func (m *maker) operatorGroup(g snapshot.OperatorGroup) {
+	body := g.Body()
+	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
+	if len(g.Namespaces) > 0 {
+		if names, ok := m.selected(g); ok && slices.Equal(names, g.Namespaces) {
+			for _, ns := range names {
+				m.namespaces[ns] = true
+			}
+		} else {
+			delete(spec, "selector")
+			delete(spec, "targetNamespaces")
+			if g.Namespaces[0] != "" {
+				spec["targetNamespaces"] = k8s.Values(g.Namespaces...)
+			}
+		}
+	}
+	m.add(g.Namespace+".yaml", newObject(g.Object, body, spec))
+}
+
+// selected returns the Namespaces that an OperatorGroup selects by labels. It returns false
+// if it has no selector or selects a reserved namespace.
+func (m *maker) selected(g snapshot.OperatorGroup) ([]string, bool) {
+	var sel k8s.Selector
+	if data, err := json.Marshal(g.Selector); err != nil || json.Unmarshal(data, &sel) != nil || sel.Empty() || len(g.Targets) > 0 {
+		return nil, false
+	}
+	var names []string
+	for _, ns := range m.s.Kind("", "Namespace") {
+		labels := maps.Clone(ns.Labels)
+		maps.DeleteFunc(labels, func(key, _ string) bool { return isOLMKey(key) && key != "kubernetes.io/metadata.name" })
+		if sel.Matches(labels) {
+			if k8s.ReservedNamespace(ns.Name) {
+				return nil, false
+			}
+			names = append(names, ns.Name)
+		}
+	}
+	return names, true
+}
+
+// catalogs declares the catalogs of imported operators.
+func (m *maker) catalogs(ops []Operator) {
+	used, extensions := map[model.ID]bool{}, false
+	for _, op := range ops {
+		if !op.ByImage {
+			used[op.Catalog] = true
+			extensions = extensions || op.Kind == "ClusterExtension"
+		}
+	}
+	for _, c := range m.s.CatalogSources() {
+		id := model.ID{Namespace: c.Namespace, Name: c.Name}
+		place := m.settled(id)
+		switch {
+		case place != "":
+			m.leave(c.Object, "its content is set by %s", place)
+		case c.Image == "" && c.Address != "":
+			m.leave(c.Object, "it is served at %s, which is reachable only from inside the cluster: give its content with --catalog %s=SOURCE", c.Address, id)
+		case c.Image == "":
+			m.leave(c.Object, "it has no image: give its content with --catalog %s=SOURCE", id)
+		case !used[id]:
+			m.leave(c.Object, "no imported operator is from it")
+		default:
+			body := c.Body()
+			spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "icon": map[string]any{"base64data": "", "mediatype": ""}})
+			m.add(c.Namespace+".yaml", newObject(c.Object, body, spec))
+		}
+	}
+	for _, o := range m.s.Kind(snapshot.OLMv1, "ClusterCatalog") {
+		switch place := m.settled(model.ID{Name: o.Name}); {
+		case place != "":
+			m.leave(o, "its content is set by %s", place)
+		case !extensions:
+			m.leave(o, "no imported operator is from it")
+		default:
+			body := o.Body()
+			m.add(clusterFile, newObject(o, body, dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "availabilityMode": "Available"})))
+		}
+	}
+}

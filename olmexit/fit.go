@@ -1,0 +1,150 @@
+package olmexit
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// Begin returns the lock with every pin installed by OLM marked as adopted, including the
+// CAs of the certificates that OLM issued. Pins already marked are unchanged. The arguments
+// are not modified.
+func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
+	c := find(s, lock)
+	pins := slices.Clone(lock.Pins)
+	for i, p := range pins {
+		if op := c.byKey[p.Key()]; p.Adopted == nil && c.fromOLM(op) {
+			pins[i].Adopted = &lockfile.Adopted{Condition: p.Bundle, Certificates: c.authorities(op)}
+		}
+	}
+	return lock.With(pins)
+}
+
+// fromOLM reports whether OLM installed the pinned version of an operator.
+func (c *cluster) fromOLM(op *operator) bool {
+	if csv := op.csv(); csv != nil {
+		return csv.Name == op.pin.Bundle
+	}
+	return slices.ContainsFunc(op.members, func(o *snapshot.Object) bool {
+		return o.Group == "apps" && o.Kind == "Deployment" && o.Labels[labelOwner] == op.pin.Bundle && !isOurs(o)
+	})
+}
+
+// isOurs reports whether quayside rendered an object. A bundle may set the managed-by label
+// itself, but not this one.
+func isOurs(o *snapshot.Object) bool { return o.Labels[k8s.LabelPackage] != "" }
+
+// authorities returns the CA certificates that OLM created for an operator: those in its
+// Secrets and those in its webhook and API configurations. Unreadable ones are omitted.
+func (c *cluster) authorities(op *operator) []string {
+	found := map[string]bool{}
+	take := func(text any) {
+		encoded, _ := text.(string)
+		data, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return
+		}
+		for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+			if _, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+				found[base64.StdEncoding.EncodeToString(block.Bytes)] = true
+			}
+		}
+	}
+	for _, o := range op.members {
+		switch o.Group + "/" + o.Kind {
+		case "/Secret":
+			take(o.At("data", "olmCAKey"))
+		case "apiextensions.k8s.io/CustomResourceDefinition":
+			client, _ := o.At("spec", "conversion", "webhook", "clientConfig").(map[string]any)
+			if k8s.Text(client, "service", "namespace") == op.Namespace {
+				take(client["caBundle"])
+			}
+		case "apiregistration.k8s.io/APIService", "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+			for _, c := range ClientConfigs(o.Body()) {
+				take(c["caBundle"])
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Record completes Begin: it returns the lock and its rendered tree with the pod annotations
+// of the cluster that differ from rendered, the rendered tree of begun. Pins adopted before
+// are unchanged. The arguments are not modified.
+func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
+	found := map[string][]lockfile.Annotation{}
+	out := slices.Clone(rendered)
+	for i, r := range rendered {
+		pin, adopted := pinOf(begun, r)
+		was, _ := before.Pin(pin.Namespace, pin.Package)
+		live := s.Get(r.Object.Key())
+		if !adopted || was.Adopted != nil || live == nil || !r.Object.Is("apps", "Deployment") {
+			continue
+		}
+		for _, a := range differingAnnotations(live.Body(), r.Object, pin) {
+			found[pin.Key()] = append(found[pin.Key()], a)
+			at := []string{"spec", "template", "metadata", "annotations", a.Name}
+			if out[i].Object = k8s.With(out[i].Object, a.Value, at...); a.Absent {
+				out[i].Object = k8s.Without(out[i].Object, at...)
+			}
+		}
+	}
+	pins := slices.Clone(begun.Pins)
+	for i, p := range pins {
+		if more := found[p.Key()]; more != nil {
+			kept := *p.Adopted
+			kept.Annotations = append(slices.Clone(kept.Annotations), more...)
+			pins[i].Adopted = &kept
+		}
+	}
+	return begun.With(pins), out
+}
+
+// pinOf returns the adopted pin of a rendered object.
+func pinOf(lock *lockfile.File, r render.Rendered) (lockfile.Pin, bool) {
+	namespace, pkg, _ := strings.Cut(operatorOf(r), "/")
+	pin, ok := lock.Pin(namespace, pkg)
+	return pin, ok && pin.Adopted != nil
+}
+
+// differingAnnotations returns the pod annotations of a live Deployment that ours lacks or
+// sets to another value. Annotations that only ours has are returned as absent, except those
+// in the pin's config.
+func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.Annotation {
+	at := []string{"spec", "template", "metadata", "annotations"}
+	have, there := k8s.TextMap(ours, at...), k8s.TextMap(live, at...)
+	var out []lockfile.Annotation
+	for name, value := range there {
+		if was, same := have[name]; !same || was != value {
+			out = append(out, lockfile.Annotation{Deployment: ours.Name(), Name: name, Value: value})
+		}
+	}
+	var config struct{ Annotations map[string]string }
+	_ = json.Unmarshal(pin.Config, &config) // already validated by rendering
+	for name := range have {
+		_, kept := there[name]
+		if _, wanted := config.Annotations[name]; !kept && !wanted {
+			out = append(out, lockfile.Annotation{Deployment: ours.Name(), Name: name, Absent: true})
+		}
+	}
+	return out
+}
+
+// operatorOf returns the operator that contains a rendered object in its base, "" if the
+// object is elsewhere in the tree.
+func operatorOf(r render.Rendered) string {
+	if key, ok := layout.Operator(r.Path); ok {
+		return key
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+package inspect_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/run/runtest"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// plansLeadBack does the plan of every dump up to some request before the first
+// clean-up, and goes back: everything of before is there then, as it was, with its
+// UID; nothing of the tree's is; and every operator is OLM's again.
+func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
+	random := rand.New(rand.NewPCG(5, 6))
+	ways := 0
+	each := func(file string, d dumped, rep *olmexit.Report) {
+		p, err := plan.Make(plan.Input{
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.some(random),
+		})
+		check(t, err)
+		if len(p.Operators) == 0 {
+			return
+		}
+		s := newStage(t, all[file].Data, d, p)
+		s.say = operate{cluster: s.cluster}
+		s.cluster.Put(k8s.New("apps/v1", "Deployment", "olm", "olm-operator"))
+		s.cluster.Settle()
+		before := asBefore(s.cluster)
+		last := 0
+		for _, step := range p.Steps {
+			if step.Name == plan.CleanUp {
+				break
+			}
+			last = step.Number
+		}
+		err = s.untilStep(last, 1+random.IntN(400))
+		if err != nil && err != errKilled { //nolint:errorlint // it is that very one
+			t.Errorf("%s: %v", file, err)
+			return
+		}
+		if err := s.back(); err != nil {
+			t.Errorf("%s: going back: %v", file, err)
+			return
+		}
+		ways++
+		s.cluster.Settle()
+		if diff := cmp.Diff(before, asBefore(s.cluster)); diff != "" {
+			t.Errorf("%s: after going back (-before +after):\n%s", file, diff)
+		}
+		for _, op := range p.Operators {
+			csv := k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
+			if k8s.Text(s.cluster.Object(csv), "status", "phase") != "Succeeded" {
+				t.Errorf("%s: %s is missing, or not Succeeded", file, csv)
+			}
+		}
+	}
+	return inspection{each, func() { t.Log(ways, "clusters went back") }}
+}
+
+// untilStep does the plan step by step up to one, until so many requests that write
+// were sent.
+func (s *stage) untilStep(last, n int) error {
+	cut := *s.plan
+	cut.Steps = cut.Steps[:last]
+	s.plan = &cut
+	return s.until(n)
+}
+
+// operate is a person who stops and starts OLM, which the dumps do not have.
+type operate struct {
+	sayYes
+	cluster *runtest.Cluster
+}
+
+// Manual does what a step says of OLM.
+func (o operate) Manual(_ context.Context, s plan.Step) (bool, error) {
+	switch s.Name {
+	case plan.Stop:
+		o.cluster.OLM = false
+	case plan.Start:
+		o.cluster.OLM = true
+	default:
+	}
+	return true, nil
+}
+
+// back goes back from the plan that was done.
+func (s *stage) back() error {
+	s.cluster.Before, s.cluster.After = nil, nil
+	j, err := run.OpenJournal(s.files, s.plan)
+	if err != nil {
+		return err
+	}
+	way, log, err := j.Back(context.Background(), s.cluster, s.plan)
+	if err != nil {
+		return err
+	}
+	if err := j.KeepBack(way); err != nil {
+		return err
+	}
+	var objects []k8s.Object
+	for _, o := range way.Objects {
+		objects = append(objects, o)
+	}
+	_, err = run.Run(context.Background(), run.Input{
+		Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say,
+	})
+	return err
+}
+
+// asBefore is what is to be on the way back as before: all but what OLM makes anew,
+// to whom objects belong, and what the API server counts.
+func asBefore(c *runtest.Cluster) map[k8s.Key]k8s.Object {
+	out := map[k8s.Key]k8s.Object{}
+	for _, o := range c.Objects() {
+		if o.Group() == snapshot.OLM && (o.Kind() == "ClusterServiceVersion" || o.Kind() == "Subscription" || o.Kind() == "InstallPlan") {
+			continue
+		}
+		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation", "ownerReferences"} {
+			o = k8s.Without(o, "metadata", field)
+		}
+		for _, field := range []string{"labels", "annotations"} {
+			if len(k8s.Map(o, "metadata", field)) == 0 {
+				o = k8s.Without(o, "metadata", field)
+			}
+		}
+		out[o.Key()] = k8s.Without(o, "status")
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package inspect_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+)
+
+// finishes records in the locks of some dumps what the cluster has of OLM's, and
+// wants finishing to undo that and no more: the lock is the one of before, each
+// Deployment of an operator restarts, and what called OLM's certificates has a CA.
+func finishes(t *testing.T, _ fstest.MapFS) inspection {
+	serve := map[string][]string{
+		"argocd/before.json":    {"argocd/argocd-operator-controller-manager-service"},
+		"dynatrace/before.json": {"dynatrace/dynatrace-webhook-service"},
+		"grafana/before.json":   {},
+		"rabbitmq/before.json":  {"rabbitmq/rabbitmq-cluster-operator-service", "rabbitmq/messaging-topology-operator-service"},
+	}
+	each := func(file string, d dumped, _ *olmexit.Report) {
+		services, asked := serve[file]
+		if !asked {
+			return
+		}
+		delete(serve, file)
+		d.stand.write(t, workspace.LockFile, lockfile.Format(d.found.Lock))
+		got, err := inspect.Finish(context.Background(), d.stand.open(t), nil)
+		check(t, err)
+		if string(lockfile.Format(got.Lock)) != string(lockfile.Format(d.lock)) {
+			t.Errorf("%s: the lock is not the one of before", file)
+		}
+		var served []string
+		for _, op := range got.Operators {
+			served = append(served, op.Certificates...)
+			if len(op.Restarts) == 0 || op.Condition.From != op.Bundle || op.Condition.To != op.Package {
+				t.Errorf("%s: %+v", file, op)
+			}
+			if issues := slices.Equal(op.Needs, []string{"Certificate.cert-manager.io", "Issuer.cert-manager.io"}); issues != (len(op.Certificates) > 0) {
+				t.Errorf("%s: %s needs %q", file, op.Package, op.Needs)
+			}
+			for _, o := range op.Objects {
+				// OLM lets whoever serves a webhook ask who calls; the tree lets who
+				// serves an API.
+				asks := strings.HasSuffix(o.Name, ".auth-delegator") || strings.HasSuffix(o.Name, ".auth-reader")
+				if o.Change == "removed" && o.Kind != "OperatorCondition" && !asks {
+					t.Errorf("%s: %s goes", file, o.Key)
+				}
+			}
+		}
+		if !slices.Equal(served, services) {
+			t.Errorf("%s: certificates of %q, want %q", file, served, services)
+		}
+	}
+	return inspection{each, func() {
+		if len(serve) > 0 {
+			t.Errorf("there are no dumps for %v", serve)
+		}
+	}}
+}

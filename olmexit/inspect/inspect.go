@@ -1,0 +1,117 @@
+// Package inspect compares a cluster that runs OLM with a workspace. It provides the
+// operators that the tree can adopt, the OLM settings that the lock has to keep, the
+// adoption plan, and the changes once no OLM settings are kept. The decisions are made by
+// package olmexit and the packages below it.
+//
+// Start from [Inspect].
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// Inspection is the result of inspecting a cluster that runs OLM.
+type Inspection struct {
+	Report   *olmexit.Report
+	Lock     *lockfile.File    // with the OLM settings to keep to avoid pod restarts
+	Rendered []render.Rendered // rendered tree of Lock for the cluster
+}
+
+// Inspect reports whether the tree can adopt the operators of a cluster from OLM. It uses
+// the completed lock; the tree need not be written.
+func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
+	lock, err := p.LockIfAny()
+	if lock == nil && err == nil {
+		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside import' first to pin the installed operators", workspace.LockFile, p.Name()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	lock, rendered, err := checkFit(ctx, p, s, lock, cluster)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.Contents()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	rep := olmexit.Inspect(olmexit.Input{Snapshot: s, Lock: lock, Rendered: rendered, Made: func(pin lockfile.Pin) ([]k8s.Object, error) {
+		return renderedByOLM(ctx, c, pin)
+	}})
+	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
+}
+
+// checkFit returns the lock with the OLM settings to keep for the operators that OLM
+// installed, and the rendered tree for the cluster.
+func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
+	begun := olmexit.Begin(s, lock)
+	res, err := p.RenderObjects(ctx, begun) // each is held once, and the cluster has taken the CRDs
+	if err != nil {
+		return nil, nil, err
+	}
+	rendered, err := res.In(cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, rendered = olmexit.Record(s, lock, begun, rendered)
+	return lock, rendered, nil
+}
+
+// renderedByOLM returns the Deployments of a pin's bundle, without workspace settings.
+func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
+	fsys, err := c.Open(ctx, pin)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		return nil, err
+	}
+	objects, _, err := render.Manifests(b, pin, render.Options{})
+	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
+}
+
+// Finishing lists the changes once no OLM settings are kept.
+type Finishing struct {
+	Written   bool               `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
+	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
+	Shared    []olmexit.Change   `json:"shared" doc:"What else of the tree changes."`
+
+	Lock *lockfile.File `json:"-"`
+}
+
+// Finish removes the OLM settings from the lock for the named operators (namespace/package),
+// or for all if none is named, and returns the resulting changes to the tree. Nothing is
+// written.
+func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishing, error) {
+	before, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := workspace.Chosen(before, names); err != nil {
+		return nil, err
+	}
+	after := olmexit.Finish(before, names)
+	was, err := p.Render(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := p.Render(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	operators, shared := olmexit.Shed(before, after, was.Objects, now.Objects)
+	return &Finishing{Lock: after, Operators: operators, Shared: shared}, nil
+}

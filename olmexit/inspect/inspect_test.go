@@ -1,0 +1,434 @@
+package inspect_test
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+var whole = flag.Bool("whole", false, "lead every dump and every namespace through its plan, not some") //nolint:gochecknoglobals // as flags are
+
+// clusters returns the files of the corpus's dumps of clusters.
+func clusters(tb testing.TB) fstest.MapFS {
+	tb.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		tb.Skip("QUAYSIDE_CORPUS is not set")
+	}
+	f, err := os.Open(filepath.Join(root, "olm-clusters.tar.zst"))
+	check(tb, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	check(tb, err)
+	defer z.Close()
+	files := fstest.MapFS{}
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		check(tb, err)
+		if h.Typeflag == tar.TypeReg {
+			data, err := io.ReadAll(in)
+			check(tb, err)
+			files[strings.TrimPrefix(h.Name, "./")] = &fstest.MapFile{Data: data}
+		}
+	}
+}
+
+// dumped is a cluster with a workspace that pins what is installed there.
+type dumped struct {
+	seen  *snapshot.Snapshot
+	p     *workspace.Project
+	lock  *lockfile.File
+	found *inspect.Inspection
+	stand stand
+}
+
+// some returns a few of the namespaces of a dump that has many, to be spoken of
+// together; nil for all of another, and of every one with -whole.
+func (d dumped) some(random *rand.Rand) []string {
+	namespaces := d.namespaces()
+	if *whole || len(namespaces) <= 4 {
+		return nil
+	}
+	random.Shuffle(len(namespaces), func(i, j int) { namespaces[i], namespaces[j] = namespaces[j], namespaces[i] })
+	return namespaces[:3]
+}
+
+// namespaces returns those in which there are operators.
+func (d dumped) namespaces() []string {
+	var out []string
+	for _, op := range d.found.Report.Operators {
+		if op.CSV != "" {
+			out = append(out, op.Namespace)
+		}
+	}
+	return slices.Compact(out)
+}
+
+// stand is a workspace with the catalogs of the dumps, for one dump after the other.
+type stand struct {
+	e   workspace.Env
+	all fstest.MapFS
+	dir string
+}
+
+func newStand(tb testing.TB, e workspace.Env, all fstest.MapFS) stand {
+	s := stand{e, all, tb.TempDir()}
+	old := time.Now().Add(-time.Hour) // so that the catalogs are read once
+	for name, f := range all {
+		if strings.HasPrefix(name, "catalog-") {
+			s.write(tb, name, f.Data)
+		}
+	}
+	check(tb, filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
+		check(tb, err)
+		return os.Chtimes(path, old, old)
+	}))
+	s.write(tb, "quayside.yaml", []byte(`{apiVersion: quayside.dev/v1alpha1, kind: Workspace, spec: {kubernetesVersion: "1.36", catalogs: [`+
+		`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}], profile: plain}}`))
+	return s
+}
+
+func (s stand) write(tb testing.TB, name string, data []byte) {
+	tb.Helper()
+	check(tb, os.MkdirAll(filepath.Join(s.dir, path.Dir(name)), 0o755))
+	check(tb, os.WriteFile(filepath.Join(s.dir, name), data, 0o644))
+}
+
+func (s stand) open(tb testing.TB) *workspace.Project {
+	tb.Helper()
+	p, err := workspace.Open(workspace.Files(os.DirFS(s.dir), s.dir, "."), s.e)
+	check(tb, err)
+	return p
+}
+
+// dump resolves what a cluster declares, each operator at the version installed,
+// and inspects it.
+func (s stand) dump(t testing.TB, file string) dumped {
+	t.Helper()
+	seen, err := snapshot.Load(s.all, file, "", snapshot.Options{})
+	check(t, err)
+	var declared []any
+	for _, kind := range []string{"OperatorGroup", "Subscription"} {
+		for _, o := range seen.Kind(snapshot.OLM, kind) {
+			body := o.Body()
+			if installed := k8s.Text(body, "status", "installedCSV"); kind == "Subscription" {
+				if installed == "" {
+					continue
+				}
+				body = k8s.With(body, installed, "spec", "startingCSV")
+			}
+			declared = append(declared, map[string]any(k8s.Without(body, "status")))
+		}
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": declared})
+	check(t, err)
+	s.write(t, "subscriptions/all.yaml", text)
+	check(t, os.RemoveAll(filepath.Join(s.dir, workspace.LockFile)))
+	in, err := s.open(t).Inputs(context.Background(), s.open(t).ResolveOptions(), false)
+	check(t, err)
+	res, err := in.Resolve(context.Background())
+	check(t, err)
+	check(t, res.Failed)
+	s.write(t, workspace.LockFile, lockfile.Format(res.Lock))
+	p := s.open(t)
+	found, err := inspect.Inspect(context.Background(), p, seen, "default")
+	check(t, err)
+	return dumped{seen: seen, p: p, lock: res.Lock, found: found, stand: s}
+}
+
+func dumps(all fs.FS) []string {
+	before, _ := fs.Glob(all, "*/before.json")
+	after, _ := fs.Glob(all, "*/after.json")
+	return append(before, after...)
+}
+
+// TestDumps inspects every dump once, for all that is to hold of it. Half of them are
+// led through their plans, and of clusters with many namespaces a few; all of them with
+// -whole.
+func TestDumps(t *testing.T) {
+	all := clusters(t)
+	checks := []func(*testing.T, fstest.MapFS) inspection{
+		podsAreTheSame, states, everyObjectIsAccountedFor, differences, needs, finishes, shed, plansHold, plansRun, plansLeadBack, plansKeep,
+	}
+	const plans = 4 // the last ones
+	s := newStand(t, env(t), all)
+	var open []inspection
+	for _, c := range checks {
+		open = append(open, c(t, all))
+	}
+	for n, file := range dumps(all) {
+		d, some := s.dump(t, file), open
+		if !*whole && n%2 != 0 {
+			some = open[:len(open)-plans]
+		}
+		for _, i := range some {
+			i.each(file, d, d.found.Report)
+		}
+	}
+	for _, i := range open {
+		i.end()
+	}
+}
+
+// inspection is what is looked at in each dump, and after the last.
+type inspection struct {
+	each func(file string, d dumped, rep *olmexit.Report)
+	end  func()
+}
+
+// podsAreTheSame holds of every operator in the dumps that the pods of
+// its rendered Deployments are those that OLM made, field by field: so no pod
+// restarts. Two were never installed.
+func podsAreTheSame(t *testing.T, _ fstest.MapFS) inspection {
+	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
+	same := map[string]bool{}
+	each := func(file string, _ dumped, rep *olmexit.Report) {
+		for _, op := range rep.Operators {
+			for _, o := range op.Objects {
+				name := o.Namespace + "/" + o.Name
+				switch {
+				case o.Kind != "Deployment":
+				case o.Class == olmexit.Added:
+					if !slices.Contains(absent, name) {
+						t.Errorf("%s: Deployment %s is not in the cluster", file, name)
+					}
+				default:
+					same[name] = true
+					for _, f := range o.Fields {
+						if strings.HasPrefix(f.Path, "spec") {
+							t.Errorf("%s: Deployment %s: %+v", file, name, f)
+						}
+					}
+				}
+			}
+		}
+	}
+	return inspection{each, func() {
+		if len(same) < 20 {
+			t.Errorf("only %d Deployments were compared", len(same))
+		}
+		t.Logf("%d Deployments are as they were", len(same))
+	}}
+}
+
+// states fixes what is to be done about the operators in the dumps: all but
+// three can be adopted without a restart.
+func states(t *testing.T, _ fstest.MapFS) inspection {
+	blocked := map[string]string{
+		"ack/ack-ecs-controller":   "csv-not-succeeded",
+		"konflux/konflux-operator": "copy-as-parent",
+		"pelorus/pelorus-operator": "drives-olm",
+	}
+	counts := map[olmexit.State]int{}
+	each := func(file string, _ dumped, rep *olmexit.Report) {
+		for _, op := range rep.Operators {
+			counts[op.State]++
+			var codes []string
+			for _, r := range op.Reasons {
+				codes = append(codes, r.Code)
+			}
+			if got, want := strings.Join(codes, " "), blocked[op.Namespace+"/"+op.Package]; got != want || (op.State == olmexit.Blocked) != (want != "") || want == "" && op.State != olmexit.Adoptable {
+				t.Errorf("%s: %s/%s is %s for %q, want %q", file, op.Namespace, op.Package, op.State, got, want)
+			}
+		}
+	}
+	return inspection{each, func() { t.Log(counts) }}
+}
+
+// everyObjectIsAccountedFor looks at every object of the dumps that OLM marks
+// in any way, and wants each in exactly one class, and the counts to be theirs.
+func everyObjectIsAccountedFor(t *testing.T, _ fstest.MapFS) inspection {
+	each := func(file string, d dumped, rep *olmexit.Report) {
+		told, counted := map[k8s.Key]olmexit.Class{}, olmexit.Counts{}
+		lists := [][]olmexit.Object{rep.Shared}
+		for _, op := range rep.Operators {
+			lists = append(lists, op.Objects)
+		}
+		for _, list := range lists {
+			for _, o := range list {
+				if was, twice := told[o.Key]; twice {
+					t.Errorf("%s: %s is %s and %s", file, o.Key, was, o.Class)
+				}
+				told[o.Key] = o.Class
+				if d.seen.Get(o.Key) != nil {
+					counted.Live++
+				}
+				switch o.Class {
+				case olmexit.Added:
+					counted.Added++
+				case olmexit.Equal:
+					counted.Equal++
+				case olmexit.Changed:
+					counted.Changed++
+				case olmexit.OLMOnly:
+					counted.OLM++
+				case olmexit.Unknown:
+					t.Errorf("%s: nobody knows why %s is there", file, o.Key)
+				}
+			}
+		}
+		if counted != rep.Counts || counted.Live != counted.Equal+counted.Changed+counted.OLM {
+			t.Errorf("%s: counted %+v, told %+v", file, counted, rep.Counts)
+		}
+		for _, o := range d.seen.All() {
+			if whose := pinned(d, o); told[o.Key] == "" && whose != "" {
+				t.Errorf("%s: %s is %s's, and nothing is said of it", file, o.Key, whose)
+			}
+		}
+	}
+	return inspection{each, func() {}}
+}
+
+// pinned returns which operator of a dump an object is marked as belonging to, as
+// far as one mark on it tells.
+func pinned(d dumped, o *snapshot.Object) string {
+	for _, p := range d.lock.Pins {
+		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]
+		owned := o.Labels["olm.owner"] == p.Bundle && (o.Labels["olm.owner.namespace"] == p.Namespace || o.Labels["olm.copiedFrom"] == p.Namespace)
+		for _, ref := range o.Owners {
+			owned = owned || ref.Kind == "ClusterServiceVersion" && ref.Name == p.Bundle && o.Namespace == p.Namespace
+		}
+		if component || owned {
+			return p.Key()
+		}
+	}
+	return ""
+}
+
+// needs holds of every operator in the dumps that the cluster and the tree say the
+// same of what it needs OLM for, and that of all of them one installs others.
+func needs(t *testing.T, _ fstest.MapFS) inspection {
+	each := func(file string, d dumped, _ *olmexit.Report) {
+		tree, err := inspect.Diagnose(context.Background(), d.p)
+		check(t, err)
+		there := map[string]olmexit.Dependence{}
+		for _, op := range olmexit.DiagnoseCluster(d.seen).Operators {
+			there[op.Namespace+"/"+op.Package] = op
+		}
+		for _, op := range tree.Operators {
+			name := op.Namespace + "/" + op.Package
+			if live, ok := there[name]; ok && !reflect.DeepEqual(live, op) {
+				t.Errorf("%s: %s in the tree %+v, in the cluster %+v", file, name, op, live)
+			}
+			if want := name == "pelorus/pelorus-operator"; want != (op.NeedsOLM == olmexit.NeedsOLM) || !want && op.NeedsOLM != olmexit.NeedsNone {
+				t.Errorf("%s: %s: %s", file, name, op.NeedsOLM)
+			}
+		}
+	}
+	return inspection{each, func() {}}
+}
+
+// differences finds what was seen of the real API server: in which fields OLM's
+// objects and those of the same name differ, where nothing is kept of OLM's. What
+// quayside alone says of whose an object is, is its own affair.
+func differences(t *testing.T, all fstest.MapFS) inspection {
+	var seen struct {
+		Replace [][]any `json:"replace"` // kind, field, how, count, an example
+	}
+	check(t, json.Unmarshal(all["differences.json"].Data, &seen))
+	const injected = "metadata.annotations.cert-manager.io/inject-ca-from"
+	type fact struct{ kind, path, how string }
+	want := map[fact]string{} // an example
+	index := regexp.MustCompile(`containers\[[^]]*\]`)
+	// What bundles ship of the marks of GitOps tools is in no tree.
+	tools := []string{"metadata.annotations.argocd.argoproj.io/", "metadata.labels.app.kubernetes.io/instance"}
+	ours := func(f fact) bool {
+		return f.how == "only quayside" && strings.Contains(f.path, "metadata.") && f.path != injected ||
+			slices.ContainsFunc(tools, func(prefix string) bool { return strings.HasPrefix(f.path, prefix) })
+	}
+	for _, r := range seen.Replace {
+		f := fact{r[0].(string), r[1].(string), r[2].(string)}
+		example := r[4].([]any)
+		if text, _ := example[2].(string); f.path == "metadata.annotations" && strings.Contains(text, "inject-ca-from") {
+			f.path = injected // of what had no annotations
+		}
+		if !ours(f) && !strings.HasPrefix(f.path, "metadata.annotations.deployment.kubernetes.io/") { // the controller's
+			want[f] = strings.TrimPrefix(example[0].(string), "/")
+		}
+	}
+	words := map[olmexit.How]string{olmexit.Differs: "differs", olmexit.OnlyLive: "only OLM", olmexit.OnlyOurs: "only quayside", olmexit.Order: "order"}
+	named := []struct{ prefix, name string }{
+		{"metadata.labels.operators.coreos.com/", "<package>.<namespace>"},
+		{"metadata.annotations.operatorframework.io/installed-alongside-", "<hash>"},
+	}
+	of := func(kind string, f olmexit.Field) fact {
+		out := fact{kind, index.ReplaceAllString(f.Path, "containers[]"), words[f.How]}
+		for _, n := range named {
+			if strings.HasPrefix(out.path, n.prefix) {
+				out.path = n.prefix + n.name
+			}
+		}
+		return out
+	}
+	found, there := map[fact]bool{}, map[string]bool{}
+	each := func(file string, d dumped, _ *olmexit.Report) {
+		res, err := d.p.Render(context.Background(), d.lock)
+		check(t, err)
+		rendered, err := res.In("default")
+		check(t, err)
+		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
+		for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {
+			for _, o := range list {
+				there[strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")] = true
+				for _, f := range o.Fields {
+					if got := of(o.Kind, f); o.Kind != "Namespace" && !ours(got) {
+						found[got] = true
+						if want[got] == "" {
+							t.Errorf("%s: %s %s/%s: %+v was not seen", file, o.Kind, o.Namespace, o.Name, f)
+						}
+					}
+				}
+			}
+		}
+	}
+	return inspection{each, func() {
+		checked := 0
+		for f, example := range want {
+			if there[example] {
+				checked++
+				if !found[f] {
+					t.Errorf("%v of %s is not found", f, example)
+				}
+			}
+		}
+		t.Logf("%d of %d facts are about objects of the dumps", checked, len(want))
+		if checked < 80 {
+			t.Errorf("%d facts are about objects of the dumps: want most", checked)
+		}
+	}}
+}
+
+func objectsOf(rep *olmexit.Report) [][]olmexit.Object {
+	var out [][]olmexit.Object
+	for _, op := range rep.Operators {
+		out = append(out, op.Objects)
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// PlanOptions are the options of a plan.
+type PlanOptions struct {
+	Cluster    string // a cluster in quayside.yaml
+	Mode       plan.Mode
+	Namespaces []string // of the operators to adopt; empty: all
+}
+
+// Plan returns the plan to adopt the operators of a cluster from OLM, with the inspection.
+// The lock must already contain the OLM settings to keep.
+func Plan(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, opt PlanOptions) (*plan.Plan, *Inspection, error) {
+	found, err := Inspect(ctx, p, s, opt.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !bytes.Equal(lockfile.Format(lock), lockfile.Format(found.Lock)) {
+		return nil, nil, errors.New("the lock lacks the settings of OLM to keep pods from restarting: run 'quayside adopt inspect --record' on this cluster, then 'quayside render'")
+	}
+	in := plan.Input{Snapshot: s, Report: found.Report, Lock: lock, Rendered: found.Rendered, Mode: opt.Mode, Namespaces: opt.Namespaces, Manager: p.Settings.Tool().About().Manager}
+	if len(p.Clusters()) > 1 {
+		in.Cluster = opt.Cluster
+	}
+	made, err := plan.Make(in)
+	return made, found, err
+}

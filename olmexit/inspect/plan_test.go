@@ -1,0 +1,325 @@
+package inspect_test
+
+import (
+	stdcmp "cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// plansHold makes plans of every dump, in both modes, of all namespaces and of
+// random ones, and holds each to what must be true of every plan.
+func plansHold(t *testing.T, _ fstest.MapFS) inspection {
+	random := rand.New(rand.NewPCG(1, 2))
+	operators, actions := 0, map[plan.Verb]int{}
+	each := func(file string, d dumped, rep *olmexit.Report) {
+		namespaces := d.namespaces()
+		for _, mode := range []plan.Mode{plan.Stopped, plan.Live} {
+			choices := [][]string{nil}
+			for range 2 {
+				if len(namespaces) > 1 {
+					random.Shuffle(len(namespaces), func(i, j int) { namespaces[i], namespaces[j] = namespaces[j], namespaces[i] })
+					choices = append(choices, slices.Clone(namespaces[:1+random.IntN(len(namespaces))]))
+				}
+			}
+			for _, some := range choices {
+				name := fmt.Sprint(file, " ", mode, " ", some)
+				in := plan.Input{Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Mode: mode, Namespaces: some, Manager: "m"}
+				p, err := plan.Make(in)
+				check(t, err)
+				again, err := plan.Make(in)
+				check(t, err)
+				if diff := cmp.Diff(p, again); diff != "" {
+					t.Errorf("%s: another plan the second time:\n%s", name, diff)
+				}
+				text := plan.Format(p)
+				back, err := plan.Parse("plan.yaml", text)
+				check(t, err)
+				if diff := cmp.Diff(p, back); diff != "" {
+					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
+				}
+				rulesHold(t, name, p, d.found.Rendered)
+				planHolds(t, name, d, in, p)
+				if some == nil && mode == plan.Stopped {
+					operators += len(p.Operators)
+					for _, s := range p.Steps {
+						for _, a := range s.Actions {
+							actions[a.Do]++
+						}
+					}
+				}
+			}
+		}
+	}
+	return inspection{each, func() { t.Log(operators, "operators are taken over by", actions) }}
+}
+
+// rulesHold wants a rule for each action of a plan, and none that gives everything.
+func rulesHold(t *testing.T, name string, p *plan.Plan, rendered []render.Rendered) {
+	t.Helper()
+	var objects []k8s.Object
+	for _, r := range rendered {
+		objects = append(objects, r.Object)
+	}
+	given := map[string]bool{}
+	for _, r := range plan.Rules(p, objects) {
+		if r.Resource == "" || slices.Contains(r.Verbs, "*") {
+			t.Errorf("%s: rule %+v", name, r)
+		}
+		if len(r.Names) == 0 {
+			for _, verb := range r.Verbs {
+				if !slices.Contains([]string{"list", "create"}, verb) {
+					t.Errorf("%s: rule %+v has no names", name, r)
+				}
+				given[fmt.Sprint(verb, r.Namespace, r.Group, r.Resource)] = true
+			}
+		}
+		for _, object := range r.Names {
+			for _, verb := range r.Verbs {
+				given[fmt.Sprint(verb, r.Namespace, r.Group, r.Resource, "/", object)] = true
+			}
+		}
+	}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			verb := map[plan.Verb]string{plan.Keep: "get", plan.Delete: "delete", plan.Orphan: "delete"}[a.Do]
+			key := a.Object.Key()
+			resource := k8s.Resource(key.Group, key.Kind)
+			if !given[fmt.Sprint(stdcmp.Or(verb, "patch"), key.Namespace, key.Group, resource, "/", key.Name)] ||
+				a.Do == plan.Apply && a.UID == "" && !given[fmt.Sprint("create", key.Namespace, key.Group, resource)] {
+				t.Errorf("%s: no rule lets %s %s", name, a.Do, a.Object)
+			}
+		}
+	}
+}
+
+// done is where in a plan something is done to an object.
+type done struct {
+	plan.Action
+	step *plan.Step
+	at   int // among all actions
+}
+
+// planHolds holds a plan to what must be true of every plan.
+func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan) {
+	t.Helper()
+	taken, left := map[string]bool{}, map[string]bool{}
+	for _, op := range p.Operators {
+		taken[op.Namespace+"/"+op.Package] = true
+	}
+	for _, l := range p.Left {
+		left[l.Namespace+"/"+l.Package] = true
+	}
+	tree := map[k8s.Key]bool{}
+	for _, r := range in.Rendered {
+		tree[r.Object.Key()] = true
+	}
+	by, n := map[k8s.Key][]done{}, 0
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Number != i+1 || s.Manual != "" && len(s.Actions) > 0 || s.Manual == "" && len(s.Actions) == 0 {
+			t.Errorf("%s: step %d of %d: %s", name, s.Number, i+1, s.Title)
+		}
+		for _, a := range s.Actions {
+			key := a.Object.Key()
+			live := d.seen.Get(key)
+			n++
+			by[key] = append(by[key], done{a, s, n})
+			switch {
+			case live == nil && (a.Do != plan.Apply || a.UID != ""):
+				t.Errorf("%s: %s %s, which is missing", name, a.Do, a.Object)
+			case live != nil && a.UID != live.UID && (a.Do != plan.Apply || p.Mode != plan.Live || key.Kind != "OperatorCondition"):
+				t.Errorf("%s: %s %s has UID %q", name, a.Do, a.Object, a.UID)
+			}
+			deletes := a.Do == plan.Delete || a.Do == plan.Orphan
+			if deletes && tree[key] && (p.Mode != plan.Live || key.Kind != "OperatorCondition") {
+				t.Errorf("%s: %s is deleted, and the tree has it", name, a.Object)
+			}
+			if deletes && live != nil && slices.ContainsFunc(live.Owners, func(by snapshot.Owner) bool {
+				return tree[k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: live.Namespace, Name: by.Name}] && by.Kind == "OperatorCondition"
+			}) {
+				t.Errorf("%s: %s is deleted, and OLM makes it again for the OperatorCondition", name, a.Object)
+			}
+			if deletes && live != nil && live.Labels["app.kubernetes.io/managed-by"] == "quayside" {
+				t.Errorf("%s: %s is deleted, and is quayside's", name, a.Object)
+			}
+		}
+	}
+	count := func(key k8s.Key, verbs ...plan.Verb) (all []done) {
+		for _, x := range by[key] {
+			if slices.Contains(verbs, x.Do) {
+				all = append(all, x)
+			}
+		}
+		return all
+	}
+	lists := map[string][]olmexit.Object{"": in.Report.Shared}
+	for _, op := range in.Report.Operators {
+		key := op.Namespace + "/" + op.Package
+		lists[key] = op.Objects
+		asked := len(in.Namespaces) == 0 || slices.Contains(in.Namespaces, op.Namespace)
+		if taken[key] == left[key] && op.State != olmexit.NotOLM || taken[key] != (op.State == olmexit.Adoptable && asked) {
+			t.Errorf("%s: %s is %s, taken: %v, left: %v", name, key, op.State, taken[key], left[key])
+		}
+	}
+	refused := map[k8s.Key]bool{}
+	for _, r := range in.Rendered {
+		refused[r.Object.Key()] = r.Refused != ""
+	}
+	for whose, list := range lists {
+		for _, o := range list {
+			some, all := taken[whose], taken[whose]
+			if whose == "" {
+				some, all = false, len(o.Operators) > 0
+				for _, other := range o.Operators {
+					some, all = some || taken[other], all && (taken[other] || !left[other])
+				}
+				all = all && some
+			}
+			key := o.Key
+			deleted := count(key, plan.Delete, plan.Orphan)
+			applied := count(key, plan.Apply)
+			applied = slices.DeleteFunc(applied, func(x done) bool { return x.step.Name == plan.Fields })
+			switch {
+			case !some && len(by[key]) > 0 && !guardOnly(by[key]):
+				t.Errorf("%s: %s of %q is touched: %v", name, key, whose, by[key][0].Do)
+			case (o.Goes == olmexit.AtDetach || o.Goes == olmexit.AtCleanUp) && all != (len(deleted) == 1):
+				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.Goes, len(deleted))
+			case o.Goes == olmexit.Never && len(deleted) > 0:
+				t.Errorf("%s: %s stays, and is deleted", name, key)
+			case o.Class == olmexit.Added && (some && !refused[key]) != (len(applied) == 1):
+				t.Errorf("%s: %s is new, and is applied %d times", name, key, len(applied))
+			case (o.Class == olmexit.Equal || o.Class == olmexit.Changed) && all != (len(applied) == 1):
+				t.Errorf("%s: %s is there, and is applied %d times", name, key, len(applied))
+			}
+			for _, x := range applied {
+				if want := map[bool]plan.Name{true: plan.Prepare, false: plan.Tree}[o.Class == olmexit.Added]; x.step.Name != want || x.Force != (want == plan.Tree) {
+					t.Errorf("%s: %s is %s, and applied in %s", name, key, o.Class, x.step.Name)
+				}
+			}
+			for _, x := range deleted {
+				if kept := count(key, plan.Keep); !strings.Contains(labelOf(d, key), "copy") && (len(kept) != 1 || kept[0].at > x.at) {
+					t.Errorf("%s: %s is deleted, and not written down before", name, key)
+				}
+			}
+		}
+	}
+	for _, o := range d.seen.All() {
+		for _, op := range p.Operators {
+			label := olmexit.ComponentLabel(op.Namespace, op.Package)
+			_, bears := o.Labels[label]
+			gone := count(o.Key, plan.Delete, plan.Orphan)
+			freed := slices.ContainsFunc(count(o.Key, plan.Unlabel), func(x done) bool { return slices.Contains(x.Unset, label) })
+			if bears && len(gone) == 0 && !freed {
+				t.Errorf("%s: %s keeps the label %s, for which OLM makes the Operator again", name, o.Key, label)
+			}
+		}
+	}
+	orderHolds(t, name, d, p, taken)
+}
+
+func labelOf(d dumped, key k8s.Key) string {
+	if o := d.seen.Get(key); o != nil && o.Labels["olm.copiedFrom"] != "" {
+		return "copy"
+	}
+	return ""
+}
+
+// guardOnly reports whether nothing but annotations is put on an object.
+func guardOnly(all []done) bool {
+	return !slices.ContainsFunc(all, func(x done) bool { return x.step.Name != plan.Guard })
+}
+
+// orderHolds looks at what comes before what: what is new before anything of
+// OLM's goes, OLM stopped meanwhile, dependents before what they require, copies
+// after their originals, what is left over when all else is done, the Operator
+// last.
+func orderHolds(t *testing.T, name string, d dumped, p *plan.Plan, taken map[string]bool) {
+	t.Helper()
+	stopped, forgotten := false, map[k8s.Key]int{}
+	prepared, n := map[string]bool{}, 0
+	for _, s := range p.Steps {
+		switch s.Name { //nolint:exhaustive // what is not named has no place of its own
+		case plan.Prepare:
+			prepared[s.Namespace] = true
+		case plan.Stop:
+			stopped = true
+		case plan.Start:
+			stopped = false
+		case plan.Detach:
+			if stopped != (p.Mode == plan.Stopped) {
+				t.Errorf("%s: step %d: OLM is stopped: %v", name, s.Number, stopped)
+			}
+		case plan.CleanUp:
+			operator, fed := false, false
+			for _, a := range s.Actions {
+				if live := d.seen.Get(a.Object.Key()); a.Do == plan.Delete && live != nil && a.Object.Kind == "ClusterRole" {
+					for label := range live.Labels {
+						fed = fed || strings.HasPrefix(label, "olm.opgroup.permissions/aggregate-to-")
+					}
+					if fed && k8s.At(live.Body(), "aggregationRule") != nil {
+						t.Errorf("%s: step %d: %s goes after what it aggregates, and may be made again", name, s.Number, a.Object)
+					}
+				}
+				if operator = operator || a.Object.Kind == "Operator"; operator && a.Object.Kind != "Operator" {
+					t.Errorf("%s: step %d: %s comes after the Operator", name, s.Number, a.Object)
+				}
+			}
+		}
+		for _, a := range s.Actions {
+			n++
+			if prepared[s.Namespace] && s.Name == plan.Prepare && len(forgotten) > 0 && forgottenIn(forgotten, s.Namespace) {
+				t.Errorf("%s: step %d brings %s when OLM has forgotten operators of %s", name, s.Number, a.Object, s.Namespace)
+			}
+			if a.Do == plan.Orphan && a.Object.Kind == "ClusterServiceVersion" {
+				forgotten[a.Object.Key()] = n
+			}
+		}
+	}
+	for key, at := range forgotten {
+		live := d.seen.Get(key)
+		from := live.Labels["olm.copiedFrom"]
+		if from == "" {
+			continue
+		}
+		parent := key
+		parent.Namespace = from
+		if before := forgotten[parent]; before > at || before == 0 && d.seen.Get(parent) != nil {
+			t.Errorf("%s: the copy %s goes before its original", name, key)
+		}
+	}
+	for _, pin := range d.found.Lock.Pins {
+		for _, r := range d.found.Lock.RequiredBy(pin) {
+			other, _ := d.found.Lock.Pin(strings.Split(r.Pin+"/", "/")[0], strings.Split(r.Pin+"/", "/")[1])
+			if other.Namespace != pin.Namespace || !taken[pin.Key()] || !taken[r.Pin] {
+				continue
+			}
+			csv := func(name string) int {
+				return forgotten[k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: pin.Namespace, Name: name}]
+			}
+			if csv(other.Bundle) > csv(pin.Bundle) {
+				t.Errorf("%s: %s goes before %s, which requires it", name, pin.Key(), r.Pin)
+			}
+		}
+	}
+}
+
+func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
+	for key := range forgotten {
+		if key.Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,38 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// ForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
+// rendered tree differs from the one of the plan.
+func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := res.In(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if err := pl.Fits(lock, rendered); err != nil {
+		return nil, err
+	}
+	out := make([]k8s.Object, len(rendered))
+	for i, r := range rendered {
+		out[i] = r.Object
+	}
+	return out, nil
+}

@@ -1,0 +1,289 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run/runtest"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/resolve"
+)
+
+// shed has the operators of some dumps leave OLM, finishes the adoption, by `adopt
+// finish` or by another version, and does the plan of what is left then, killed now
+// and then. Afterwards no object of the tree has anything of OLM's but definitions,
+// APIServices and Namespaces; each has its UID; pods restarted once, and only where
+// the plan says it; nothing is left to do; and led back, all is as it was before.
+// Each cluster is taken over first; few are enough to have every install mode,
+// webhooks, an aggregated API and conversions.
+func shed(t *testing.T, all fstest.MapFS) inspection {
+	random := rand.New(rand.NewPCG(7, 8))
+	files := []string{"aggregated/before.json", "dynatrace/before.json", "grafana/before.json", "rabbitmq/before.json", "windup/before.json"}
+	if !*whole {
+		files = files[2:3]
+	}
+	operators := 0
+	each := func(file string, d dumped, _ *olmexit.Report) {
+		if !slices.Contains(files, file) {
+			return
+		}
+		a := takenOver(t, all, file, d, random)
+		finish, err := inspect.Finish(context.Background(), a.open(t, d.found.Lock), nil)
+		check(t, err)
+		operators += a.sheds(t, file+", finished", finish.Lock, random)
+		if lock := upgraded(t, a.open(t, d.found.Lock)); lock != nil {
+			operators += a.sheds(t, file+", upgraded", lock, random)
+		}
+	}
+	return inspection{each, func() { t.Log(operators, "operators shed what was OLM's") }}
+}
+
+// adopted is a cluster whose operators have left OLM, with a workspace.
+type adopted struct {
+	stand
+	objects []k8s.Object
+}
+
+// open opens the workspace with a lock.
+func (a adopted) open(t *testing.T, lock *lockfile.File) *workspace.Project {
+	t.Helper()
+	a.write(t, workspace.LockFile, lockfile.Format(lock))
+	return a.stand.open(t)
+}
+
+// takenOver does the plan of a dump, at times but for the clean-up.
+func takenOver(t *testing.T, all fstest.MapFS, file string, d dumped, random *rand.Rand) adopted {
+	t.Helper()
+	ctx := context.Background()
+	p, err := plan.Make(plan.Input{Snapshot: d.seen, Report: d.found.Report, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller"})
+	check(t, err)
+	if cleanUp := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Name == plan.CleanUp }); random.IntN(3) == 0 {
+		p.Steps = p.Steps[:cleanUp]
+	}
+	s := newStage(t, all[file].Data, d, p)
+	check(t, s.until(0))
+	for _, kind := range []string{"Certificate", "Issuer"} {
+		crd := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", strings.ToLower(kind)+"s.cert-manager.io")
+		s.cluster.Put(k8s.With(crd, any(map[string]any{"group": "cert-manager.io", "names": map[string]any{"kind": kind}}), "spec"))
+	}
+	for _, o := range s.rendered { // somebody restarts one
+		if o.Is("apps", "Deployment") {
+			at := map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": "2026-01-01"}}
+			_, err := s.cluster.Patch(ctx, k8s.RefTo(o), cluster.Patch{Merge: map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": at}}}}, false)
+			check(t, err)
+			break
+		}
+	}
+	s.cluster.Settle()
+	return adopted{d.stand, s.cluster.Objects()}
+}
+
+// upgraded returns the lock in which whatever can has moved to another version; nil
+// where nothing can.
+func upgraded(t *testing.T, p *workspace.Project) *lockfile.File {
+	t.Helper()
+	ctx := context.Background()
+	opt := p.ResolveOptions()
+	lock, err := p.NeedLock()
+	check(t, err)
+	for _, pin := range lock.Pins {
+		opt.Named = append(opt.Named, resolve.Target{Namespace: pin.Namespace, Package: pin.Package})
+	}
+	opt.Upgrade, opt.Hops = true, -1
+	in, err := p.Inputs(ctx, opt, false)
+	check(t, err)
+	res, err := in.Resolve(ctx)
+	check(t, err)
+	check(t, res.Failed)
+	if len(res.Changes) == 0 {
+		return nil
+	}
+	return res.Lock
+}
+
+// sheds does the plan of what is left of OLM's with another lock, and returns of how
+// many operators.
+func (a adopted) sheds(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
+	t.Helper()
+	p := a.open(t, lock)
+	made, found := leftOf(t, p, a.objects)
+	if len(made.Operators) == 0 {
+		t.Fatal("nothing is left of OLM's")
+	}
+	restarts, actions := 0, 0
+	for _, op := range made.Operators {
+		restarts += len(op.Restarts)
+	}
+	for _, s := range made.Steps {
+		actions += len(s.Actions)
+	}
+	first := a.stage(made, found)
+	before := stateOf(first.cluster)
+	check(t, first.until(0))
+	a.holds(t, made, first.cluster)
+	second := a.stage(made, found)
+	kills := 0
+	for dead := true; dead; kills++ {
+		err := second.until(1 + random.IntN(1+actions/3))
+		if dead = err == errKilled; !dead { //nolint:errorlint // it is that very one
+			check(t, err)
+		}
+	}
+	if diff := cmp.Diff(stateOf(first.cluster), stateOf(second.cluster)); diff != "" {
+		t.Errorf("killed and resumed, another cluster:\n%s", diff)
+	}
+	again, after := leftOf(t, p, first.cluster.Objects())
+	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Left) > 0 {
+		t.Errorf("something is left of OLM's: %+v", again)
+	}
+	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
+		for _, o := range list {
+			equal(t, o)
+		}
+	}
+	t.Logf("%s: %d operators, %d Deployments restart, %d actions, %d kills", name, len(made.Operators), restarts, actions, kills-1)
+	for range 3 {
+		a.back(t, made, found, before, random)
+	}
+	return len(made.Operators)
+}
+
+// equal wants an object to be as the tree has it, but for what others wrote, and
+// what must stay OLM's.
+func equal(t *testing.T, o olmexit.Object) {
+	t.Helper()
+	if o.Class != olmexit.Equal && o.Class != olmexit.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {
+		return
+	}
+	for _, f := range o.Fields {
+		if !strings.HasSuffix(f.Path, "restartedAt") {
+			t.Errorf("%s: %+v", o.Key, f)
+		}
+	}
+}
+
+// leftOf returns the plan of what a cluster has of OLM's.
+func leftOf(t *testing.T, p *workspace.Project, objects []k8s.Object) (*plan.Plan, *inspect.Inspection) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	check(t, err)
+	seen, err := snapshot.Read("cluster", bytes.NewReader(text), snapshot.Options{ManagedFields: true})
+	check(t, err)
+	found, err := inspect.Inspect(context.Background(), p, seen, "default")
+	check(t, err)
+	lock, err := p.NeedLock()
+	check(t, err)
+	if !bytes.Equal(lockfile.Format(lock), lockfile.Format(found.Lock)) {
+		t.Error("the lock is to keep something of OLM's again")
+	}
+	made, err := plan.Make(plan.Input{Snapshot: seen, Report: found.Report, Lock: lock, Rendered: found.Rendered, Manager: "kustomize-controller"})
+	check(t, err)
+	return made, found
+}
+
+func (a adopted) stage(p *plan.Plan, found *inspect.Inspection) *stage {
+	s := &stage{cluster: runtest.New(a.objects...), plan: p, files: &runtest.Files{}, say: sayYes{}}
+	for _, r := range found.Rendered {
+		s.rendered = append(s.rendered, r.Object)
+	}
+	s.cluster.OLM = true
+	s.cluster.Settle()
+	return s
+}
+
+// holds holds a cluster to what a plan says.
+func (a adopted) holds(t *testing.T, p *plan.Plan, c *runtest.Cluster) {
+	t.Helper()
+	named, goes := map[string]bool{}, map[k8s.Key]bool{}
+	for _, op := range p.Operators {
+		if !op.Forgotten {
+			t.Errorf("%s/%s is not forgotten", op.Namespace, op.Package)
+		}
+		for _, name := range op.Restarts {
+			named[op.Namespace+"/"+name] = true
+		}
+	}
+	for _, s := range p.Steps {
+		for _, act := range s.Actions {
+			goes[act.Object.Key()] = goes[act.Object.Key()] || act.Do == plan.Delete
+		}
+	}
+	uids, sets := map[k8s.Key]string{}, map[string]int{}
+	for _, o := range c.Objects() {
+		uids[o.Key()] = k8s.Text(o, "metadata", "uid")
+		sets[owner(o)]++
+	}
+	for _, o := range a.objects {
+		sets[owner(o)]--
+		uid := uids[o.Key()]
+		switch {
+		case o.Is(snapshot.OLM, "OperatorCondition") && strings.Contains(o.Name(), ".v") && uid != "":
+			t.Errorf("%s still exists", o.Key())
+		case o.Is(snapshot.OLM, "OperatorCondition"), len(k8s.List(o, "metadata", "ownerReferences")) > 0:
+		case goes[o.Key()] != (uid == ""), uid != "" && uid != k8s.Text(o, "metadata", "uid"):
+			t.Errorf("%s: its UID was %s, and is %q", o.Key(), k8s.Text(o, "metadata", "uid"), uid)
+		}
+	}
+	delete(sets, "")
+	for d, n := range sets {
+		if n != 0 != named[d] || n > 1 {
+			t.Errorf("Deployment %s has %d new ReplicaSets; the plan names it: %v", d, n, named[d])
+		}
+	}
+}
+
+// owner returns the Deployment of a ReplicaSet, "" of anything else.
+func owner(o k8s.Object) string {
+	if by := k8s.Items(o, "metadata", "ownerReferences"); o.Is("apps", "ReplicaSet") && len(by) > 0 {
+		return o.Namespace() + "/" + k8s.Text(by[0], "name")
+	}
+	return ""
+}
+
+// back goes back from somewhere before the clean-up.
+func (a adopted) back(t *testing.T, p *plan.Plan, found *inspect.Inspection, before map[k8s.Key]k8s.Object, random *rand.Rand) {
+	t.Helper()
+	last := 0
+	for _, step := range p.Steps {
+		if step.Name == plan.CleanUp {
+			break
+		}
+		last = step.Number
+	}
+	s := a.stage(p, found)
+	if err := s.untilStep(last, 1+random.IntN(120)); err != nil && err != errKilled { //nolint:errorlint // it is that very one
+		t.Fatal(err)
+	}
+	check(t, s.back())
+	s.cluster.Settle()
+	after := stateOf(s.cluster)
+	maps.DeleteFunc(after, func(key k8s.Key, _ k8s.Object) bool { return key.Kind == "ReplicaSet" && before[key] == nil }) // it stays when its pods are gone
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("after going back (-before +after):\n%s", diff)
+	}
+	for _, o := range a.objects {
+		live := s.cluster.Object(k8s.RefTo(o))
+		olms := func(o k8s.Object) bool {
+			return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), plan.ByOLM)
+		}
+		if olms(o) != olms(live) {
+			t.Errorf("after going back OLM manages fields of %s: %v, before: %v", o.Key(), olms(live), olms(o))
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package olmexit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// taken classifies a live object that is also in the tree.
+func (x *inspector) taken(live *snapshot.Object, r render.Rendered, c compared, ops []*operator) Object {
+	out := Object{Key: live.Key}
+	if c.err != nil {
+		out.Class = Unknown
+		for _, op := range ops {
+			op.because(Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " does not match its kind: " + c.err.Error()})
+		}
+		return out
+	}
+	out.Class, out.Fields = Equal, c.fields
+	if len(out.Changes()) > 0 {
+		out.Class = Changed
+	}
+	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
+		x.pods(ops[0], live, r.Object, c.fields)
+	}
+	return out
+}
+
+// mark reports whether a field only identifies the manager of the object.
+func (f Field) mark() bool {
+	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
+		return true
+	}
+	for _, meta := range []string{"metadata.labels.", "metadata.annotations."} {
+		key, ok := strings.CutPrefix(f.Path, meta)
+		if !ok {
+			continue
+		}
+		for _, own := range []string{
+			k8s.LabelManagedBy, "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-",
+		} {
+			if strings.HasPrefix(key, own) {
+				return true
+			}
+		}
+		if profile.Marks(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// pods adds a reason for differences in a Deployment's spec. A live Deployment that deviates
+// from the bundle blocks the adoption; otherwise the differences come from workspace
+// settings, and those in the pod template restart the pods.
+func (x *inspector) pods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+	spec := fieldsBelow(fields, "spec.")
+	if len(spec) == 0 || op.pin == nil {
+		return
+	}
+	name := ours.Key().String()
+	made, err := x.deployment(op, ours.Name())
+	if err != nil {
+		op.because(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
+		return
+	}
+	theirs, err := x.fields(live.Body(), made)
+	if unlike := fieldsBelow(theirs, "spec."); err != nil || len(unlike) > 0 {
+		op.because(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
+			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
+		return
+	}
+	if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
+		op.because(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the workspace's settings change the pods of " + name + ": " + fieldPaths(restarts)})
+	}
+}
+
+// deployment returns a Deployment in the form that OLM creates for the operator's pin.
+func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
+	if op.made == nil {
+		pin := *op.pin
+		if op.subscription != nil {
+			var err error
+			if pin.Config, err = json.Marshal(op.subscription.Config); err != nil {
+				return nil, err
+			}
+		}
+		all, err := x.Made(pin)
+		if err != nil {
+			return nil, err
+		}
+		op.made = map[string]k8s.Object{}
+		for _, o := range all {
+			op.made[o.Name()] = o
+		}
+	}
+	return op.made[name], nil
+}
+
+// fieldsBelow returns the fields below a path.
+func fieldsBelow(fields []Field, prefix string) []Field {
+	var out []Field
+	for _, f := range fields {
+		if strings.HasPrefix(f.Path, prefix) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// most is the maximum number of fields listed in a message.
+const most = 3
+
+func fieldPaths(fields []Field) string {
+	var out []string
+	for _, f := range fields[:min(most, len(fields))] {
+		out = append(out, f.Path)
+	}
+	text := strings.Join(out, ", ")
+	if more := len(fields) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// lost reports whether OLM created an object that is now missing: one listed in the
+// InstallPlan, or one derived from the ClusterServiceVersion that has the same name in
+// quayside. If OLM has forgotten the operator, only its Deployments and APIServices count.
+func (x *inspector) lost(op *operator, o k8s.Object) bool {
+	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
+	csv := op.csv()
+	if csv == nil && op.subscription == nil {
+		return runs
+	}
+	if csv == nil || csv.Phase != "Succeeded" || op.pin == nil || csv.Name != op.pin.Bundle {
+		return false
+	}
+	key := o.Key()
+	planned := false
+	for _, plan := range x.plans[op.Namespace] {
+		for _, step := range plan.Steps {
+			planned = planned || step.CSV == csv.Name
+			if step.CSV == csv.Name && step.Group == key.Group && step.Kind == key.Kind && step.Name == key.Name {
+				return true
+			}
+		}
+	}
+	if o.Is("", "Service") {
+		return !planned || strings.HasSuffix(key.Name, "-service") && x.Get(k8s.Key{Group: "apps", Kind: "Deployment", Namespace: key.Namespace, Name: strings.TrimSuffix(key.Name, "-service")}) != nil
+	}
+	return runs
+}
+
+// judge returns the report entry of an operator.
+func (x *inspector) judge(op *operator) Operator {
+	out := Operator{OperatorKey: op.OperatorKey, Objects: append([]Object{}, op.objects...), Counts: count(op.objects)}
+	if csv := op.csv(); csv != nil {
+		out.CSV = csv.Name
+	}
+	if op.pin != nil {
+		out.Pinned = op.pin.Bundle
+	}
+	out.State, out.Reasons = x.state(op)
+	return out
+}
+
+// state returns the state of an operator with its reasons.
+func (x *inspector) state(op *operator) (State, []Reason) {
+	reasons := []Reason{}
+	if op.subscription != nil || len(op.csvs) > 0 {
+		reasons = x.refusals(op)
+	} else if state := op.forgotten(); state != Adoptable {
+		return state, reasons
+	}
+	reasons = append(reasons, op.unknown()...)
+	restart := false
+	for _, r := range op.reasons {
+		restart = restart || r.Code == "restart"
+		if r.Code != "restart" {
+			reasons = append(reasons, r)
+		}
+	}
+	switch {
+	case len(reasons) > 0:
+		return Blocked, reasons
+	case len(op.tree) == 0:
+		return Blocked, []Reason{notInTree()}
+	case restart:
+		return WithRestart, op.reasons
+	}
+	return Adoptable, reasons
+}
+
+// notInTree returns the reason for a pinned operator without objects in the tree.
+func notInTree() Reason {
+	return Reason{Code: "not-in-tree", Message: "the cluster does not get it from the tree, so nothing would replace OLM: add it to the cluster's operators in quayside.yaml"}
+}
+
+// forgotten returns the state of an operator that OLM does not manage, or no longer manages:
+// Adoptable if it has objects of OLM and none rendered by quayside.
+func (op *operator) forgotten() State {
+	theirs, own := 0, 0
+	for _, o := range op.members {
+		switch {
+		case isOurs(o):
+			own++
+		case o.Labels[labelManaged] != "" || o.Labels[labelOwner] != "":
+			theirs++
+		}
+	}
+	switch {
+	case own > 0 && (theirs > 0 || op.pin != nil && op.pin.Adopted != nil):
+		return AlreadyAdopted
+	case own > 0, theirs == 0:
+		return NotOLM
+	}
+	return Adoptable
+}
+
+// unknown returns a reason for each object of unknown origin.
+func (op *operator) unknown() []Reason {
+	var out []Reason
+	for _, o := range op.objects {
+		if o.Class == Unknown {
+			out = append(out, Reason{Code: "unknown-object", Object: o.String(), Message: o.String() +
+				" belongs to the operator, but neither OLM nor the tree manages it: its outcome is unknown. Delete it, or detach it from the operator by removing its label or ownerReference"})
+		}
+	}
+	return out
+}
+
+// refusals returns the reasons in OLM's state that block an adoption.
+func (x *inspector) refusals(op *operator) []Reason {
+	out := []Reason{}
+	no := func(code, format string, args ...any) {
+		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	csv := op.csv()
+	switch {
+	case csv == nil && op.subscription.InstalledCSV == "":
+		no("not-installed", "Subscription %s has installed nothing: let OLM install it, or delete the Subscription", op.subscription.Name)
+	case csv == nil:
+		no("installed-csv-gone", "ClusterServiceVersion %s, the installedCSV of Subscription %s, is missing: set spec.startingCSV and delete the Subscription's status, or install again", op.subscription.InstalledCSV, op.subscription.Name)
+	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:
+		no("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
+	case csv.Phase != "Succeeded":
+		no("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, phaseOf(csv), strings.TrimSuffix(": "+csv.Message, ": "))
+	}
+	if len(op.rivals) > 0 {
+		no("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.rivals, ", "), op.subscription.Name)
+	}
+	switch {
+	case op.pin == nil && op.subscription == nil:
+		no("not-pinned", "no Subscription for it: create one for package %s with spec.startingCSV %s, and run 'quayside import' when it is installed", op.Package, csv.Name)
+	case op.pin == nil:
+		no("not-pinned", "not in the lock: run 'quayside import'")
+	case csv != nil && csv.Name != op.pin.Bundle:
+		no("other-version", "the lock pins %s, but %s is installed: run 'quayside import', or let OLM upgrade first", op.pin.Bundle, csv.Name)
+	}
+	if len(op.csvs) > 1 {
+		var names []string
+		for _, c := range op.csvs {
+			names = append(names, c.Name+" ("+phaseOf(&c)+")")
+		}
+		no("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
+	}
+	for _, plan := range x.plans[op.Namespace] {
+		if x.inFlight(op, plan) {
+			no("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
+		}
+	}
+	if rights := op.drives(); len(rights) > 0 {
+		no("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(rights, "; "))
+	}
+	return out
+}
+
+// inFlight reports whether OLM is executing an InstallPlan of an operator.
+func (x *inspector) inFlight(op *operator, plan snapshot.InstallPlan) bool {
+	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.of[plan.Key], op)
+}
+
+func phaseOf(csv *snapshot.CSV) string {
+	if csv.Phase == "" {
+		return "without a phase"
+	}
+	return csv.Phase
+}
+
+// parentOf returns the namespace in which OLM installed a ClusterServiceVersion, from its
+// annotation. This is its own namespace unless the bundle sets the annotation.
+func parentOf(csv *snapshot.CSV) string {
+	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
+	return namespace
+}
+
+// drives returns the permissions in the tree that allow an operator to install others
+// through OLM.
+func (op *operator) drives() []string {
+	signals, _ := rbacSignals(op.tree)
+	var out []string
+	for _, s := range signals {
+		if s.Need == NeedsOLM {
+			out = append(out, s.Object+" "+s.What)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

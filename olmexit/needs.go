@@ -1,0 +1,254 @@
+package olmexit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Need is the degree to which a running operator needs OLM.
+type Need string
+
+// The needs, the strongest first.
+const (
+	NeedsOLM  Need = "yes"     // OLM performs its main function
+	InPart    Need = "partly"  // it runs without OLM, with less function
+	MayNeed   Need = "unknown" // it could use OLM; actual use cannot be observed
+	NeedsNone Need = "no"
+)
+
+// Dependence lists the uses of OLM by one running operator.
+type Dependence struct {
+	OperatorKey
+	Bundle      string   `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
+	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: what it is there for is done by OLM; partly: it goes on without OLM, and loses what is told; unknown: it could use OLM, and whether it does cannot be seen; no: nothing points to OLM."`
+	Signals     []Signal `json:"signals" doc:"What points to OLM, the weightiest first."`
+	Definitions []string `json:"definitions" doc:"CustomResourceDefinitions of OLM that it watches objects of: they have to stay where OLM is uninstalled."`
+}
+
+// Signal is an indication that an operator uses OLM.
+type Signal struct {
+	Code   string `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
+	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"How much it needs OLM for that."`
+	Object string `json:"object" doc:"Whose it is: a ServiceAccount, a Deployment, another object."`
+	What   string `json:"what" doc:"What it does, or may do."`
+	Loses  string `json:"loses" doc:"What is lost without OLM."`
+	Do     string `json:"do" doc:"What can be done."`
+}
+
+// sign is a category of signals.
+type sign struct {
+	code      string
+	need      Need
+	loses, do string
+}
+
+// signalKinds returns every category of signals, the most important first.
+func signalKinds() []sign {
+	const declare = "declare and pin in Git what it has installed so far; or leave this operator, with everything that it installs, to OLM"
+	const tell = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
+	return []sign{
+		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declare},
+		{"ships", NeedsOLM, "it is no longer processed, and a cluster without OLM's CRDs refuses it", declare},
+		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + tell},
+		{"prepares", InPart, "the catalogs and OperatorGroups that it creates have no effect", "declare them in Git if other operators need them"},
+		{"reads", InPart, "it finds no objects of adopted operators, and no version, owner or channel", "check its documentation for its behaviour without OLM; " + tell},
+		{"packages", InPart, "this API is served by OLM's packageserver: requests fail without it", "keep the packageserver running, or check its documentation for its behaviour without it"},
+		{"webhook", InPart, "the API server has no objects of this kind to validate", "check it in pull requests instead"},
+		{"annotation", InPart, "the annotation is no longer set, and the operator reads an empty value", "set the annotation in a patch in the cluster's overlay if its documentation requires it"},
+		{"mentions", MayNeed, "it may assume that OLM is installed", "check its documentation for the purpose; " + tell},
+		{"everything", MayNeed, "use of OLM's objects unknown", "check its documentation for installation of operators through OLM"},
+	}
+}
+
+// packagesGroup is the API group of OLM's packageserver.
+const packagesGroup = "packages.operators.coreos.com"
+
+// asked is a request to OLM that an operator makes by writing to a resource.
+type asked struct {
+	resource string
+	verbs    []string // verbs that count; nil: all that write
+	code     string
+}
+
+// fieldQuestions maps writes to OLM resources to signal codes; the first match counts. For
+// other resources, only reads count.
+func fieldQuestions() []asked {
+	return []asked{
+		{"subscriptions", nil, "installs"},
+		{"installplans", nil, "installs"},
+		{"clusterextensions", nil, "installs"},
+		{"clusterserviceversions", []string{"create", "delete", "deletecollection", "*"}, "installs"},
+		{"clusterserviceversions", nil, "changes-csv"},
+		{"catalogsources", nil, "prepares"},
+		{"clustercatalogs", nil, "prepares"},
+		{"operatorgroups", nil, "prepares"},
+		{"olmconfigs", nil, "prepares"},
+	}
+}
+
+// olmResources returns the OLM resources that an operator can do without, by group.
+// OperatorConditions are not included: every tree has them.
+func olmResources() map[string][]string {
+	return map[string][]string{
+		snapshot.OLM:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
+		snapshot.OLMv1: {"clustercatalogs", "clusterextensions"},
+	}
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+// right is the permission to use a verb on a resource.
+type right struct{ verb, group, resource string }
+
+// definition returns the name of the resource's CRD.
+func (r right) definition() string { return r.resource + "." + r.group }
+
+// codes returns the signals that a permission on an OLM resource indicates.
+func (r right) codes() []string {
+	var out []string
+	for _, a := range fieldQuestions() {
+		if a.resource == r.resource && (slices.Contains(a.verbs, r.verb) || a.verbs == nil && !slices.Contains(readVerbs(), r.verb)) {
+			out = append(out, a.code)
+			break
+		}
+	}
+	if r.verb == "*" || slices.Contains(readVerbs(), r.verb) {
+		out = append(out, "reads")
+	}
+	return out
+}
+
+// olmRights returns the permissions of a grant on each OLM resource.
+func olmRights(g k8s.Grant) []right {
+	of, _, _ := strings.Cut(g.Resource, "/")
+	var out []right
+	for _, r := range olmResources()[g.Group] {
+		if of == "*" || of == r {
+			out = append(out, right{g.Verb, g.Group, r})
+		}
+	}
+	return out
+}
+
+// isWildcard reports whether a grant covers OLM resources without naming their group.
+func isWildcard(g k8s.Grant) bool {
+	if g.Group != "*" {
+		return false
+	}
+	for _, list := range olmResources() {
+		if g.Resource == "*" || slices.Contains(list, g.Resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// aggregationLabels returns the default roles that OLM extends with its own by aggregation.
+func aggregationLabels() []string {
+	return []string{"ClusterRole admin", "ClusterRole edit", "ClusterRole view"}
+}
+
+// held lists the permissions of accounts on OLM resources.
+type held struct {
+	may     map[[3]string][]string // verbs, by code, account and resource
+	watched []string               // names of CRDs
+}
+
+func (h *held) note(code, account, resource, verb string) {
+	at := [3]string{code, account, resource}
+	h.may[at] = append(h.may[at], verb)
+}
+
+// grant records one permission of an account.
+func (h *held) grant(account string, g k8s.Grant) {
+	for _, r := range olmRights(g) {
+		for _, code := range r.codes() {
+			h.note(code, account, r.resource, r.verb)
+		}
+		if r.verb == "watch" || r.verb == "*" {
+			h.watched = append(h.watched, r.definition())
+		}
+	}
+	switch {
+	case g.Group == packagesGroup:
+		h.note("packages", account, g.Resource, g.Verb)
+	case isWildcard(g):
+		h.note("everything", account, strings.ReplaceAll(g.Resource, "*", "all objects"), g.Verb)
+	case slices.Contains(aggregationLabels(), g.Role):
+		h.note("everything", account, "what "+g.Role+" permits, to which OLM adds its own kinds", "*")
+	}
+}
+
+// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs
+// of the watched resources. For an operator that installs others, changing or reading OLM
+// objects is no separate signal.
+func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
+	list := make([]map[string]any, len(objects))
+	for i, o := range objects {
+		list[i] = o
+	}
+	model, err := k8s.NewPermissions(list)
+	if err != nil {
+		return []Signal{newSignal("everything", "its roles", "contain more permissions than the limit")}, nil
+	}
+	h := held{may: map[[3]string][]string{}}
+	for _, gift := range model.ObjectGrants() {
+		if gift.To.Kind != "ServiceAccount" && !strings.HasPrefix(gift.To.Name, "system:serviceaccount") {
+			continue // users and groups
+		}
+		for _, g := range gift.Grants {
+			h.grant(gift.To.String(), g)
+		}
+	}
+	out := h.signals()
+	if slices.ContainsFunc(out, func(s Signal) bool { return s.Code == "installs" }) {
+		out = slices.DeleteFunc(out, func(s Signal) bool { return slices.Contains([]string{"changes-csv", "prepares", "reads"}, s.Code) })
+	}
+	slices.Sort(h.watched)
+	return out, slices.Compact(h.watched)
+}
+
+// signals returns the permissions as signals, one per code and account.
+func (h *held) signals() []Signal {
+	parts := map[[2]string][]string{}
+	for at, verbs := range h.may {
+		of := [2]string{at[0], at[1]}
+		parts[of] = append(parts[of], describeVerbs(at[0], verbs)+" "+at[2])
+	}
+	var out []Signal
+	for of, list := range parts {
+		slices.Sort(list)
+		out = append(out, newSignal(of[0], of[1], "may "+strings.Join(list, ", ")))
+	}
+	return out
+}
+
+// describeVerbs returns the verbs of a signal as text.
+func describeVerbs(code string, verbs []string) string {
+	var out []string
+	for _, v := range verbs {
+		switch {
+		case v == "*":
+			return "all verbs on"
+		case code != "reads" || slices.Contains(readVerbs(), v):
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	last := len(out) - 1
+	if last == 0 {
+		return out[0]
+	}
+	return strings.Join(out[:last], ", ") + " and " + out[last]
+}
+
+// newSignal returns a signal of a category.
+func newSignal(code, object, what string) Signal {
+	all := signalKinds()
+	s := all[slices.IndexFunc(all, func(s sign) bool { return s.code == code })]
+	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
+}

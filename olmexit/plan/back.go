@@ -1,0 +1,397 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Deed is an action of a plan that was started.
+type Deed struct {
+	Step   int    // number of the step
+	Action int    // number in the step, from 1
+	Made   string // UID of the created object; empty if none was created
+}
+
+// WayBackInput is a partly or completely executed plan.
+type WayBackInput struct {
+	Plan   *Plan
+	Deeds  []Deed                 // in order
+	Before map[k8s.Ref]k8s.Object // each object before the first change to it
+}
+
+// WayBack is the plan of a return to OLM, with its objects.
+type WayBack struct {
+	Plan    *Plan
+	Objects map[k8s.Ref]k8s.Object // objects to create, and objects to restore in their earlier form
+}
+
+// MakeWayBack returns the way back for all namespaces without a clean-up; the others are in
+// Left, with instructions. The plan has no steps if nothing was done. The steps are ordered
+// such that nothing is missing in between: the Subscriptions are created before objects of the
+// tree are deleted.
+func MakeWayBack(in WayBackInput) *WayBack {
+	m := &wayBackMaker{WayBackInput: in, way: &WayBack{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]Deed{}}
+	for _, d := range in.Deeds {
+		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
+	}
+	p := *in.Plan
+	p.Operators, p.Left, p.Steps = []Operator{}, []Left{}, []Step{}
+	m.way.Plan = &p
+	var back []*place
+	for _, at := range m.places() {
+		switch {
+		case !at.begun():
+		case at.cleaned > 0:
+			p.Left = append(p.Left, m.refused(at))
+		default:
+			back = append(back, at)
+			for _, op := range in.Plan.Operators {
+				if op.Namespace == at.namespace {
+					p.Operators = append(p.Operators, op)
+				}
+			}
+		}
+	}
+	m.steps(back)
+	return m.way
+}
+
+// wayBackMaker builds the plan of a return to OLM.
+type wayBackMaker struct {
+	WayBackInput
+	way  *WayBack
+	done map[*Action]Deed
+}
+
+// place is the executed part of a plan for one namespace, or for the whole cluster.
+type place struct {
+	namespace string
+
+	guarded []Action // annotations that were set
+	brought []Action // deletions of objects that were applied under new names, in reverse order
+	changed []Action // restorations of existing objects that were applied or taken over
+	stopped bool
+	detach  []Action // all actions that make OLM forget the operators; nil if none was started
+	cleaned int      // number of objects that were deleted afterwards
+
+	forgotten bool // OLM had forgotten the operators before the plan was made
+}
+
+func (at *place) begun() bool {
+	return at.stopped || at.cleaned > 0 || len(at.guarded)+len(at.brought)+len(at.changed)+len(at.detach) > 0
+}
+
+// places returns the executed parts, by namespace in the order of the plan.
+func (m *wayBackMaker) places() []*place {
+	var out []*place
+	by := map[string]*place{}
+	for i := range m.Plan.Steps {
+		s := &m.Plan.Steps[i]
+		at := by[s.Namespace]
+		if at == nil {
+			at = &place{namespace: s.Namespace, forgotten: m.forgotten(s.Namespace)}
+			by[s.Namespace], out = at, append(out, at)
+		}
+		m.look(at, s)
+	}
+	return out
+}
+
+// forgotten reports whether OLM had forgotten all operators of a namespace before the
+// plan was made.
+func (m *wayBackMaker) forgotten(namespace string) bool {
+	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
+}
+
+// look records the executed actions of a step.
+func (m *wayBackMaker) look(at *place, s *Step) {
+	begun := 0
+	for i := range s.Actions {
+		a := &s.Actions[i]
+		d, ok := m.done[a]
+		if !ok {
+			continue
+		}
+		begun++
+		switch a.Do {
+		case Annotate:
+			at.guarded = append(at.guarded, *a)
+		case Apply, TakeOver:
+			m.applied(at, a, d)
+		case Scale:
+			at.stopped = true
+		default: // part of a detach or a clean-up, or without a change
+		}
+	}
+	switch {
+	case begun == 0:
+	case s.Name == Detach:
+		at.detach = slices.DeleteFunc(slices.Clone(s.Actions), func(a Action) bool { return a.Do == Delete })
+	case s.Name == CleanUp:
+		at.cleaned += begun
+	}
+}
+
+// applied records how to undo the application of an object: an object that existed before is
+// restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
+// objects.
+func (m *wayBackMaker) applied(at *place, a *Action, d Deed) {
+	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.Made)}
+	_, there := m.Before[a.Object]
+	switch {
+	case restore.UID == "":
+	case there:
+		if !slices.ContainsFunc(at.changed, func(b Action) bool { return b.Object == a.Object }) {
+			at.changed = append(at.changed, restore)
+		}
+	case a.UID == "" && !a.Object.HoldsOthers():
+		at.brought = slices.Insert(at.brought, 0, Action{Do: Delete, Object: a.Object, UID: d.Made})
+	}
+}
+
+// refused returns the reason against the way back of a namespace.
+func (m *wayBackMaker) refused(at *place) Left {
+	if at.forgotten {
+		return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			diag.Count(at.cleaned, "object"))}}
+	}
+	var csvs []string
+	for _, op := range m.Plan.Operators {
+		if op.Namespace == at.namespace {
+			csvs = append(csvs, op.CSV)
+		}
+	}
+	return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+		"%s of OLM already deleted, and only OLM can recreate them. Suspend the GitOps tool, create the OperatorGroup if it is missing, and a Subscription with spec.startingCSV for each of %s;"+
+			" once each ClusterServiceVersion is Succeeded, delete the objects with %s: %s and without olm.managed: \"true\", except Namespaces and CustomResourceDefinitions",
+		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), k8s.LabelManagedBy, k8s.Manager)}}
+}
+
+// steps adds the steps in order.
+func (m *wayBackMaker) steps(back []*place) {
+	if !slices.ContainsFunc(back, (*place).begun) {
+		return
+	}
+	m.add(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspend(back)})
+	each := func(do func(*place)) {
+		for _, at := range back {
+			do(at)
+		}
+	}
+	forgot := slices.ContainsFunc(back, func(at *place) bool { return at.detach != nil })
+	if forgot {
+		m.controllers(Stop, IsStopped)
+	}
+	each(m.forget)
+	each(m.handBack)
+	each(m.subscribe)
+	if forgot || slices.ContainsFunc(back, func(at *place) bool { return at.stopped }) {
+		m.controllers(Start, IsReady)
+	}
+	each(m.wait)
+	each(m.withdraw)
+	each(m.unguard)
+}
+
+func (m *wayBackMaker) add(s Step) {
+	s.Number = len(m.way.Plan.Steps) + 1
+	m.way.Plan.Steps = append(m.way.Plan.Steps, s)
+}
+
+func (m *wayBackMaker) suspend(back []*place) string {
+	if !slices.ContainsFunc(back, func(at *place) bool { return !at.forgotten }) {
+		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
+			" Otherwise it would undo the next steps. Resume it when all steps are done."
+	}
+	return "If a GitOps tool already applies the tree (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that replaced the Subscriptions by the tree." +
+		" Otherwise it would undo the next steps and delete the Subscriptions. Resume it when all steps are done."
+}
+
+// controllers adds the plan's steps that stop or start OLM's controllers, including manual
+// ones; once, for all namespaces.
+func (m *wayBackMaker) controllers(name Name, is Condition) {
+	seen := map[string]bool{}
+	for _, s := range m.Plan.Steps {
+		if s.Name != name || seen[s.Title] {
+			continue
+		}
+		seen[s.Title] = true
+		s.Namespace, s.Before = "", nil
+		s.After = slices.DeleteFunc(slices.Clone(s.After), func(c Check) bool { return c.Check != is })
+		m.add(s)
+	}
+}
+
+// forget completes an interrupted detach and waits for the deletions: a ClusterServiceVersion
+// without its Subscription would keep OLM from installing.
+func (m *wayBackMaker) forget(at *place) {
+	if at.detach == nil {
+		return
+	}
+	m.add(Step{
+		Name: Detach, Namespace: at.namespace, Title: "Make OLM forget the operators" + placeText(at) + " as far as not done yet",
+		Actions: at.detach, After: []Check{{Check: Gone, Objects: deletedRefs(at.detach)}},
+	})
+}
+
+func deletedRefs(actions []Action) []k8s.Ref {
+	var out []k8s.Ref
+	for _, a := range actions {
+		if a.Do == Orphan {
+			out = append(out, a.Object)
+		}
+	}
+	return out
+}
+
+func (m *wayBackMaker) handBack(at *place) {
+	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + placeText(at)}
+	for _, a := range at.changed {
+		s.Actions = append(s.Actions, a)
+		m.way.Objects[a.Object] = m.Before[a.Object]
+	}
+	if len(s.Actions) > 0 {
+		m.add(s)
+	}
+}
+
+func placeText(at *place) string {
+	if at.namespace == "" {
+		return ""
+	}
+	return " in " + at.namespace
+}
+
+// subscribe creates the deleted Subscriptions again, those of required operators first.
+func (m *wayBackMaker) subscribe(at *place) {
+	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + placeText(at)}
+	for _, sub := range m.subscriptions(at) {
+		ref := k8s.RefTo(sub)
+		s.Actions = append(s.Actions, Action{Do: Create, Object: ref})
+		m.way.Objects[ref] = newSubscription(sub)
+	}
+	if len(s.Actions) > 0 {
+		m.add(s)
+	}
+}
+
+// subscriptions returns the Subscriptions that the detach deleted, in their earlier form, those of
+// required operators first: OLM, where it runs, subscribes by itself to a required operator without
+// a Subscription, and the earlier one would then be a second one to the same package. The detach
+// deletes the ClusterServiceVersions of dependents first.
+func (m *wayBackMaker) subscriptions(at *place) []k8s.Object {
+	var out []k8s.Object
+	var csvs []string
+	for _, ref := range deletedRefs(at.detach) {
+		if o, ok := m.Before[ref]; ok && o.Is(snapshot.OLM, "Subscription") {
+			out = append(out, o)
+		}
+		if ref.Kind == "ClusterServiceVersion" && ref.Namespace == at.namespace {
+			csvs = append(csvs, ref.Name)
+		}
+	}
+	turn := func(sub k8s.Object) int { return slices.Index(csvs, k8s.Text(sub, "status", "installedCSV")) }
+	slices.SortStableFunc(out, func(a, b k8s.Object) int { return cmp.Compare(turn(b), turn(a)) })
+	return out
+}
+
+// newSubscription returns a Subscription that installs the currently installed version again.
+func newSubscription(sub k8s.Object) k8s.Object {
+	meta := map[string]any{}
+	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+		if v := k8s.At(sub, "metadata", key); v != nil {
+			meta[key] = v
+		}
+	}
+	var owners []any
+	for _, o := range k8s.Items(sub, "metadata", "ownerReferences") {
+		if k8s.Group(k8s.Text(o, "apiVersion")) != snapshot.OLM {
+			owners = append(owners, o)
+		}
+	}
+	if owners != nil {
+		meta["ownerReferences"] = owners
+	}
+	if csv := k8s.Text(sub, "status", "installedCSV"); csv != "" {
+		sub = k8s.With(sub, csv, "spec", "startingCSV")
+	}
+	return k8s.With(k8s.Without(sub, "status"), any(meta), "metadata")
+}
+
+// wait adds a step that waits until OLM has installed the operators again, after manual
+// approval if the Subscriptions require it.
+func (m *wayBackMaker) wait(at *place) {
+	if at.detach == nil {
+		return
+	}
+	installed := Check{Check: Succeeded}
+	for _, a := range at.detach {
+		if a.Do == Orphan && a.Object.Kind == "ClusterServiceVersion" && a.Object.Namespace == at.namespace {
+			installed.Objects = append(installed.Objects, a.Object)
+		}
+	}
+	s := Step{Name: Approve, Namespace: at.namespace, Title: "Wait until OLM has installed all operators" + placeText(at), After: []Check{installed}}
+	if slices.ContainsFunc(m.subscriptions(at), func(o k8s.Object) bool { return k8s.Text(o, "spec", "installPlanApproval") == "Manual" }) {
+		s.Title = "Approve OLM's InstallPlans" + placeText(at)
+		s.Manual = "Approve only the InstallPlan that installs the running version: kubectl get installplans -n " + at.namespace +
+			"; kubectl patch installplan NAME -n " + at.namespace + ` --type merge -p '{"spec":{"approved":true}}'`
+	}
+	m.add(s)
+}
+
+// withdraw deletes the objects that the tree added.
+func (m *wayBackMaker) withdraw(at *place) {
+	if len(at.brought) == 0 {
+		return
+	}
+	s := Step{Name: Withdraw, Namespace: at.namespace, Title: "Delete the objects that the tree added" + placeText(at), Actions: slices.Clone(at.brought)}
+	slices.SortStableFunc(s.Actions, func(a, b Action) int { return refRank(a.Object) - refRank(b.Object) })
+	var refs []k8s.Ref
+	for _, a := range s.Actions {
+		refs = append(refs, a.Object)
+	}
+	s.After = []Check{{Check: Gone, Objects: refs}}
+	m.add(s)
+}
+
+// refRank returns the deletion order of an object: webhook configurations, bindings, roles,
+// then the rest.
+func refRank(r k8s.Ref) int {
+	i := slices.Index([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"}, r.Kind)
+	if i < 0 {
+		return 6
+	}
+	return i
+}
+
+// unguard removes the annotations that prevent pruning.
+func (m *wayBackMaker) unguard(at *place) {
+	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + placeText(at)}
+	gone := deletedRefs(at.detach)
+	for _, a := range at.guarded {
+		if slices.Contains(gone, a.Object) {
+			continue
+		}
+		before := k8s.TextMap(m.Before[a.Object], "metadata", "annotations")
+		undo := Action{Do: Annotate, Object: a.Object, UID: a.UID, Set: map[string]string{}}
+		for _, key := range slices.Sorted(maps.Keys(a.Set)) {
+			if was, ok := before[key]; ok && was != a.Set[key] {
+				undo.Set[key] = was
+			} else {
+				undo.Unset = append(undo.Unset, key)
+			}
+		}
+		s.Actions = append(s.Actions, undo)
+	}
+	if len(s.Actions) > 0 {
+		m.add(s)
+	}
+}

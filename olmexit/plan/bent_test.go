@@ -1,0 +1,238 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+const (
+	olmGroup = "operators.coreos.com"
+	rbacV1   = "rbac.authorization.k8s.io/v1"
+)
+
+// whole returns all sorts of objects of an operator that OLM installed, and what the
+// tree has of it.
+func whole(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
+	version := pkg + ".v1"
+	add := func(apiVersion, kind, namespace, name string, labels map[string]string, fields map[string]any, owners ...k8s.Object) k8s.Object {
+		o := k8s.Label(k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+"/"+namespace+"/"+name), "metadata", "uid"), labels)
+		var refs []any
+		for _, by := range owners {
+			refs = append(refs, map[string]any{"apiVersion": by.APIVersion(), "kind": by.Kind(), "name": by.Name(), "uid": k8s.Text(by, "metadata", "uid")})
+		}
+		if refs != nil {
+			o = k8s.With(o, any(refs), "metadata", "ownerReferences")
+		}
+		maps.Copy(o, fields)
+		live = append(live, o)
+		return o
+	}
+	keep := func(o k8s.Object) {
+		tree = append(tree, render.Rendered{Object: k8s.Without(k8s.Without(k8s.Without(o, "metadata", "uid"), "metadata", "labels"), "metadata", "ownerReferences"), Path: "operators/" + ns + "." + pkg + "/" + o.Kind() + o.Name() + ".yaml"})
+	}
+	component := map[string]string{"olm.managed": "true", olmGroup + "/" + pkg + "." + ns: ""}
+	owned := func(namespace string) map[string]string {
+		return map[string]string{"olm.owner": version, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace}
+	}
+	csv := add(olmGroup+"/v1alpha1", "ClusterServiceVersion", ns, version, component, map[string]any{"status": map[string]any{"phase": "Succeeded"}})
+	sub := add(olmGroup+"/v1alpha1", "Subscription", ns, pkg, component, map[string]any{"spec": map[string]any{"name": pkg}, "status": map[string]any{"installedCSV": version}})
+	add(olmGroup+"/v1", "OperatorGroup", ns, "og", nil, map[string]any{"status": map[string]any{"namespaces": []any{"t"}}})
+	step := func(kind, name string) any {
+		return map[string]any{"resolving": version, "resource": map[string]any{"kind": kind, "name": name}}
+	}
+	add(olmGroup+"/v1alpha1", "InstallPlan", ns, "install-"+pkg, nil, map[string]any{
+		"spec":   map[string]any{"clusterServiceVersionNames": []any{version}},
+		"status": map[string]any{"phase": "Complete", "plan": []any{step("ServiceAccount", pkg), step("Service", pkg)}},
+	}, sub)
+	container := map[string]any{"name": "c", "image": "i"}
+	keep(add("apps/v1", "Deployment", ns, pkg, owned(ns), map[string]any{"spec": map[string]any{"selector": map[string]any{}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}}, csv))
+	keep(add("v1", "ServiceAccount", ns, pkg, component, nil, csv))
+	keep(add("v1", "Service", ns, pkg, component, map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(443)}}}}, csv))
+	add("v1", "Secret", ns, pkg+"-service-cert", component, map[string]any{"data": map[string]any{"olmCAKey": "LS0t"}}, csv)
+	add(rbacV1, "ClusterRole", "", version+"-x", owned(ns), nil)
+	crd := add("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things."+pkg+".example", component, map[string]any{"spec": map[string]any{
+		"group": pkg + ".example", "names": map[string]any{"kind": "Thing", "plural": "things"},
+		"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"caBundle": "LS0t", "service": map[string]any{"namespace": ns, "name": pkg}}}},
+	}})
+	tree = append(tree, render.Rendered{Object: k8s.Without(crd, "metadata", "uid"), Path: "crds/" + pkg + "/crd.yaml"})
+	add(rbacV1, "ClusterRole", "", crd.Name()+"-v1-admin", map[string]string{"olm.managed": "true"}, nil, crd)
+	condition := add(olmGroup+"/v2", "OperatorCondition", ns, version, nil, nil, csv)
+	add(rbacV1, "Role", ns, version, nil, nil, condition)
+	copied := add(olmGroup+"/v1alpha1", "ClusterServiceVersion", "t", version, map[string]string{"olm.copiedFrom": ns}, nil)
+	there := owned("t")
+	there["olm.copiedFrom"] = ns
+	add(rbacV1, "Role", "t", version+"-x", there, nil, copied)
+	add("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", pkg+"-v", owned(ns), map[string]any{"webhooks": []any{map[string]any{"name": "w", "clientConfig": map[string]any{"caBundle": "LS0t"}}}})
+	add(olmGroup+"/v1", "Operator", "", pkg+"."+ns, nil, map[string]any{"status": map[string]any{"components": map[string]any{"refs": []any{map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": ns, "name": pkg}}}}})
+	return live, tree
+}
+
+// odd draws a value of any type.
+func odd() *rapid.Generator[any] {
+	return rapid.SampledFrom([]any{nil, "", "x", strings.Repeat("a", 300), true, int64(-1), 1.5, []any{}, []any{nil}, []any{"x", map[string]any{}}, map[string]any{}, map[string]any{"a": nil}})
+}
+
+// spoiled returns a copy of a value in which something is of another type.
+func spoiled(t *rapid.T, v any) any {
+	m, ok := v.(map[string]any)
+	if list, isList := v.([]any); isList && len(list) > 0 && rapid.Bool().Draw(t, "below") {
+		out := slices.Clone(list)
+		i := rapid.IntRange(0, len(list)-1).Draw(t, "item")
+		out[i] = spoiled(t, list[i])
+		return out
+	}
+	if !ok || len(m) == 0 || !rapid.Bool().Draw(t, "below") {
+		return odd().Draw(t, "odd")
+	}
+	key := rapid.SampledFrom(slices.Sorted(maps.Keys(m))).Draw(t, "key")
+	return k8s.With(m, spoiled(t, m[key]), key)
+}
+
+// bend does to objects what no API server has them be, or somebody did to a dump.
+func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
+	live = slices.Clone(live)
+	for range rapid.IntRange(0, 6).Draw(t, "bends") {
+		i, j := rapid.IntRange(0, len(live)-1).Draw(t, "one"), rapid.IntRange(0, len(live)-1).Draw(t, "other")
+		o := live[i]
+		switch rapid.IntRange(0, 8).Draw(t, "how") {
+		case 0, 1:
+			if len(live) > 1 {
+				live = slices.Delete(live, i, i+1)
+			}
+			continue
+		case 2:
+			o = k8s.Without(o, "metadata", "labels")
+		case 3:
+			o = k8s.Without(o, "metadata", "ownerReferences")
+		case 4: // in circles, too
+			to := live[j]
+			o = k8s.With(o, any([]any{map[string]any{"apiVersion": to.APIVersion(), "kind": to.Kind(), "name": to.Name(), "uid": k8s.Text(to, "metadata", "uid")}}), "metadata", "ownerReferences")
+		case 5:
+			o = k8s.With(o, any(k8s.TextMap(live[j], "metadata", "labels")), "metadata", "labels")
+		case 6:
+			live = append(live, k8s.With(o, any(rapid.SampledFrom([]string{o.Name(), o.Name() + "-again", strings.Repeat("n", 300)}).Draw(t, "name")), "metadata", "name"))
+			continue
+		default:
+			key := rapid.SampledFrom(slices.Sorted(maps.Keys(o))).Draw(t, "field")
+			o = k8s.With(o, spoiled(t, o[key]), key)
+		}
+		live[i] = o
+	}
+	return live
+}
+
+// TestBentClusters inspects and plans clusters of which anything may be missing,
+// twice there, somebody else's or of another type: every object is in one class,
+// nothing is taken over that lost what it needs, and nothing panics.
+func TestBentClusters(t *testing.T) {
+	states := map[olmexit.State]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		live := []k8s.Object{k8s.With(k8s.New("v1", "Namespace", "", "kube-system"), any("system"), "metadata", "uid")}
+		var tree []render.Rendered
+		var pins []lockfile.Pin
+		for _, at := range [][2]string{{"a", "x"}, {"a", "y"}, {"b", "z"}} {
+			objects, rendered := whole(at[0], at[1])
+			live, tree = append(live, objects...), append(tree, rendered...)
+			pins = append(pins, lockfile.Pin{Namespace: at[0], Package: at[1], Bundle: at[1] + ".v1", Version: "1.0.0"})
+		}
+		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": bend(t, live)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+		if err != nil {
+			return // what is no object of a cluster is told
+		}
+		lock := olmexit.Begin(seen, lockfile.New(pins))
+		lock, tree = olmexit.Record(seen, lockfile.New(pins), lock, tree)
+		rep := olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: tree, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, nil }})
+		for _, op := range rep.Operators {
+			states[op.State]++
+		}
+		inOneClass(t, seen, rep)
+		hasWhatItNeeds(t, seen, tree, rep)
+		mode := rapid.SampledFrom([]plan.Mode{plan.Stopped, plan.Live}).Draw(t, "mode")
+		p, err := plan.Make(plan.Input{Snapshot: seen, Report: rep, Lock: lock, Rendered: tree, Mode: mode, Manager: "quayside"})
+		if err != nil {
+			return
+		}
+		for _, taken := range p.Operators {
+			if i := slices.IndexFunc(rep.Operators, func(op olmexit.Operator) bool {
+				return op.Namespace == taken.Namespace && op.Package == taken.Package
+			}); rep.Operators[i].State == olmexit.Blocked {
+				t.Fatalf("%v is blocked, and planned: %v", taken, rep.Operators[i].Reasons)
+			}
+		}
+		if _, err := plan.Parse("plan.yaml", plan.Format(p)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if states[olmexit.Adoptable] == 0 || states[olmexit.Blocked] == 0 {
+		t.Errorf("%v: too much is bent, or too little", states)
+	}
+}
+
+// inOneClass holds that each object is in one class, and that they are counted.
+func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
+	all := slices.Clone(rep.Shared)
+	for _, op := range rep.Operators {
+		all = append(all, op.Objects...)
+	}
+	told := map[k8s.Key]bool{}
+	live := 0
+	for _, o := range all {
+		if told[o.Key] || o.Class == "" || (o.Class == olmexit.Added) != (seen.Get(o.Key) == nil) {
+			t.Fatalf("%s is %q, and told %v", o.Key, o.Class, told[o.Key])
+		}
+		told[o.Key] = true
+		if o.Class != olmexit.Added {
+			live++
+		}
+	}
+	if c := rep.Counts; c.Live != live || c.Live != c.Equal+c.Changed+c.OLM+c.Unknown || c.Added != len(all)-live {
+		t.Fatalf("%d objects, %d of them live: %+v", len(all), live, c)
+	}
+}
+
+// hasWhatItNeeds holds that what can be adopted is installed, and that nothing of it
+// is gone.
+func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered, rep *olmexit.Report) {
+	for _, op := range rep.Operators {
+		if op.State != olmexit.Adoptable && op.State != olmexit.WithRestart {
+			continue
+		}
+		for _, sub := range seen.Subscriptions() {
+			installed := slices.ContainsFunc(seen.CSVs(), func(csv snapshot.CSV) bool {
+				return csv.Namespace == op.Namespace && csv.Name == op.Pinned && csv.Phase == "Succeeded" && csv.CopiedFrom == ""
+			})
+			if sub.Namespace == op.Namespace && sub.Package == op.Package && !installed {
+				t.Fatalf("%s/%s is %s, and %s is not installed", op.Namespace, op.Package, op.State, op.Pinned)
+			}
+		}
+		for _, r := range tree {
+			gone := strings.HasPrefix(r.Path, "operators/"+op.Namespace+"."+op.Package+"/") && seen.Get(r.Object.Key()) == nil
+			if gone && r.Object.Is("apps", "Deployment") {
+				t.Fatalf("%s/%s is %s, and %s is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+			}
+			for _, p := range seen.InstallPlans() {
+				for _, s := range p.Steps {
+					if gone && op.CSV != "" && p.Namespace == op.Namespace && s.CSV == op.Pinned && s.Kind == r.Object.Kind() && s.Name == r.Object.Name() {
+						t.Fatalf("%s/%s is %s, and %s of its InstallPlan is gone", op.Namespace, op.Package, op.State, r.Object.Key())
+					}
+				}
+			}
+		}
+	}
+}

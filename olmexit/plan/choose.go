@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/olmexit"
+)
+
+// choose determines the operators to adopt, and the reasons against the others.
+func (m *maker) choose() error {
+	if err := m.known(); err != nil {
+		return err
+	}
+	for i := range m.Report.Operators {
+		op := &operator{Operator: &m.Report.Operators[i], sheds: m.sheds(&m.Report.Operators[i])}
+		m.operators = append(m.operators, op)
+		switch {
+		case !m.adoptable(op):
+		case len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, op.Namespace):
+			op.reasons = []string{"its namespace was not selected"}
+		default:
+			op.taken = true
+			op.reasons = m.refusals(op)
+		}
+	}
+	m.tie()
+	for _, op := range m.operators {
+		switch {
+		case len(op.reasons) > 0:
+			op.taken = false
+			m.plan.Left = append(m.plan.Left, Left{Namespace: op.Namespace, Package: op.Package, Reasons: op.reasons})
+		case op.taken:
+			b := m.block(op)
+			b.operators = append(b.operators, op)
+			m.plan.Operators = append(m.plan.Operators, m.entry(op))
+		}
+	}
+	for _, b := range m.blocks {
+		b.operators = m.dependentsFirst(b.operators)
+	}
+	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.sheds, y.sheds) })
+	return nil
+}
+
+// known returns an error if OLM has no operator in a requested namespace.
+func (m *maker) known() error {
+	for _, namespace := range m.Namespaces {
+		if !slices.ContainsFunc(m.Report.Operators, func(op olmexit.Operator) bool { return op.Namespace == namespace }) {
+			return fmt.Errorf("no operator is installed in namespace %q", namespace)
+		}
+	}
+	return nil
+}
+
+// adoptable reports whether OLM has anything of an operator: the operator itself, or leftovers
+// of an adopted one, as separate objects or in the operator's objects.
+func (m *maker) adoptable(op *operator) bool {
+	switch op.State {
+	case olmexit.Adoptable, olmexit.WithRestart, olmexit.Blocked:
+		return true
+	case olmexit.AlreadyAdopted:
+		return op.sheds || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.cleaned(m.item(o)) })
+	case olmexit.NotOLM:
+		return op.sheds
+	}
+	return false
+}
+
+// refusals returns the reasons against the adoption of an operator, independent of the others.
+func (m *maker) refusals(op *operator) []string {
+	var out []string
+	if op.State == olmexit.Blocked {
+		for _, r := range op.Reasons {
+			out = append(out, r.Message)
+		}
+	}
+	if op.sheds {
+		return m.unserved(op)
+	}
+	for _, ref := range m.distrusted(op) {
+		out = append(out, ref.String()+" does not have the CA of OLM's certificate, so the operator's callers would refuse it: run 'quayside adopt inspect --record', which reads the CA from the cluster, and 'quayside render'")
+	}
+	for _, o := range m.Report.Shared {
+		if o.Goes != olmexit.AtDetach || !slices.Contains(o.Operators, op.Key()) {
+			continue
+		}
+		for _, other := range o.Operators {
+			if namespaceOf(other) != op.Namespace {
+				out = append(out, o.String()+" claims to be "+other+" as well, which is in another namespace: find its owner, and remove the other label")
+			}
+		}
+	}
+	return out
+}
+
+// tie adds a reason to operators that are tied to an operator that stays with OLM.
+func (m *maker) tie() {
+	ties := m.ties()
+	for changed := true; changed; {
+		changed = false
+		for _, t := range ties {
+			for _, pair := range [][2]*operator{{t.a, t.b}, {t.b, t.a}} {
+				one, other := pair[0], pair[1]
+				if one.taken && len(one.reasons) == 0 && len(other.reasons) > 0 {
+					one.reasons = []string{fmt.Sprintf("it is tied to %s, which stays with OLM: %s", other.Key(), t.why)}
+					changed = true
+				}
+			}
+		}
+	}
+}
+
+// tie is the reason for two operators of a namespace to leave OLM together.
+type tie struct {
+	a, b *operator
+	why  string
+}
+
+// ties returns the requirements between operators of a namespace, and the shared objects of OLM
+// that are deleted at the detach.
+func (m *maker) ties() []tie {
+	var out []tie
+	add := func(a, b, why string) {
+		if x, y := m.find(a), m.find(b); x != nil && y != nil {
+			out = append(out, tie{x, y, why})
+		}
+	}
+	for _, p := range m.Lock.Pins {
+		for _, r := range p.Requires {
+			if namespaceOf(r.Pin) == p.Namespace {
+				add(p.Key(), r.Pin, p.Key()+" requires "+r.Pin+" ("+r.Requirement+")")
+			}
+		}
+	}
+	for _, o := range m.Report.Shared {
+		if o.Goes == olmexit.AtDetach && len(o.Operators) > 0 {
+			for _, other := range o.Operators[1:] {
+				add(o.Operators[0], other, o.String()+" belongs to both")
+			}
+		}
+	}
+	return out
+}
+
+// staysWithOLM reports whether OLM still manages an operator after the plan.
+func (m *maker) staysWithOLM(key string) bool {
+	op := m.find(key)
+	return op != nil && !op.taken && op.State != olmexit.NotOLM && op.State != olmexit.AlreadyAdopted
+}
+
+// dependentsFirst sorts operators before the operators that they require. The order within a
+// cycle is undefined.
+func (m *maker) dependentsFirst(ops []*operator) []*operator {
+	needs := map[string][]string{}
+	for _, p := range m.Lock.Pins {
+		for _, r := range p.Requires {
+			needs[p.Key()] = append(needs[p.Key()], r.Pin)
+		}
+	}
+	var out []*operator
+	seen := map[string]bool{}
+	var visit func(string)
+	visit = func(at string) {
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		for _, other := range slices.Sorted(slices.Values(needs[at])) {
+			visit(other)
+		}
+		for _, op := range ops {
+			if op.Key() == at {
+				out = append(out, op)
+			}
+		}
+	}
+	for _, op := range slices.Backward(ops) {
+		visit(op.Key())
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// entry returns the plan's entry for an operator.
+func (m *maker) entry(op *operator) Operator {
+	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: cmp.Or(op.CSV, op.Pinned), Forgotten: op.sheds}
+	for _, o := range op.Objects {
+		for _, r := range op.Reasons {
+			if r.Code == "restart" && r.Object == o.String() {
+				out.Restarts = append(out.Restarts, o.Name)
+			}
+		}
+		if out.Forgotten && m.restarts(m.item(o)) {
+			out.Restarts = append(out.Restarts, o.Name)
+		}
+		if m.plan.Mode == Live && lostLive(o) {
+			out.Losses = append(out.Losses, o.String())
+		}
+	}
+	out.Certificates = m.certificatesEnd(op)
+	return out
+}

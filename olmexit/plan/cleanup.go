@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// The deletion order of OLM's leftover objects. OLM recreates the OperatorGroup's roles while the
+// OperatorGroup exists, and the Operator while any object has its label. Kubernetes' aggregation
+// controller can recreate a role if its rules change during the deletion. The OperatorGroup's
+// roles aggregate those of the APIs and are therefore deleted first.
+const (
+	turnWebhook = iota
+	turnBinding
+	turnRole
+	turnCondition
+	turnPlan
+	turnGroup
+	turnGroupRole
+	turnAPI
+	turnLabel
+	turnOperator
+)
+
+// turnOf returns the position of one of OLM's objects in the deletion order.
+func turnOf(o *snapshot.Object) int {
+	owned := func(kind string) bool {
+		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
+	}
+	switch o.Group + "/" + o.Kind {
+	case admissionGroup + "/ValidatingWebhookConfiguration", admissionGroup + "/MutatingWebhookConfiguration":
+		return turnWebhook
+	case snapshot.OLM + "/OperatorCondition":
+		return turnCondition
+	case snapshot.OLM + "/InstallPlan":
+		return turnPlan
+	case snapshot.OLM + "/OperatorGroup":
+		return turnGroup
+	case snapshot.OLM + "/Operator":
+		return turnOperator
+	}
+	switch {
+	case o.Labels["olm.owner.kind"] == "OperatorGroup":
+		return turnGroupRole
+	case owned("OperatorCondition"):
+		return turnCondition
+	case owned("CustomResourceDefinition"), owned("APIService"):
+		return turnAPI
+	case strings.HasSuffix(o.Kind, "Binding"):
+		return turnBinding
+	}
+	return turnRole
+}
+
+// cleaned reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
+// tree and objects that quayside created are kept, except OperatorConditions that the tree no
+// longer has.
+func (m *maker) cleaned(i item) bool {
+	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+snapshot.OLM)
+	return i.Goes == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
+}
+
+// isRole reports whether an item is a role. Roles are deleted after their bindings.
+func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."+rbacGroup) }
+
+// cleanUp deletes the leftover objects of a block's operators.
+func (m *maker) cleanUp(b *block) {
+	items := b.where(m.cleaned)
+	slices.SortStableFunc(items, func(x, y item) int {
+		return cmp.Or(cmp.Compare(turnOf(x.live), turnOf(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
+	})
+	s := Step{
+		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
+		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detached())}, {Check: Prepared}}, m.same(b)...),
+	}
+	if len(b.detached()) == 0 {
+		s.Before = s.Before[1:]
+	}
+	labels := m.unlabel(b)
+	for _, i := range items {
+		if turnOf(i.live) > turnLabel {
+			s.Actions, labels = append(s.Actions, labels...), nil
+		}
+		s.Actions = append(s.Actions, m.on(Delete, i))
+	}
+	s.Actions = append(s.Actions, labels...)
+	if len(items) > 0 {
+		s.After = append([]Check{{Check: Gone, Objects: itemRefs(items)}}, m.same(b)...)
+	}
+	m.step(s)
+}
+
+// unlabel removes OLM's component labels from the remaining objects.
+func (m *maker) unlabel(b *block) []Action {
+	var out []Action
+	for _, i := range slices.Concat(b.items, b.others) {
+		if i.live == nil || i.Goes == olmexit.AtDetach || m.cleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
+			continue
+		}
+		var unset []string
+		for key := range i.live.Labels {
+			if m.component(b, key) && k8s.At(i.ours, "metadata", "labels", key) == nil {
+				unset = append(unset, key)
+			}
+		}
+		if len(unset) > 0 {
+			slices.Sort(unset)
+			a := m.on(Unlabel, i)
+			a.Unset = unset
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// component reports whether a label is the component label of an operator in this block or an
+// earlier one.
+func (m *maker) component(b *block, label string) bool {
+	for _, other := range m.blocks {
+		for _, op := range other.operators {
+			if olmexit.ComponentLabel(op.Namespace, op.Package) == label {
+				return true
+			}
+		}
+		if other == b {
+			break
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// Input is the input of Make.
+type Input struct {
+	Snapshot *snapshot.Snapshot
+	Report   *olmexit.Report   // result of olmexit.Inspect for Snapshot, Lock and Rendered
+	Lock     *lockfile.File    // from olmexit.Record
+	Rendered []render.Rendered // Lock rendered for the cluster
+
+	Cluster    string   // of quayside.yaml; empty if there is only one
+	Mode       Mode     // empty: Stopped
+	Namespaces []string // of the operators to adopt; empty: all
+	Manager    string   // field manager for applied objects
+}
+
+// APIVersion and Kind are the header of a plan.
+const (
+	APIVersion = "quayside.dev/v1alpha1"
+	Kind       = "AdoptionPlan"
+)
+
+// Make returns the plan for adopting operators from OLM. Operators that are not adopted are in
+// Left, with the reasons. It returns an error if the snapshot is incomplete, and does not
+// modify its input.
+func Make(in Input) (*Plan, error) {
+	m := &maker{Input: in, tree: map[k8s.Key]k8s.Object{}, refused: map[k8s.Key]string{}}
+	m.plan = &Plan{
+		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
+		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
+	}
+	for _, r := range in.Rendered {
+		m.tree[r.Object.Key()] = r.Object
+		if r.Refused != "" {
+			m.refused[r.Object.Key()] = r.Refused
+		}
+	}
+	if err := readWhole(in.Snapshot); err != nil {
+		return nil, err
+	}
+	system := in.Snapshot.Get(k8s.Key{Kind: "Namespace", Name: "kube-system"})
+	if system == nil || system.UID == "" {
+		return nil, errors.New("missing Namespace kube-system, whose UID identifies the cluster: include Namespaces")
+	}
+	m.plan.ClusterUID = system.UID
+	if err := m.choose(); err != nil {
+		return nil, err
+	}
+	m.share()
+	m.steps()
+	if m.unnamed != nil {
+		return nil, fmt.Errorf("%s has no UID, which identifies an object: export the objects with 'kubectl get -o json' or '-o yaml'", m.unnamed)
+	}
+	return m.plan, nil
+}
+
+// readWhole returns an error if the snapshot lacks resources that could not be read: they would
+// be taken for missing.
+func readWhole(s *snapshot.Snapshot) error {
+	var kinds []string
+	for _, u := range s.Unread {
+		kinds = append(kinds, u.Kind+" ("+u.APIVersion+"): "+u.Reason)
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the cluster refused to list kinds that a plan needs: %s; use an account with permission to list them", strings.Join(kinds, "; "))
+}
+
+// maker makes one plan.
+type maker struct {
+	Input
+	plan      *Plan
+	tree      map[k8s.Key]k8s.Object
+	refused   map[k8s.Key]string // reason for the cluster to reject the object
+	operators []*operator        // of the report, in its order
+	blocks    []*block           // by namespace, those that leave OLM first
+	unnamed   *k8s.Ref           // an object without a UID; nil if there is none
+}
+
+// operator is an operator of the report, with the decision about it.
+type operator struct {
+	*olmexit.Operator
+	sheds   bool     // see maker.sheds
+	taken   bool     // the plan adopts it
+	reasons []string // against adopting it
+}
+
+// find returns an operator by its key; nil if there is none.
+func (m *maker) find(key string) *operator {
+	for _, op := range m.operators {
+		if op.Key() == key {
+			return op
+		}
+	}
+	return nil
+}
+
+// block is the operators of one namespace: either those that leave OLM, or those that left it
+// and still have leftovers of it.
+type block struct {
+	namespace string
+	sheds     bool
+	operators []*operator // dependents first
+	items     []item      // their objects, and the shared objects that this namespace handles
+	others    []item      // objects shared with operators that stay with OLM
+}
+
+// item is an object with its live and its rendered form.
+type item struct {
+	olmexit.Object
+	live *snapshot.Object // nil: the cluster does not have it
+	ours k8s.Object       // nil: the tree does not have it
+}
+
+// ref returns the reference to an item: as in the tree, or as in the cluster if the tree does
+// not have it.
+func (i item) ref() k8s.Ref {
+	if i.ours != nil {
+		return k8s.RefTo(i.ours)
+	}
+	return refToLive(i.live)
+}
+
+func refToLive(o *snapshot.Object) k8s.Ref {
+	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// share assigns each object to a namespace that handles it in its steps. A new shared object is
+// applied with the first of its operators, because it disturbs nobody. An existing one is handled
+// with the last, or only listed in others if one of its operators stays with OLM.
+func (m *maker) share() {
+	for _, b := range m.blocks {
+		for _, op := range b.operators {
+			for _, o := range op.Objects {
+				b.items = append(b.items, m.item(o))
+			}
+		}
+	}
+	for _, o := range m.Report.Shared {
+		var blocks []*block
+		stays := false
+		for _, b := range m.blocks {
+			if slices.ContainsFunc(b.operators, func(op *operator) bool { return slices.Contains(o.Operators, op.Key()) }) {
+				blocks = append(blocks, b)
+			}
+		}
+		for _, name := range o.Operators {
+			stays = stays || m.staysWithOLM(name)
+		}
+		switch {
+		case len(blocks) == 0:
+		case o.Class == olmexit.Added:
+			blocks[0].items = append(blocks[0].items, m.item(o))
+		case stays:
+			for _, b := range blocks {
+				b.others = append(b.others, m.item(o))
+			}
+		default:
+			last := blocks[len(blocks)-1]
+			last.items = append(last.items, m.item(o))
+		}
+	}
+	for _, b := range m.blocks {
+		slices.SortFunc(b.items, func(x, y item) int { return x.Compare(y.Key) })
+	}
+}
+
+func (m *maker) item(o olmexit.Object) item {
+	return item{Object: o, live: m.Snapshot.Get(o.Key), ours: m.tree[o.Key]}
+}
+
+func namespaceOf(operator string) string {
+	namespace, _, _ := strings.Cut(operator, "/")
+	return namespace
+}
+
+// block returns the block of an operator, and creates it if necessary.
+func (m *maker) block(op *operator) *block {
+	for _, b := range m.blocks {
+		if b.namespace == op.Namespace && b.sheds == op.sheds {
+			return b
+		}
+	}
+	b := &block{namespace: op.Namespace, sheds: op.sheds}
+	m.blocks = append(m.blocks, b)
+	return b
+}

@@ -1,0 +1,138 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/render"
+)
+
+// TestUninstallKeepsWhatIsWatched names the definitions of OLM's that have to
+// stay, because an operator watches objects of them.
+func TestUninstallKeepsWhatIsWatched(t *testing.T) {
+	const olm, rbac = "operators.coreos.com", "rbac.authorization.k8s.io/v1"
+	live := func(apiVersion, kind, namespace, name string) k8s.Object {
+		return k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
+	}
+	csv := live(olm+"/v1alpha1", "ClusterServiceVersion", "a", "x.v1")
+	csv["status"] = map[string]any{"phase": "Succeeded"}
+	sub := live(olm+"/v1alpha1", "Subscription", "a", "x")
+	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{csv, sub, live("v1", "Namespace", "", "kube-system")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
+	uninstall := func(verb string) string {
+		role, binding := k8s.New(rbac, "ClusterRole", "", "r"), k8s.New(rbac, "ClusterRoleBinding", "", "r")
+		role["rules"] = []any{map[string]any{"apiGroups": k8s.Values(olm), "resources": k8s.Values("clusterserviceversions"), "verbs": k8s.Values(verb)}}
+		binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
+		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "a", "name": "sa"}}
+		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m"}
+		for _, o := range []k8s.Object{role, binding} {
+			in.Rendered = append(in.Rendered, render.Rendered{Object: o, Path: "operators/a.x/" + o.Kind() + ".yaml"})
+		}
+		in.Report = olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
+		p, err := plan.Make(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := p.Steps[len(p.Steps)-1]
+		if last.Name != plan.Uninstall {
+			t.Fatalf("the last step is %s: %+v", last.Name, p.Left)
+		}
+		return last.Manual
+	}
+	const definition = "clusterserviceversions." + olm
+	if text := uninstall("watch"); !strings.Contains(text, definition) {
+		t.Errorf("%s is watched, and it says: %s", definition, text)
+	}
+	if text := uninstall("get"); strings.Contains(text, definition) {
+		t.Errorf("%s is not watched, and it says: %s", definition, text)
+	}
+}
+
+// TestUnreadIsNoPlan makes none of a cluster that would not hand out everything.
+func TestUnreadIsNoPlan(t *testing.T) {
+	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := plan.Input{Snapshot: seen, Report: &olmexit.Report{}, Lock: &lockfile.File{}, Manager: "m"}
+	if _, err := plan.Make(in); err != nil {
+		t.Fatal(err)
+	}
+	seen.Unread = []snapshot.Unread{{APIVersion: "v1", Kind: "Secret", Reason: "forbidden"}}
+	if _, err := plan.Make(in); err == nil || !strings.Contains(err.Error(), "Secret (v1): forbidden") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGuardOutlivesTheTree has the Namespace of an operator that Argo CD applies by other
+// files keep its guard when the tree is applied, whatever the tree says of pruning: until
+// Argo CD has it of the tree, it would ask a person whether to delete it.
+func TestGuardOutlivesTheTree(t *testing.T) {
+	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
+	live := func(apiVersion, kind, namespace, name string) k8s.Object {
+		return k8s.With(k8s.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
+	}
+	csv := live("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "a", "x.v1")
+	csv["status"] = map[string]any{"phase": "Succeeded"}
+	sub := live("operators.coreos.com/v1alpha1", "Subscription", "a", "x")
+	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
+	lock := (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
+	for _, c := range []struct{ mark, says, want string }{
+		{"declared:/Namespace:/a", "Prune=confirm,Delete=confirm", "Prune=false,Delete=confirm"},
+		{"", "Prune=confirm,Delete=confirm", ""},
+		{"declared:/Namespace:/a", "", ""},
+	} {
+		namespace := live("v1", "Namespace", "", "a")
+		if c.mark != "" {
+			namespace = k8s.Annotate(namespace, map[string]string{tracking: c.mark})
+		}
+		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{csv, sub, namespace, live("v1", "Namespace", "", "kube-system")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := k8s.New("v1", "Namespace", "", "a")
+		if c.says != "" {
+			ours = k8s.Annotate(ours, map[string]string{options: c.says})
+		}
+		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m", Rendered: []render.Rendered{
+			{Object: ours, Path: "namespaces/a.yaml"}, {Object: k8s.New("v1", "ServiceAccount", "a", "x"), Path: "operators/a.x/serviceaccount.yaml"},
+		}}
+		in.Report = olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
+		p, err := plan.Make(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, s := range p.Steps {
+			for _, a := range s.Actions {
+				if a.Do == plan.Apply && a.Object.Kind == "Namespace" {
+					found = true
+					if a.Set[options] != c.want || len(a.Set) > 1 {
+						t.Errorf("the tree says %q, and %q applies it: got %v, want %q", c.says, c.mark, a.Set, c.want)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("the Namespace is not applied: %+v %+v", p.Steps, p.Left)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+)
+
+// ByOLM reports whether an entry of an object's managedFields belongs to OLM's controllers.
+// Entries for the status do not count.
+func ByOLM(entry map[string]any) bool {
+	return slices.Contains([]string{"olm", "catalog", "olm.install"}, k8s.Text(entry, "manager")) && k8s.Text(entry, "subresource") == ""
+}
+
+// AppliedBy reports whether a manager has applied an object.
+func AppliedBy(o k8s.Object, manager string) bool {
+	return slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), func(entry map[string]any) bool {
+		return isApply(entry, manager)
+	})
+}
+
+// isApply reports whether an entry of managedFields is of a manager's server-side apply.
+func isApply(entry map[string]any, manager string) bool {
+	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
+}
+
+// writers is the fields of an object by their writers, as paths like those in olmexit.Field.
+type writers struct {
+	mine   map[string]bool // fields that OLM wrote, or that the plan's manager applied
+	others map[string]bool
+}
+
+// writersOf returns the writers of an object's fields; manager is the plan's.
+func writersOf(o k8s.Object, manager string) writers {
+	w := writers{map[string]bool{}, map[string]bool{}}
+	for _, e := range k8s.Items(o, "metadata", "managedFields") {
+		into := w.others
+		if ByOLM(e) || isApply(e, manager) {
+			into = w.mine
+		}
+		collectPaths(into, "", k8s.Map(e, "fieldsV1"))
+	}
+	return w
+}
+
+// collectPaths adds the paths of a fields set of managedFields. List items without a name are
+// omitted, with everything below them.
+func collectPaths(into map[string]bool, at string, fields map[string]any) {
+	for key, v := range fields {
+		below, _ := v.(map[string]any)
+		here := ""
+		if name, ok := strings.CutPrefix(key, "f:"); ok {
+			here = strings.TrimPrefix(at+"."+name, ".")
+		} else if name := itemName(key); name != "" {
+			here = at + "[" + name + "]"
+		}
+		if here == "" {
+			continue
+		}
+		into[here] = true
+		collectPaths(into, here, below)
+	}
+}
+
+// itemName returns the name that identifies a list item in managedFields; "" if its key is
+// anything but a name.
+func itemName(key string) string {
+	text, ok := strings.CutPrefix(key, "k:")
+	var by map[string]any
+	if !ok || json.Unmarshal([]byte(text), &by) != nil || len(by) != 1 {
+		return ""
+	}
+	return k8s.Text(by, "name")
+}
+
+// drops reports whether applying the tree removes a field that only the cluster has, after OLM's
+// fields were transferred to the manager: not if another manager wrote it too. If its writer is
+// unknown, it is assumed to be removed if it is in a list item, or if the object has no
+// managedFields.
+func (w writers) drops(f olmexit.Field) bool {
+	switch {
+	case w.others[f.Path]:
+		return false
+	case w.mine[f.Path]:
+		return true
+	}
+	return len(w.mine)+len(w.others) == 0 || strings.Contains(f.Path, "[")
+}

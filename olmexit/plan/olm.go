@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// controllers returns OLM's two controllers in the cluster; none if either of them is missing.
+func (m *maker) controllers() []Workload {
+	out := []Workload{}
+	for _, name := range []string{"catalog-operator", "olm-operator"} {
+		for _, o := range m.Snapshot.Kind("apps", "Deployment") {
+			if o.Name != name || o.Labels["app"] != name {
+				continue
+			}
+			a := m.on(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
+			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
+		}
+	}
+	if len(out) != 2 || out[0].Object.Namespace != out[1].Object.Namespace {
+		return []Workload{}
+	}
+	return out
+}
+
+func (m *maker) workloads() []k8s.Ref {
+	var out []k8s.Ref
+	for _, w := range m.plan.OLM {
+		out = append(out, w.Object)
+	}
+	return out
+}
+
+// stop stops OLM's controllers; manually if they are not in the cluster.
+func (m *maker) stop(b *block) {
+	s := Step{
+		Name: Stop, Namespace: b.namespace, Title: "Stop OLM's controllers",
+		Before: append(m.healthy(b), Check{Check: SameVersion}),
+	}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Stop OLM's controllers, olm-operator and catalog-operator, which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: w.Replicas, To: 0})
+	}
+	if len(m.plan.OLM) > 0 {
+		s.After = []Check{{Check: IsStopped, Objects: m.workloads()}}
+	}
+	m.step(s)
+}
+
+// start starts OLM's controllers again.
+func (m *maker) start(b *block) {
+	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.same(b)}
+	if len(m.plan.OLM) == 0 {
+		s.Manual = "Start OLM's controllers again, with their previous replicas."
+	} else {
+		s.After = append([]Check{{Check: IsReady, Objects: m.workloads()}}, s.After...)
+	}
+	for _, w := range m.plan.OLM {
+		s.Actions = append(s.Actions, Action{Do: Scale, Object: w.Object, UID: w.UID, From: 0, To: w.Replicas})
+	}
+	m.step(s)
+}
+
+// openShift reports whether the cluster is OpenShift, whose version operator keeps OLM running.
+func (m *maker) openShift() bool {
+	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
+}
+
+// stops reports whether any step of the plan stops OLM.
+func (m *maker) stops() bool {
+	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detached()) > 0 })
+}
+
+// unmanage adds a manual step that keeps OpenShift's version operator from starting OLM again.
+func (m *maker) unmanage() {
+	if !m.stops() || !m.openShift() {
+		return
+	}
+	var overrides []string
+	namespace := "openshift-operator-lifecycle-manager"
+	for _, name := range []string{"catalog-operator", "olm-operator"} {
+		overrides = append(overrides, fmt.Sprintf(`{"kind":"Deployment","group":"apps","namespace":%q,"name":%q,"unmanaged":true}`, namespace, name))
+	}
+	m.step(Step{
+		Name: Stop, Title: "Prevent OpenShift's version operator from starting OLM again",
+		Manual: "OpenShift's version operator would start OLM again. Add these to spec.overrides of the ClusterVersion: " +
+			strings.Join(overrides, ", ") + " (oc edit clusterversion version). The cluster cannot be upgraded meanwhile.",
+	})
+}
+
+// manageAgain adds a manual step that reverts unmanage.
+func (m *maker) manageAgain() {
+	if !m.stops() || !m.openShift() {
+		return
+	}
+	m.step(Step{
+		Name: Start, Title: "Let OpenShift's version operator manage OLM again",
+		Manual: "Remove the added entries from spec.overrides of the ClusterVersion (oc edit clusterversion version).",
+	})
+}
+
+// uninstall adds a manual step for OLM itself if all its operators leave. On OpenShift, OLM is
+// part of the platform and stays.
+func (m *maker) uninstall() {
+	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {
+		return
+	}
+	for _, csv := range m.Snapshot.CSVs() {
+		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver && !m.leaves(csv.Key) {
+			return
+		}
+	}
+	m.step(Step{
+		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
+		Manual: "OLM manages no operator of this plan any more. Before uninstalling it, check that 'kubectl get clusterserviceversions -A' lists only packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's CRDs. Keep operatorconditions.operators.coreos.com: deleting it would delete the operators' OperatorConditions, which are in the tree." + m.watched(),
+	})
+}
+
+// watched names the CRDs without which operators do not start.
+func (m *maker) watched() string {
+	var names []string
+	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {
+		names = append(names, op.Definitions...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return ""
+	}
+	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
+}
+
+// leaves reports whether the plan removes a ClusterServiceVersion.
+func (m *maker) leaves(csv k8s.Key) bool {
+	return slices.ContainsFunc(m.blocks, func(b *block) bool {
+		return slices.ContainsFunc(b.detached(), func(i item) bool { return i.Key == csv })
+	})
+}

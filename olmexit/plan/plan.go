@@ -1,0 +1,223 @@
+// Package plan makes the plan of how operators are adopted from OLM: a file that people
+// review and commit, and that `quayside adopt run` follows step by step. [MakeWayBack]
+// makes the plan of their return to OLM from a plan, the steps that were done, and the
+// objects as they were before.
+//
+// It is pure: the result of olmexit.Inspect, a snapshot of the cluster and the rendered
+// lock are arguments, a [Plan] is the result. The meaning of a step, as kubectl commands
+// and as the permissions that it needs, is here too.
+package plan
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Plan is the migration of a cluster's operators away from OLM. Each step is completed,
+// with its checks, before the next begins.
+type Plan struct {
+	APIVersion string     `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string     `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
+	Cluster    string     `json:"cluster,omitempty" doc:"The cluster of quayside.yaml whose objects are applied. Absent where there is one only."`
+	ClusterUID string     `json:"clusterUID" form:"required" doc:"UID of the Namespace kube-system: the plan is for no other cluster."`
+	Mode       Mode       `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while it forgets an operator; live: they run, and what is lost by that is told."`
+	Lock       string     `json:"lock" form:"required" doc:"Digest of the lock that is rendered."`
+	Tree       string     `json:"tree" form:"required" doc:"Digest of what the lock renders to for the cluster."`
+	Manager    string     `json:"manager" form:"required" doc:"Field manager of what is applied: that of the tool which applies the tree from then on."`
+	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
+	Operators  []Operator `json:"operators" doc:"By namespace and package."`
+	Left       []Left     `json:"left" doc:"What the plan does not do, and why."`
+	Steps      []Step     `json:"steps" doc:"In order."`
+}
+
+// Mode is the handling of OLM's controllers during the detach.
+type Mode string
+
+// The modes.
+const (
+	Stopped Mode = "stopped" // mode A
+	Live    Mode = "live"    // mode B
+)
+
+// Workload is a Deployment with the number of its replicas.
+type Workload struct {
+	Object   k8s.Ref `json:"object"`
+	UID      string  `json:"uid"`
+	Replicas int64   `json:"replicas"`
+}
+
+// Operator is an operator that the plan adopts.
+type Operator struct {
+	Namespace    string   `json:"namespace"`
+	Package      string   `json:"package"`
+	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion; of one that OLM has forgotten, its bundle."`
+	Forgotten    bool     `json:"forgotten,omitempty" doc:"OLM has forgotten it, and the lock keeps nothing of OLM's: what its objects still have of OLM's goes."`
+	Restarts     []string `json:"restarts,omitempty" doc:"Deployments whose pods restart, which the tree changes."`
+	Losses       []string `json:"losses,omitempty" doc:"What is lost, where OLM's controllers run."`
+	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates end (2028-07-01), which nobody renews."`
+}
+
+// Left is an operator or a namespace that the plan leaves to OLM.
+type Left struct {
+	Namespace string   `json:"namespace"`
+	Package   string   `json:"package,omitempty"`
+	Reasons   []string `json:"reasons"`
+}
+
+// Step is a part of a plan that is completed before the next begins.
+type Step struct {
+	Number    int      `json:"number" doc:"From 1."`
+	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
+	Namespace string   `json:"namespace,omitempty" doc:"The namespace of the operators that it is about. Absent: the cluster."`
+	Title     string   `json:"title" doc:"What it does, for a person."`
+	Manual    string   `json:"manual,omitempty" doc:"What a person does, who then says that it is done; nothing is written."`
+	Before    []Check  `json:"before,omitempty" doc:"What must hold, or nothing of the step is done."`
+	Actions   []Action `json:"actions,omitempty" doc:"In order."`
+	After     []Check  `json:"after,omitempty" doc:"What must hold, or the next step does not begin."`
+}
+
+// Name is the kind of a step.
+type Name string
+
+// The kinds of steps, in their order for a namespace.
+const (
+	Guard        Name = "guard"        // keep GitOps tools from pruning objects whose declarations leave Git
+	Prepare      Name = "prepare"      // apply objects with new names
+	Stop         Name = "stop"         // stop OLM's controllers
+	Backup       Name = "backup"       // write OLM's objects, and objects to be changed, to files
+	Detach       Name = "detach"       // make OLM forget the operators
+	Tree         Name = "tree"         // apply the rest of the tree
+	Start        Name = "start"        // start OLM's controllers again
+	Fields       Name = "fields"       // take over the fields that OLM wrote
+	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
+	Certificates Name = "certificates" // replace OLM's certificates before they expire
+	Uninstall    Name = "uninstall"    // decide about OLM itself
+)
+
+// The kinds of steps on the way back to OLM, in addition to stop, detach and start.
+const (
+	Suspend   Name = "suspend"   // keep GitOps tools from applying the tree
+	HandBack  Name = "hand-back" // restore objects that the tree changed
+	Subscribe Name = "subscribe" // create the Subscriptions
+	Approve   Name = "approve"   // approve InstallPlans, or wait for OLM
+	Withdraw  Name = "withdraw"  // delete objects that the tree added
+	Unguard   Name = "unguard"   // remove the annotations that prevent pruning
+)
+
+// Action is one change of one object, or its backup.
+type Action struct {
+	Do     Verb    `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize|unlabel"`
+	Object k8s.Ref `json:"object" form:"required"`
+	UID    string  `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
+
+	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
+	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove; unlabel: labels."`
+	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
+	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
+	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
+	Finalizer string            `json:"finalizer,omitempty" doc:"unfinalize: the finalizer to remove."`
+}
+
+// Applied returns the object to apply for an object of the tree, which is not modified.
+func (a Action) Applied(rendered k8s.Object) k8s.Object {
+	for key, value := range a.Set {
+		rendered = k8s.With(rendered, value, "metadata", "annotations", key)
+	}
+	return rendered
+}
+
+// IsDone reports whether an existing object has the changes of an action that changes only its
+// metadata: annotate, unlabel, unfinalize or take-over.
+func (a Action) IsDone(o k8s.Object) bool {
+	has := func(field string) bool {
+		have := k8s.TextMap(o, "metadata", field)
+		for key, value := range a.Set {
+			if have[key] != value {
+				return false
+			}
+		}
+		return !slices.ContainsFunc(a.Unset, func(key string) bool { _, there := have[key]; return there })
+	}
+	switch a.Do { //nolint:exhaustive // the others change more than the metadata
+	case Annotate:
+		return has("annotations")
+	case Unlabel:
+		return has("labels")
+	case Unfinalize:
+		return !slices.Contains(k8s.Texts(o, "metadata", "finalizers"), a.Finalizer) && has("annotations")
+	case TakeOver:
+		return !slices.ContainsFunc(k8s.Items(o, "metadata", "managedFields"), ByOLM)
+	}
+	panic("plan: no change of metadata: " + a.Do)
+}
+
+// MetadataPatch returns the merge patch of an action that annotates or unlabels the object with
+// a UID.
+func (a Action) MetadataPatch(uid string) map[string]any {
+	values := map[string]any{}
+	for key, value := range a.Set {
+		values[key] = value
+	}
+	for _, key := range a.Unset {
+		values[key] = nil
+	}
+	field := "annotations"
+	if a.Do == Unlabel {
+		field = "labels"
+	}
+	return map[string]any{"metadata": map[string]any{"uid": uid, field: values}}
+}
+
+// Replicas returns the desired number of replicas of a Deployment.
+func Replicas(o k8s.Object) int64 {
+	if n, ok := k8s.At(o, "spec", "replicas").(int64); ok {
+		return n
+	}
+	return 1 // the API server's default
+}
+
+// Verb is the kind of an action.
+type Verb string
+
+// The verbs of actions.
+const (
+	Annotate   Verb = "annotate"   // set and remove annotations, by a merge patch
+	Apply      Verb = "apply"      // apply the tree's object server-side
+	Keep       Verb = "backup"     // read the object and write it to a file
+	Create     Verb = "create"     // create the object from its backup, without fields that the API server sets
+	Delete     Verb = "delete"     // delete the object with its dependents
+	Orphan     Verb = "orphan"     // delete the object without its dependents
+	Restore    Verb = "restore"    // restore the object from its backup, as far as the plan's manager changed it
+	Scale      Verb = "scale"      // set spec.replicas
+	TakeOver   Verb = "take-over"  // transfer the fields of OLM's managers to the plan's manager
+	Unfinalize Verb = "unfinalize" // remove a finalizer and annotations by a patch that tests the UID
+	Unlabel    Verb = "unlabel"    // remove labels, by a merge patch
+)
+
+// Check is a condition on objects. Checks of unchanged state compare with the result of
+// verify.Capture before the first step of the namespace.
+type Check struct {
+	Check   Condition `json:"check" form:"required enum=available|conversion|gone|no-owner|no-plan|no-restart|prepared|ready|rights|same-version|stopped|succeeded|uid"`
+	Objects []k8s.Ref `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
+}
+
+// Condition is the condition of a check.
+type Condition string
+
+// The conditions of checks.
+const (
+	Succeeded   Condition = "succeeded"    // each ClusterServiceVersion is Succeeded
+	NoPlan      Condition = "no-plan"      // no InstallPlan of the namespace is in flight
+	IsStopped   Condition = "stopped"      // each Deployment has no replica left
+	IsReady     Condition = "ready"        // each Deployment has its replicas
+	Gone        Condition = "gone"         // no object exists
+	SameUID     Condition = "uid"          // each earlier object exists, with its UID
+	NoOwner     Condition = "no-owner"     // no object has an ownerReference to a ClusterServiceVersion
+	Conversion  Condition = "conversion"   // each CRD converts as before
+	Available   Condition = "available"    // each APIService that was available is available
+	Rights      Condition = "rights"       // each ServiceAccount has the same permissions
+	Prepared    Condition = "prepared"     // each ServiceAccount has them from the tree's own roles alone
+	NoRestart   Condition = "no-restart"   // no pod restarted without being named in the plan
+	SameVersion Condition = "same-version" // each object is as it was planned (UID and generation)
+)

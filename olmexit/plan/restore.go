@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Restored returns a live object with the earlier values of the fields that some managers wrote,
+// and with all removed fields; live itself if nothing differs. Fields that others wrote since are
+// kept, as are the owners, the finalizers and the status. Lists are atomic.
+func Restored(live, before k8s.Object, managers ...string) k8s.Object {
+	theirs := fields{}
+	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
+		if slices.Contains(managers, k8s.Text(entry, "manager")) {
+			theirs.add(k8s.Map(entry, "fieldsV1"))
+		}
+	}
+	fixed := k8s.Object{}
+	for _, key := range []string{"apiVersion", "kind", "status"} {
+		if v, ok := live[key]; ok {
+			fixed[key] = v
+		}
+	}
+	meta := maps.Clone(k8s.Map(live, "metadata"))
+	for _, key := range []string{"labels", "annotations"} {
+		now := restoreFields(k8s.Map(live, "metadata", key), k8s.Map(before, "metadata", key), theirs["metadata"][key])
+		if meta[key] = now; len(now) == 0 {
+			delete(meta, key)
+		}
+	}
+	fixed["metadata"] = meta
+	out := k8s.Object(restoreFields(live, before, theirs))
+	delete(out, "status")
+	if maps.Copy(out, fixed); k8s.Equal(out, live) {
+		return live
+	}
+	return out
+}
+
+// restoreFields returns a live mapping with the earlier values of the fields in theirs, and with
+// all removed fields.
+func restoreFields(live, before map[string]any, theirs fields) map[string]any {
+	out := maps.Clone(before)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for key, now := range live {
+		was, had := before[key]
+		below, written := theirs[key]
+		a, isMap := now.(map[string]any)
+		b, wasMap := was.(map[string]any)
+		switch {
+		case isMap && (wasMap || !had && below != nil):
+			if m := restoreFields(a, b, below); len(m) > 0 || had {
+				out[key] = m
+			}
+		case !written:
+			out[key] = now
+		}
+	}
+	return out
+}
+
+// Managed returns the managedFields of an object after some managers gave up their fields: the
+// earlier managers get their fields back.
+func Managed(live, before k8s.Object, managers ...string) []any {
+	var out []any
+	there := map[fieldWriter]bool{}
+	for _, entry := range k8s.Items(before, "metadata", "managedFields") {
+		if w := writerOf(entry); w.subresource == "" {
+			out, there[w] = append(out, entry), true
+		}
+	}
+	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
+		if w := writerOf(entry); !there[w] && !slices.Contains(managers, w.manager) {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// Manage reports whether any of these managers has fields of an object, and had none before.
+func Manage(live, before k8s.Object, managers ...string) bool {
+	had := fieldWriters(before)
+	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
+		w := writerOf(entry)
+		return slices.Contains(managers, w.manager) && !had[w]
+	})
+}
+
+// TakenFromOLM reports whether one of OLM's managers had fields of an object before, and has
+// none now.
+func TakenFromOLM(live, before k8s.Object) bool {
+	has := fieldWriters(live)
+	return slices.ContainsFunc(k8s.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
+		return ByOLM(entry) && !has[writerOf(entry)]
+	})
+}
+
+// fieldWriter identifies the writer of an entry of managedFields.
+type fieldWriter struct{ manager, operation, subresource string }
+
+func writerOf(entry map[string]any) fieldWriter {
+	return fieldWriter{k8s.Text(entry, "manager"), k8s.Text(entry, "operation"), k8s.Text(entry, "subresource")}
+}
+
+// fieldWriters returns the writers of an object's fields.
+func fieldWriters(o k8s.Object) map[fieldWriter]bool {
+	out := map[fieldWriter]bool{}
+	for _, entry := range k8s.Items(o, "metadata", "managedFields") {
+		out[writerOf(entry)] = true
+	}
+	return out
+}
+
+// fields are the written fields of a mapping. Fields that are not mappings, or that are written
+// as a whole, have none below them.
+type fields map[string]fields
+
+// add adds fields in the format of managedFields.
+func (f fields) add(written map[string]any) {
+	for key, below := range written {
+		name, ok := strings.CutPrefix(key, "f:")
+		if !ok {
+			continue
+		}
+		m, _ := below.(map[string]any)
+		if inside := f[name]; inside == nil {
+			f[name] = nil
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(m)), func(k string) bool { return strings.HasPrefix(k, "f:") }) {
+			continue
+		}
+		if f[name] == nil {
+			f[name] = fields{}
+		}
+		f[name].add(m)
+	}
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Rule is a set of permissions for objects of one resource.
+type Rule struct {
+	Namespace string   // empty: the whole cluster
+	Group     string   // empty: the core group
+	Resource  string   // "deployments"
+	Names     []string // sorted; empty: all
+	Verbs     []string // sorted
+}
+
+// scope is the objects of a permission; an empty name means all.
+type scope struct{ namespace, group, resource, name string }
+
+// rights are verbs by scope.
+type rights map[scope]map[string]bool
+
+func (r rights) give(s scope, verbs ...string) {
+	if r[s] == nil {
+		r[s] = map[string]bool{}
+	}
+	for _, verb := range verbs {
+		r[s][verb] = true
+	}
+}
+
+// scopeOf returns the scope of one object.
+func scopeOf(r k8s.Ref) scope {
+	group := k8s.Group(r.APIVersion)
+	return scope{r.Namespace, group, k8s.Resource(group, r.Kind), r.Name}
+}
+
+// Rules returns exactly the permissions that are needed to execute a plan, to check the results,
+// and to return to OLM; by namespace, group, resource and names. rendered contains the objects
+// to apply. Roles and bindings need the permission to grant their permissions. For custom
+// resources, the usual resource name is assumed.
+func Rules(p *Plan, rendered []k8s.Object) []Rule {
+	tree := map[k8s.Key]k8s.Object{}
+	for _, o := range rendered {
+		tree[o.Key()] = o
+	}
+	r := rights{}
+	r.give(scope{"", "", "namespaces", "kube-system"}, "get")
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			r.action(a, tree[a.Object.Key()])
+		}
+		r.checks(s)
+	}
+	return r.rules()
+}
+
+// action adds the permissions to execute an action, and to undo it.
+func (r rights) action(a Action, rendered k8s.Object) {
+	v, _ := verbOf(a.Do)
+	of := scopeOf(a.Object)
+	all := of
+	all.name = ""
+	r.give(of, v.rights...)
+	switch {
+	case a.Do == Create, a.Do == Orphan && a.Object.Kind == "Subscription":
+		r.give(all, "create")
+	case a.Do == Apply && a.UID == "":
+		r.give(all, "create")
+		if !a.Object.HoldsOthers() {
+			r.give(of, "delete")
+		}
+	}
+	if a.Do == Apply || a.Do == Restore {
+		r.grants(of, rendered)
+	}
+}
+
+// grants adds the permission to grant the permissions of a role, or those of a binding's role.
+func (r rights) grants(of scope, o k8s.Object) {
+	switch {
+	case of.group != rbacGroup:
+	case of.resource == "roles", of.resource == "clusterroles":
+		r.give(of, "escalate")
+	default:
+		role := scope{of.namespace, rbacGroup, k8s.Resource(rbacGroup, k8s.Text(o, "roleRef", "kind")), k8s.Text(o, "roleRef", "name")}
+		r.give(role, "bind")
+	}
+}
+
+// checks adds the read permissions for the checks of a step.
+func (r rights) checks(s Step) {
+	for _, c := range slices.Concat(s.Before, s.After) {
+		for _, ref := range c.Objects {
+			r.give(scopeOf(ref), "get")
+		}
+		if c.Check == IsStopped || c.Check == IsReady {
+			for _, ref := range c.Objects {
+				r.give(scope{ref.Namespace, "", "pods", ""}, "list")
+			}
+		}
+	}
+	if s.Namespace == "" {
+		return
+	}
+	r.give(scope{s.Namespace, "", "pods", ""}, "list")
+	r.give(scope{s.Namespace, "apps", "replicasets", ""}, "list")
+	r.give(scope{s.Namespace, snapshot.OLM, "operatorgroups", ""}, "list")
+	r.give(scope{s.Namespace, snapshot.OLM, "installplans", ""}, "list")
+	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
+		r.give(scope{"", rbacGroup, resource, ""}, "list")
+	}
+	r.give(scope{"", "authorization.k8s.io", "subjectaccessreviews", ""}, "create")
+}
+
+// rules returns the permissions as rules. Names of one resource with the same verbs share a rule.
+func (r rights) rules() []Rule {
+	type group struct {
+		scope
+		verbs string
+	}
+	names := map[group][]string{}
+	for s, verbs := range r {
+		g := group{s, strings.Join(slices.Sorted(maps.Keys(verbs)), " ")}
+		if g.name = ""; s.name == "" {
+			g.verbs = "* " + g.verbs // keeps it apart from rules with names
+		}
+		names[g] = append(names[g], s.name)
+	}
+	var out []Rule
+	for g, list := range names {
+		verbs, all := strings.CutPrefix(g.verbs, "* ")
+		rule := Rule{Namespace: g.namespace, Group: g.group, Resource: g.resource, Verbs: strings.Split(verbs, " ")}
+		if slices.Sort(list); !all {
+			rule.Names = list
+		}
+		out = append(out, rule)
+	}
+	slices.SortFunc(out, func(a, b Rule) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
+			slices.Compare(a.Names, b.Names), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return out
+}
+
+// Roles returns rules as a ClusterRole and one Role per namespace, by namespace. All have the
+// same name.
+func Roles(name string, rules []Rule) []k8s.Object {
+	var out []k8s.Object
+	for i, r := range rules {
+		if i == 0 || r.Namespace != rules[i-1].Namespace {
+			kind := "Role"
+			if r.Namespace == "" {
+				kind = "ClusterRole"
+			}
+			out = append(out, k8s.New(rbacGroup+"/v1", kind, r.Namespace, name))
+		}
+		rule := map[string]any{"apiGroups": k8s.Values(r.Group), "resources": k8s.Values(r.Resource), "verbs": k8s.Values(r.Verbs...)}
+		if len(r.Names) > 0 {
+			rule["resourceNames"] = k8s.Values(r.Names...)
+		}
+		o := out[len(out)-1]
+		o["rules"] = append(k8s.List(o, "rules"), rule)
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// sheds reports whether OLM has forgotten an operator, the lock no longer keeps anything of OLM
+// for it, and its objects still have leftovers of OLM.
+func (m *maker) sheds(op *olmexit.Operator) bool {
+	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
+	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
+	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), isMarked)
+}
+
+// itemsOf returns the objects of an operator, including shared ones.
+func (m *maker) itemsOf(op *olmexit.Operator) []item {
+	var out []item
+	for _, o := range op.Objects {
+		out = append(out, m.item(o))
+	}
+	for _, o := range m.Report.Shared {
+		if slices.Contains(o.Operators, op.Key()) {
+			out = append(out, m.item(o))
+		}
+	}
+	return out
+}
+
+// isMarked reports whether an object still has leftovers of OLM that the tree would remove:
+// fields that OLM manages, or OLM's labels if there are no managedFields. CRDs and APIServices
+// keep theirs, because their CA would be lost, as do Namespaces, because OLM's webhooks select
+// by their labels.
+func isMarked(i item) bool {
+	if i.live == nil || i.ours == nil || k8s.IsCRD(i.ours) || i.Is("APIService."+apiGroup) || i.Is("Namespace") {
+		return false
+	}
+	if entries := k8s.Items(i.live.Body(), "metadata", "managedFields"); len(entries) > 0 {
+		return slices.ContainsFunc(entries, ByOLM)
+	}
+	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
+		key, label := strings.CutPrefix(f.Path, "metadata.labels.")
+		return label && f.How == olmexit.OnlyLive && (strings.HasPrefix(key, "olm.") || strings.HasPrefix(key, snapshot.OLM+"/"))
+	})
+}
+
+// restarts reports whether the pods of a Deployment change when the tree is applied after OLM's
+// fields were transferred to the manager.
+func (m *maker) restarts(i item) bool {
+	if !i.Is("Deployment.apps") || i.live == nil || i.ours == nil {
+		return false
+	}
+	by := writersOf(i.live.Body(), m.plan.Manager)
+	return slices.ContainsFunc(i.Fields, func(f olmexit.Field) bool {
+		return strings.HasPrefix(f.Path, "spec.template.") && (f.How != olmexit.OnlyLive || by.drops(f))
+	})
+}
+
+// isUpgraded reports whether the cluster and the tree have different versions of an object.
+func isUpgraded(i item) bool {
+	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.Differs})
+}
+
+// unserved returns the reasons that an operator's part of the tree cannot be applied: objects of
+// kinds that the cluster does not serve.
+func (m *maker) unserved(op *operator) []string {
+	served := func(group, kind string) bool {
+		defines := func(crd k8s.Object) bool {
+			return k8s.IsCRD(crd) && k8s.Text(crd, "spec", "group") == group && k8s.Text(crd, "spec", "names", "kind") == kind
+		}
+		return k8s.IsBuiltinGroup(group) || slices.ContainsFunc(m.itemsOf(op.Operator), func(i item) bool { return defines(i.ours) }) ||
+			slices.ContainsFunc(m.Snapshot.Kind("apiextensions.k8s.io", "CustomResourceDefinition"), func(o *snapshot.Object) bool {
+				return strings.HasSuffix(o.Name, "."+group) && defines(o.Body())
+			})
+	}
+	var out []string
+	for _, i := range m.itemsOf(op.Operator) {
+		if i.live == nil && i.ours != nil && m.refused[i.Key] == "" && !served(i.Group, i.Kind) {
+			out = append(out, "the tree has "+i.String()+", of a kind that the cluster does not serve: install its CRD or API first")
+		}
+	}
+	return out
+}
+
+// shed adds the steps that remove OLM's leftovers from the objects of operators that OLM has
+// forgotten.
+func (m *maker) shed(b *block) {
+	if slices.ContainsFunc(b.items, b.guarded) {
+		m.guard(b)
+	}
+	m.standStill(b)
+	m.prepare(b, b.added(true))
+	changed := b.changed()
+	m.step(Step{
+		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
+		Actions: m.each(Keep, append(b.where(m.cleaned), changed...)),
+	})
+	s := Step{
+		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packages(),
+		After: m.ready(b),
+	}
+	for _, i := range inOrder(append(changed, slices.DeleteFunc(b.added(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
+		if isMarked(i) {
+			s.Actions = append(s.Actions, m.on(TakeOver, i))
+		}
+		a := m.on(Apply, i)
+		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
+			a = m.over(i)
+		}
+		s.Actions = append(s.Actions, a)
+	}
+	m.step(s)
+	m.cleanUp(b)
+}
+
+// changed returns the items that differ from the tree or are marked as OLM's, and the bindings
+// of such roles: a changed role changes the permissions of their subjects.
+func (b *block) changed() []item {
+	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
+	roles := map[k8s.Key]bool{}
+	for _, i := range b.where(isRole) {
+		roles[i.Key] = differs(i)
+	}
+	return b.where(func(i item) bool {
+		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(i.ours, "roleRef", "kind"), Name: k8s.Text(i.ours, "roleRef", "name")}
+		if role.Kind == "Role" {
+			role.Namespace = i.Namespace
+		}
+		return differs(i) || i.live != nil && i.ours != nil && roles[role]
+	})
+}
+
+// standStill adds a manual step that suspends the tools that apply the earlier tree, if the plan
+// changes it.
+func (m *maker) standStill(b *block) {
+	var appliers []string
+	moves := false
+	for _, i := range b.items {
+		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f olmexit.Field) bool { return f.How != olmexit.OnlyLive }))
+		if i.live == nil || i.live.Labels[k8s.LabelPackage] == "" || isMarked(i) || i.Is("Namespace") { // a bundle can contain the marks of tools
+			continue
+		}
+		if by := profile.ApplierOf(i.live.Body()); by != "" && !slices.Contains(appliers, by) {
+			appliers = append(appliers, by)
+		}
+	}
+	if !moves || len(appliers) == 0 {
+		return
+	}
+	slices.Sort(appliers)
+	m.step(Step{
+		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool for " + b.namespace,
+		Manual: "Suspend the GitOps tool that applies the previous tree to namespace " + b.namespace + ", otherwise it undoes the next steps, and pods restart more than once: " +
+			strings.Join(appliers, "; ") + ". Resume it when the pull request with the tree of this plan is merged and it has fetched that commit.",
+	})
+}
+
+// added returns the items that the tree adds: roles, bindings, OperatorConditions and Namespaces
+// if rights is set, or the rest.
+func (b *block) added(rights bool) []item {
+	return b.where(func(i item) bool {
+		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
+		return i.Class == olmexit.Added && i.ours != nil && gives == rights
+	})
+}

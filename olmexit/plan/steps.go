@@ -1,0 +1,401 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// steps adds all steps: first the detach, namespace by namespace, then the remaining work
+// after all operators have left.
+func (m *maker) steps() {
+	m.plan.OLM = m.controllers()
+	m.unmanage()
+	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.sheds })
+	for _, b := range leaving {
+		m.leave(b)
+	}
+	m.manageAgain()
+	for _, b := range leaving {
+		m.takeOver(b)
+		m.cleanUp(b)
+	}
+	for _, b := range m.blocks[len(leaving):] {
+		m.shed(b)
+	}
+	for _, b := range m.blocks {
+		m.certificates(b)
+	}
+	m.uninstall()
+}
+
+// step adds a step unless it is empty.
+func (m *maker) step(s Step) {
+	if s.Manual == "" && len(s.Actions) == 0 {
+		return
+	}
+	s.Number = len(m.plan.Steps) + 1
+	m.plan.Steps = append(m.plan.Steps, s)
+}
+
+// leave adds the steps that detach the operators of a namespace from OLM.
+func (m *maker) leave(b *block) {
+	m.guard(b)
+	m.prepare(b, append(b.added(true), b.added(false)...))
+	detached := b.detached()
+	stopped := m.plan.Mode == Stopped && len(detached) > 0
+	if stopped {
+		m.stop(b)
+	}
+	m.step(Step{
+		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
+		Actions: m.each(Keep, b.kept()),
+	})
+	m.detach(b, detached)
+	m.apply(b)
+	if stopped {
+		m.start(b)
+	}
+}
+
+// each returns one action for each object.
+func (m *maker) each(do Verb, items []item) []Action {
+	var out []Action
+	for _, i := range items {
+		out = append(out, m.on(do, i))
+	}
+	return out
+}
+
+// on returns an action on an object in its live state.
+func (m *maker) on(do Verb, i item) Action {
+	a := Action{Do: do, Object: i.ref()}
+	if i.live != nil {
+		a.UID = i.live.UID
+		if a.UID == "" && m.unnamed == nil {
+			m.unnamed = &a.Object
+		}
+	}
+	return a
+}
+
+// where returns the items of a block that match a predicate.
+func (b *block) where(is func(item) bool) []item {
+	var out []item
+	for _, i := range b.items {
+		if is(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// live returns the items that both the cluster and the tree have.
+func (b *block) live() []item {
+	return b.where(func(i item) bool { return i.live != nil && i.ours != nil })
+}
+
+// detached returns the objects whose deletion makes OLM forget the operators: the Subscriptions,
+// then each operator's ClusterServiceVersion and its copies.
+func (b *block) detached() []item {
+	all := b.where(func(i item) bool { return i.Goes == olmexit.AtDetach })
+	turn := func(i item) int {
+		if i.Kind == "Subscription" {
+			return 0
+		}
+		for n, op := range b.operators {
+			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[snapshot.CopiedFrom] == op.Namespace) {
+				return n + 1
+			}
+		}
+		return len(b.operators) + 1
+	}
+	slices.SortStableFunc(all, func(x, y item) int {
+		return cmp.Or(cmp.Compare(turn(x), turn(y)), strings.Compare(x.Name, y.Name), compareBool(isCopy(x.live), isCopy(y.live)))
+	})
+	return all
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
+
+// guarded reports whether a tool may prune an object after its declaration was removed from Git.
+func (b *block) guarded(i item) bool {
+	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
+}
+
+// kept returns the items to back up: those that will be deleted, except copies, which OLM makes
+// from the original, and those that the tree or the garbage collector changes.
+func (b *block) kept() []item {
+	return b.where(func(i item) bool {
+		switch {
+		case i.live == nil || b.guarded(i) || isCopy(i.live) || i.Is("Namespace"):
+			return false
+		case i.ours != nil || i.Goes == olmexit.AtDetach || i.Goes == olmexit.AtCleanUp:
+			return true
+		}
+		return slices.ContainsFunc(i.live.Owners, func(o snapshot.Owner) bool { return o.Kind == "ClusterServiceVersion" })
+	})
+}
+
+// guard keeps tools from pruning the declarations that leave Git with the adoption, and the
+// Namespace with everything in it.
+func (m *maker) guard(b *block) {
+	items := b.where(b.guarded)
+	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
+		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
+			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
+		}
+	}
+	if namespace := m.Snapshot.Get(k8s.Key{Kind: "Namespace", Name: b.namespace}); namespace != nil {
+		items = append(items, item{Object: olmexit.Object{Key: namespace.Key}, live: namespace})
+	}
+	s := Step{
+		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
+		Before: m.healthy(b), Actions: m.each(Keep, items),
+	}
+	for _, i := range items {
+		a := m.on(Annotate, i)
+		before, after := i.live.Body(), profile.Guard(i.live.Body())
+		a.Set = k8s.TextMap(after, "metadata", "annotations")
+		maps.DeleteFunc(a.Set, func(key, value string) bool { return k8s.Text(before, "metadata", "annotations", key) == value })
+		if len(a.Set) > 0 {
+			s.Actions = append(s.Actions, a)
+		}
+	}
+	m.step(s)
+	m.suspend(b, items)
+}
+
+// suspend adds a manual step that suspends the tools that would recreate OLM's objects.
+func (m *maker) suspend(b *block, items []item) {
+	var appliers []string
+	for _, i := range items {
+		if by := profile.ApplierOf(i.live.Body()); by != "" && i.Group == snapshot.OLM && !slices.Contains(appliers, by) {
+			appliers = append(appliers, by)
+		}
+	}
+	if len(appliers) == 0 || len(b.detached()) == 0 {
+		return
+	}
+	slices.Sort(appliers)
+	m.step(Step{
+		Name: Suspend, Namespace: b.namespace, Title: "Suspend the GitOps tool that applies the declarations of " + b.namespace,
+		Manual: "Suspend the GitOps tool that applies the Subscriptions and OperatorGroups of namespace " + b.namespace + ", otherwise it recreates them after their deletion, and OLM installs again: " +
+			strings.Join(appliers, "; ") + ". Resume it when the pull request that removes them from Git and adds the tree is merged, and it has fetched that commit: otherwise it applies the previous commit again.",
+	})
+}
+
+// healthy returns the checks that OLM has no pending work for a block's operators.
+func (m *maker) healthy(b *block) []Check {
+	csvs := itemRefs(b.where(func(i item) bool {
+		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
+	}))
+	if len(csvs) == 0 {
+		return nil
+	}
+	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
+}
+
+func itemRefs(items []item) []k8s.Ref {
+	var out []k8s.Ref
+	for _, i := range items {
+		out = append(out, i.ref())
+	}
+	return out
+}
+
+// prepare applies the new objects of the tree, except those that the cluster would reject, which
+// OLM could not create either. These include webhooks. They trust OLM's certificates: requests
+// are admitted twice until OLM's own webhooks are deleted, and never rejected in between.
+func (m *maker) prepare(b *block, added []item) {
+	title := "Add the tree's objects with new names to " + b.namespace
+	var applied []item
+	for _, i := range added {
+		if why := m.refused[i.Key]; why != "" {
+			title += "; not " + i.String() + ", which the cluster would refuse: " + why
+			continue
+		}
+		applied = append(applied, i)
+	}
+	m.step(Step{
+		Name: Prepare, Namespace: b.namespace, Title: title,
+		Before: m.healthy(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
+	})
+}
+
+// inOrder returns items in the order of their application.
+func inOrder(items []item) []item {
+	out := slices.Clone(items)
+	slices.SortStableFunc(out, func(x, y item) int { return cmp.Compare(profile.Phase(x.ours), profile.Phase(y.ours)) })
+	return out
+}
+
+// detach makes OLM forget the operators of a block.
+func (m *maker) detach(b *block, detached []item) {
+	s := Step{
+		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
+		Before: m.healthy(b), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.same(b)...),
+	}
+	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
+		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
+	}
+	for _, i := range detached {
+		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
+			a := m.on(Unfinalize, i)
+			if a.Finalizer = finalizer; m.plan.Mode == Live {
+				a.Unset = []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
+			}
+			s.Actions = append(s.Actions, a)
+		}
+		s.Actions = append(s.Actions, m.on(Orphan, i))
+	}
+	if m.plan.Mode == Live {
+		s.Actions = append(s.Actions, m.each(Delete, b.where(func(i item) bool { return i.ours != nil && i.live != nil && lostLive(i.Object) }))...)
+	}
+	m.step(s)
+}
+
+// finalizer is OLM's finalizer on ClusterServiceVersions.
+const finalizer = "operators.coreos.com/csv-cleanup"
+
+// lostLive reports whether an object is lost if OLM runs during the detach: OLM rewrites the
+// owner of the OperatorCondition, and the owner is deleted a moment later.
+func lostLive(o olmexit.Object) bool { return o.Group == snapshot.OLM && o.Kind == "OperatorCondition" }
+
+func (b *block) packages() string {
+	var out []string
+	for _, op := range b.operators {
+		out = append(out, op.Package)
+	}
+	return strings.Join(out, ", ")
+}
+
+// same returns the checks for unchanged workloads. Another version can have other permissions
+// and another conversion.
+func (m *maker) same(b *block) []Check {
+	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
+		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
+	}
+	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}
+}
+
+// apply applies the objects of the tree that have OLM's names.
+func (m *maker) apply(b *block) {
+	m.step(Step{
+		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
+		Actions: m.overwrite(b.live()), After: m.ready(b),
+	})
+}
+
+// ready returns the checks for unchanged workloads with all pods ready.
+func (m *maker) ready(b *block) []Check {
+	deployments := itemRefs(b.where(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
+	if len(deployments) == 0 {
+		return m.same(b)
+	}
+	return append([]Check{{Check: IsReady, Objects: deployments}}, m.same(b)...)
+}
+
+// overwrite returns the actions that apply existing objects.
+func (m *maker) overwrite(items []item) []Action {
+	var out []Action
+	for _, i := range inOrder(items) {
+		a := m.over(i)
+		if m.plan.Mode == Live && lostLive(i.Object) {
+			a.UID = "" // the detach deleted it
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// over returns the action that applies an existing object. If a tool applies the object from
+// other files, its guard is kept instead of the tree's prune setting until the tool applies it
+// from the tree: the merge removes the object from the other files, and a user might confirm
+// its deletion.
+func (m *maker) over(i item) Action {
+	a := m.on(Apply, i)
+	a.Force = true
+	if profile.ApplierOf(i.live.Body()) == "" {
+		return a
+	}
+	for key, value := range k8s.TextMap(profile.Guard(i.ours), "metadata", "annotations") {
+		if was := k8s.Text(i.ours, "metadata", "annotations", key); was != "" && was != value {
+			if a.Set == nil {
+				a.Set = map[string]string{}
+			}
+			a.Set[key] = value
+		}
+	}
+	return a
+}
+
+// takeOver transfers OLM's fields to the plan's manager, for operators whose pods the tree
+// restarts anyway. CRDs and APIServices keep OLM's fields, because their CA would be lost.
+func (m *maker) takeOver(b *block) {
+	restarts := map[string]bool{}
+	for _, op := range m.plan.Operators {
+		if op.Namespace == b.namespace && len(op.Restarts) > 0 {
+			restarts[op.Package] = true
+		}
+	}
+	var items []item
+	for _, op := range b.operators {
+		for _, o := range op.Objects {
+			if i := m.item(o); restarts[op.Package] && i.live != nil && i.ours != nil && !k8s.IsCRD(i.ours) && !i.Is("APIService."+apiGroup) {
+				items = append(items, i)
+			}
+		}
+	}
+	s := Step{
+		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", for operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
+		After: m.same(b),
+	}
+	for _, i := range inOrder(items) {
+		if m.plan.Mode == Live && lostLive(i.Object) {
+			continue
+		}
+		s.Actions = append(s.Actions, m.on(TakeOver, i), m.over(i))
+	}
+	m.step(s)
+}
+
+// certificates adds a manual step before OLM's certificates of a namespace expire.
+func (m *maker) certificates(b *block) {
+	first := ""
+	var of []string
+	for _, op := range m.plan.Operators {
+		if op.Namespace == b.namespace && op.Certificates != "" {
+			of = append(of, op.Package+" ("+op.Certificates+")")
+			if first == "" || op.Certificates < first {
+				first = op.Certificates
+			}
+		}
+	}
+	if first == "" {
+		return
+	}
+	m.step(Step{
+		Name: Certificates, Namespace: b.namespace, Title: "Replace OLM's certificates in " + b.namespace + " before " + first,
+		Manual: fmt.Sprintf("OLM issued the certificates of %s, and they are no longer renewed: before %s, upgrade these operators or run 'quayside adopt run --finish', render and merge, to have the provider of spec.certificates issue them. Confirm that you have noted this.", strings.Join(of, ", "), first),
+	})
+}

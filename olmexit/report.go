@@ -1,0 +1,129 @@
+package olmexit
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Report lists the objects of the operators that OLM installed and of those that the lock
+// pins.
+type Report struct {
+	Operators []Operator        `json:"operators" doc:"By namespace and package."`
+	Shared    []Object          `json:"shared" doc:"Objects of several operators, and those that the tree holds for none, as operators' objects."`
+	Counts    Counts            `json:"counts" doc:"Of all objects."`
+	Unread    []snapshot.Unread `json:"unread" doc:"Kinds of which the cluster would not hand out the objects: what is said of them is incomplete."`
+}
+
+// OperatorKey identifies an installed operator.
+type OperatorKey struct {
+	Namespace string `json:"namespace" doc:"Install namespace."`
+	Package   string `json:"package" doc:"Name of the package."`
+}
+
+// Key returns "namespace/package".
+func (k OperatorKey) Key() string { return k.Namespace + "/" + k.Package }
+
+// Operator is the report entry of one operator.
+type Operator struct {
+	OperatorKey
+	CSV     string   `json:"csv,omitempty" doc:"Name of the ClusterServiceVersion that is installed. Absent where there is none."`
+	Pinned  string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
+	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"What is to be done about it."`
+	Reasons []Reason `json:"reasons" doc:"Why it is blocked, or restarts."`
+	Counts  Counts   `json:"counts" doc:"Of its objects."`
+	Objects []Object `json:"objects" doc:"All that belongs to it alone, by kind, group, namespace and name."`
+}
+
+// State is the adoption state of an operator.
+type State string
+
+// The states of an operator.
+const (
+	Adoptable      State = "Adoptable"            // no pod restarts
+	WithRestart    State = "AdoptableWithRestart" // pods restart, for the listed reasons
+	Blocked        State = "Blocked"              // the reasons must be resolved first
+	AlreadyAdopted State = "AlreadyAdopted"       // OLM no longer manages it
+	NotOLM         State = "NotOLM"               // OLM did not install it
+)
+
+// Reason explains why an operator is blocked or restarts.
+type Reason struct {
+	Code    string  `json:"code" doc:"As in the documentation."`
+	Message string  `json:"message" doc:"What is the matter, and what to do."`
+	Object  string  `json:"object,omitempty" doc:"The object that it is about."`
+	Fields  []Field `json:"fields,omitempty" doc:"The fields of the object that it is about."`
+}
+
+// Object is an object of the cluster, the tree, or both.
+type Object struct {
+	k8s.Key
+	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: the tree has it as it is, but for the marks of who manages it; changed: the tree changes it; added: the tree brings it beside what OLM made; olm: OLM's alone; unknown: nobody knows why it is there."`
+	Fields    []Field  `json:"fields,omitempty" doc:"In what the tree differs from the cluster."`
+	Goes      Stage    `json:"goes,omitempty" form:"enum=detach|clean-up|never" doc:"Of what is OLM's alone, when it goes."`
+	Why       string   `json:"why,omitempty" doc:"Of what is OLM's alone, what it is, and why it goes or stays."`
+	Operators []string `json:"operators,omitempty" doc:"Of what is shared, whose it is: namespace/package."`
+}
+
+// Class is the effect of an adoption on an object. Each object has exactly one class.
+type Class string
+
+// The classes of objects.
+const (
+	Equal   Class = "equal"
+	Changed Class = "changed"
+	Added   Class = "added"
+	OLMOnly Class = "olm"
+	Unknown Class = "unknown"
+)
+
+// Stage is the stage of an adoption that removes an OLM object.
+type Stage string
+
+// The stages of an adoption.
+const (
+	AtDetach  Stage = "detach"   // when the operator is detached from OLM
+	AtCleanUp Stage = "clean-up" // when leftover OLM objects are removed
+	Never     Stage = "never"    // it is not removed
+)
+
+// Counts holds the number of objects per class. Live counts all except the added ones.
+type Counts struct {
+	Live    int `json:"live" doc:"Objects that the cluster has."`
+	Equal   int `json:"equal"`
+	Changed int `json:"changed"`
+	Added   int `json:"added"`
+	OLM     int `json:"olm"`
+	Unknown int `json:"unknown"`
+}
+
+func count(objects []Object) Counts {
+	var n Counts
+	for _, o := range objects {
+		switch o.Class {
+		case Equal:
+			n.Equal++
+		case Changed:
+			n.Changed++
+		case Added:
+			n.Added++
+		case OLMOnly:
+			n.OLM++
+		case Unknown:
+			n.Unknown++
+		}
+	}
+	n.Live = len(objects) - n.Added
+	return n
+}
+
+func (n Counts) plus(m Counts) Counts {
+	return Counts{n.Live + m.Live, n.Equal + m.Equal, n.Changed + m.Changed, n.Added + m.Added, n.OLM + m.OLM, n.Unknown + m.Unknown}
+}
+
+// Changes returns the fields in which the tree differs from the cluster, except those that
+// only identify the manager of the object.
+func (o Object) Changes() []Field {
+	return slices.DeleteFunc(slices.Clone(o.Fields), Field.mark)
+}

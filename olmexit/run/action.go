@@ -1,0 +1,315 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// sends is the maximum number of attempts for one action: OLM and others may change an object
+// between reading and writing.
+const sends = 25
+
+// action is one action in progress.
+type action struct {
+	*runner
+	plan.Action
+	step   plan.Step
+	number int  // from 1
+	sent   bool // it was sent before, by this run or an earlier one
+}
+
+// verb is the implementation of a kind of action.
+type verb struct {
+	// settled reports whether the action is already done, by the live object, nil if it does
+	// not exist. The error is the reason that the action is impossible.
+	settled func(a *action, live k8s.Object) (bool, error)
+	// send executes the action and returns the resulting object.
+	send func(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error)
+	// outcome is the outcome of a successful action.
+	outcome Outcome
+}
+
+// verbTable returns the implementation of each kind of action.
+func verbTable() map[plan.Verb]verb {
+	return map[plan.Verb]verb{
+		plan.Annotate:   {isMetadataDone, metadataPatch, Changed},
+		plan.Apply:      {isApplied, apply, Changed},
+		plan.Keep:       {isNever, backUp, Kept},
+		plan.Create:     {isCreated, create, Created},
+		plan.Delete:     {isDeleted, remove, Gone},
+		plan.Orphan:     {isDeleted, orphanPatch, Gone},
+		plan.Restore:    {isRestored, restore, Changed},
+		plan.Scale:      {isScaled, scalePatch, Changed},
+		plan.TakeOver:   {takenOver, takeOver, Changed},
+		plan.Unfinalize: {hasNoFinalizer, finalizerPatch, Changed},
+		plan.Unlabel:    {isMetadataDone, metadataPatch, Changed},
+	}
+}
+
+// action executes one action of a step, and records it before and after.
+func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
+	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
+	a.sent = r.Journal.last(s.Number, number, Intends) != nil
+	out := ActionResult{Do: a.Do, Object: a.Object}
+	v, ok := verbTable()[a.Do]
+	if !ok {
+		return out, fmt.Errorf("unknown action %q", a.Do)
+	}
+	pause := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		live, err := r.Cluster.Get(ctx, a.Object)
+		if err != nil {
+			return out, err
+		}
+		settled, err := v.settled(a, live)
+		if err != nil {
+			return out, err
+		}
+		if settled {
+			out.Outcome = Already
+			return out, a.did(live, Already)
+		}
+		if err := a.olmIsStopped(ctx); err != nil {
+			return out, err
+		}
+		if err := a.intends(live); err != nil {
+			return out, err
+		}
+		after, err := v.send(ctx, a, live)
+		if err == nil {
+			out.Outcome = v.outcome
+			if live == nil {
+				out.Outcome = Created
+			}
+			return out, a.did(after, out.Outcome)
+		}
+		if try == sends || !isRetryable(err) {
+			return out, err
+		}
+		if err := r.Clock.Sleep(ctx, pause); err != nil {
+			return out, err
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// isRetryable reports whether a failed action may be sent again after reading the object again.
+func isRetryable(err error) bool {
+	var refused *cluster.RequestError
+	switch {
+	case !errors.As(err, &refused):
+		return false
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return len(refused.Fields()) == 0
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return refused.Verb == "patch"
+	}
+	return refused.IsRetryable()
+}
+
+func (a *action) entry(event Event, o k8s.Object) Entry {
+	return Entry{
+		Event: event, Step: a.step.Number, Action: a.number, Do: a.Do, Object: &a.Object,
+		UID: k8s.Text(o, "metadata", "uid"), Version: k8s.Text(o, "metadata", "resourceVersion"),
+	}
+}
+
+func (a *action) intends(live k8s.Object) error {
+	if a.sent {
+		return nil
+	}
+	a.sent = true
+	return a.note(a.entry(Intends, live))
+}
+
+func (a *action) did(o k8s.Object, outcome Outcome) error {
+	e := a.entry(Did, o)
+	if first := a.Journal.last(a.step.Number, a.number, Intends); outcome == Already && first != nil {
+		outcome = verbTable()[a.Do].outcome // an earlier run sent it, but was interrupted before recording it
+		if first.UID == "" {
+			outcome = Created
+		}
+	}
+	e.Outcome = outcome
+	return a.note(e)
+}
+
+// olmIsStopped returns an error if one of OLM's stopped controllers runs again when an action
+// makes OLM forget an operator.
+func (a *action) olmIsStopped(ctx context.Context) error {
+	if a.Plan.Mode != plan.Stopped || a.Do != plan.Orphan && a.Do != plan.Unfinalize || a.DryRun {
+		return nil
+	}
+	for _, w := range a.Plan.OLM {
+		o, err := a.Cluster.Get(ctx, w.Object)
+		if err != nil {
+			return err
+		}
+		if o != nil && plan.Replicas(o) > 0 {
+			return &ChangedError{w.Object, "it was started again: find out what scales it, and repeat the step that stops it ('--step')"}
+		}
+	}
+	return nil
+}
+
+// mine returns an error unless the live object is the one in the plan.
+func (a *action) mine(live k8s.Object) error {
+	switch uid := k8s.Text(live, "metadata", "uid"); {
+	case live == nil:
+		return a.changedf("was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan")
+	case a.UID != "" && uid != a.UID:
+		return a.changedf("was deleted and recreated since the plan was made (UID %s, now %s): make a new plan", a.UID, uid)
+	case k8s.At(live, "metadata", "deletionTimestamp") != nil:
+		return a.changedf("is being deleted, but not by this plan: find the cause ('kubectl get -o yaml' shows its finalizers)")
+	}
+	return nil
+}
+
+func (a *action) changedf(format string, args ...any) error {
+	return &ChangedError{a.Object, fmt.Sprintf(format, args...)}
+}
+
+// isNever is for actions without a trace in the cluster; only the journal records them.
+func isNever(a *action, live k8s.Object) (bool, error) { return false, a.mine(live) }
+
+// backUp writes an object to a file; of a Secret only the metadata.
+func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	if live.Is("", "Secret") {
+		live = k8s.Object{"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": live["metadata"]}
+	}
+	if a.DryRun {
+		return live, nil
+	}
+	return live, a.Journal.keep(live)
+}
+
+// isMetadataDone reports whether an object has the changes of an action that changes only its
+// metadata.
+func isMetadataDone(a *action, live k8s.Object) (bool, error) {
+	if err := a.mine(live); err != nil {
+		return false, err
+	}
+	return a.IsDone(live), nil
+}
+
+// metadataPatch sets and removes annotations or labels.
+func metadataPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: a.MetadataPatch(k8s.Text(live, "metadata", "uid"))}, a.DryRun)
+}
+
+// isApplied always returns false, because applying an unchanged object changes nothing. A new
+// object may only exist if an earlier run, or the plan's manager, created it.
+func isApplied(a *action, live k8s.Object) (bool, error) {
+	if a.rendered[a.Object.Key()] == nil {
+		return false, fmt.Errorf("the lock does not render %s: make a new plan", a.Object)
+	}
+	if live == nil && a.UID == "" {
+		return false, nil
+	}
+	if a.UID == "" && !a.sent && !plan.AppliedBy(live, a.Plan.Manager) {
+		return false, a.changedf("exists, but did not when the plan was made, and was not applied by %s: delete it, or make a new plan", a.Plan.Manager)
+	}
+	return false, a.mine(live)
+}
+
+func apply(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	o := a.Applied(a.rendered[a.Object.Key()])
+	if live != nil {
+		o = k8s.With(o, k8s.At(live, "metadata", "uid"), "metadata", "uid") // rejected if the object was replaced
+	}
+	return a.Cluster.Apply(ctx, o, a.Plan.Manager, a.Force, a.DryRun)
+}
+
+// isDeleted reports whether an object is deleted, or is being deleted by this action.
+func isDeleted(a *action, live k8s.Object) (bool, error) {
+	dying := k8s.At(live, "metadata", "deletionTimestamp") != nil
+	switch {
+	case live == nil:
+		return true, nil
+	case dying && (a.sent || a.Do == plan.Delete) && k8s.Text(live, "metadata", "uid") == a.UID:
+		return true, nil
+	case a.leaving(live):
+		return true, nil
+	}
+	return false, a.mine(live)
+}
+
+// leaving reports whether an object is being deleted without its dependents, and only the orphan
+// finalizer is left.
+func (a *action) leaving(live k8s.Object) bool {
+	return k8s.At(live, "metadata", "deletionTimestamp") != nil && k8s.Text(live, "metadata", "uid") == a.UID &&
+		slices.Equal(k8s.Texts(live, "metadata", "finalizers"), []string{"orphan"})
+}
+
+func remove(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
+	return nil, a.Cluster.Delete(ctx, a.Object, cluster.DeleteOptions{UID: a.UID}, a.DryRun)
+}
+
+// orphanPatch deletes an object in its observed version. If the step removed a finalizer from it
+// earlier and someone put it back, the finalizer is removed again.
+func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	for _, other := range a.step.Actions {
+		if other.Do != plan.Unfinalize || other.Object.Key() != a.Object.Key() {
+			continue
+		}
+		free := &action{runner: a.runner, Action: other, step: a.step}
+		settled, err := hasNoFinalizer(free, live)
+		if err == nil && !settled {
+			live, err = finalizerPatch(ctx, free, live)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	opt := cluster.DeleteOptions{UID: a.UID, ResourceVersion: k8s.Text(live, "metadata", "resourceVersion"), Orphan: true}
+	return nil, a.Cluster.Delete(ctx, a.Object, opt, a.DryRun)
+}
+
+func isScaled(a *action, live k8s.Object) (bool, error) {
+	if err := a.mine(live); err != nil {
+		return false, err
+	}
+	n := plan.Replicas(live)
+	if n != a.To && n != a.From {
+		return false, a.changedf("has %d replicas, but had %d when the plan was made: scale it back, or make a new plan", n, a.From)
+	}
+	return n == a.To, nil
+}
+
+func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
+		{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")},
+		{Op: "test", Path: "/spec/replicas", Value: a.From},
+		{Op: "replace", Path: "/spec/replicas", Value: a.To},
+	}}, a.DryRun)
+}
+
+func hasNoFinalizer(a *action, live k8s.Object) (bool, error) {
+	if live == nil || a.leaving(live) { // the preconditions check its existence
+		return true, nil
+	}
+	return isMetadataDone(a, live)
+}
+
+func finalizerPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	ops := []cluster.Operation{{Op: "test", Path: "/metadata/uid", Value: k8s.Text(live, "metadata", "uid")}}
+	if i := slices.Index(k8s.Texts(live, "metadata", "finalizers"), a.Finalizer); i >= 0 {
+		at := fmt.Sprintf("/metadata/finalizers/%d", i)
+		ops = append(ops, cluster.Operation{Op: "test", Path: at, Value: a.Finalizer}, cluster.Operation{Op: "remove", Path: at})
+	}
+	for _, k := range a.Unset {
+		if k8s.At(live, "metadata", "annotations", k) != nil {
+			ops = append(ops, cluster.Operation{Op: "remove", Path: "/metadata/annotations/" + escapePointer(k)})
+		}
+	}
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: ops}, a.DryRun)
+}

@@ -1,0 +1,197 @@
+package run
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// The directory for the way back, and the file in it with the plan.
+const (
+	backDir  = "back/"
+	backName = "plan.yaml"
+)
+
+// below is a subdirectory of a journal's directory.
+type below struct {
+	Files
+	dir string
+}
+
+func (b below) Read(name string) ([]byte, error)      { return b.Files.Read(b.dir + name) }
+func (b below) Write(name string, data []byte) error  { return b.Files.Write(b.dir+name, data) }
+func (b below) Append(name string, data []byte) error { return b.Files.Append(b.dir+name, data) }
+
+// Back returns the way back to OLM from the executed part of a plan, with its journal. The way
+// back does not change after its first step has begun. If the response to a request was lost,
+// the outcome is read from the cluster. It writes nothing.
+func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.WayBack, *Journal, error) {
+	in, err := j.deeds(ctx, c, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	way := plan.MakeWayBack(*in)
+	files := below{j.files, backDir}
+	begun, err := files.Read(logName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if begun != nil {
+		text, err := files.Read(backName)
+		if err == nil {
+			way.Plan, err = plan.Parse(backDir+backName, text)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	log, err := OpenJournal(files, way.Plan)
+	return way, log, err
+}
+
+// KeepBack saves the plan of a way back before its execution.
+func (j *Journal) KeepBack(way *plan.WayBack) error {
+	return j.files.Write(backDir+backName, plan.Format(way.Plan))
+}
+
+// IsBack reports whether the way back has begun.
+func (j *Journal) IsBack() (bool, error) {
+	data, err := j.files.Read(backDir + logName)
+	return data != nil, err
+}
+
+// deeds returns the executed part of a plan, with the backups.
+func (j *Journal) deeds(ctx context.Context, c Cluster, p *plan.Plan) (*plan.WayBackInput, error) {
+	in := &plan.WayBackInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}}
+	for _, s := range p.Steps {
+		for i, a := range s.Actions {
+			before, err := j.Backup(a.Object)
+			if err != nil {
+				return nil, err
+			}
+			if before != nil {
+				in.Before[a.Object] = before
+			}
+			first := j.last(s.Number, i+1, Intends)
+			if first == nil {
+				continue
+			}
+			d := plan.Deed{Step: s.Number, Action: i + 1}
+			if a.Do == plan.Apply && first.UID == "" {
+				if d.Made, err = j.made(ctx, c, p, s.Number, i+1); err != nil {
+					return nil, err
+				}
+			}
+			in.Deeds = append(in.Deeds, d)
+		}
+	}
+	return in, nil
+}
+
+// made returns the UID of the object that an action created.
+func (j *Journal) made(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
+	if did := j.last(step, action, Did); did != nil {
+		return did.UID, nil
+	}
+	live, err := c.Get(ctx, *j.last(step, action, Intends).Object)
+	if err != nil || !plan.AppliedBy(live, p.Manager) {
+		return "", err
+	}
+	return k8s.Text(live, "metadata", "uid"), nil
+}
+
+// isCreated reports whether an earlier run created the object.
+func isCreated(a *action, live k8s.Object) (bool, error) {
+	switch {
+	case a.rendered[a.Object.Key()] == nil:
+		return false, a.changedf("has no backup: create it by hand")
+	case live == nil || a.sent:
+		return live != nil, nil
+	}
+	return false, a.changedf("was recreated, but not by this plan: stop whatever applies it, and delete it (with --cascade=orphan)")
+}
+
+func create(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
+	return a.Cluster.Create(ctx, a.rendered[a.Object.Key()], a.DryRun)
+}
+
+// isRestored reports whether the plan's manager has no more fields in an object, and OLM has its
+// earlier fields again. A missing object counts as restored, because OLM recreates it.
+func isRestored(a *action, live k8s.Object) (bool, error) {
+	before := a.rendered[a.Object.Key()]
+	switch {
+	case live == nil:
+		return true, nil
+	case before == nil:
+		return false, a.changedf("has no backup: compare it with its bundle")
+	}
+	handed := k8s.Equal(a.asBefore(live), live) && !plan.Manage(live, before, a.writers()...) && !plan.TakenFromOLM(live, before)
+	return handed, a.mine(live)
+}
+
+// writers returns the field managers that give up their fields.
+func (a *action) writers() []string { return []string{a.Plan.Manager, Manager} }
+
+func (a *action) asBefore(live k8s.Object) k8s.Object {
+	return plan.Restored(live, a.rendered[a.Object.Key()], a.writers()...)
+}
+
+// restore restores an object and then gives up its fields, because the restoration itself makes
+// them the program's own.
+func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	if ops := replaceOperations(live, a.asBefore(live)); len(ops) > 0 {
+		var err error
+		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), ops...)}, a.DryRun); err != nil || a.DryRun {
+			return live, err
+		}
+	}
+	managed := plan.Managed(live, a.rendered[a.Object.Key()], a.writers()...)
+	if len(managed) == 0 {
+		managed = []any{map[string]any{}} // the API server interprets this as empty
+	}
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
+}
+
+// asSeen returns a test that an object still has its observed version.
+func asSeen(live k8s.Object) []cluster.Operation {
+	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")}}
+}
+
+// replaceOperations returns the JSON patch from one object to another, without the fields that
+// only the API server writes.
+func replaceOperations(from, to k8s.Object) []cluster.Operation {
+	ops := diffMembers("/", k8s.Without(from, "metadata"), k8s.Without(to, "metadata"))
+	pick := func(o k8s.Object) map[string]any {
+		out := map[string]any{}
+		for _, key := range []string{"labels", "annotations"} {
+			if v := k8s.At(o, "metadata", key); v != nil {
+				out[key] = v
+			}
+		}
+		return out
+	}
+	return append(ops, diffMembers("/metadata/", pick(from), pick(to))...)
+}
+
+func diffMembers(at string, from, to map[string]any) []cluster.Operation {
+	var ops []cluster.Operation
+	both := maps.Clone(from)
+	maps.Copy(both, to)
+	for _, key := range slices.Sorted(maps.Keys(both)) {
+		was, had := from[key]
+		is, has := to[key]
+		switch {
+		case !has:
+			ops = append(ops, cluster.Operation{Op: "remove", Path: at + escapePointer(key)})
+		case !had:
+			ops = append(ops, cluster.Operation{Op: "add", Path: at + escapePointer(key), Value: is})
+		case !k8s.Equal(was, is):
+			ops = append(ops, cluster.Operation{Op: "replace", Path: at + escapePointer(key), Value: is})
+		}
+	}
+	return ops
+}

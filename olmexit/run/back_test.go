@@ -1,0 +1,182 @@
+package run_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/run/runtest"
+)
+
+// olmObject reports whether an object is one that OLM makes anew when it installs.
+func olmObject(o k8s.Object) bool {
+	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
+}
+
+// kept is what is to be as before on the way back: all but what OLM makes anew, and
+// of that which it owns but to whom it belongs.
+func kept(c *runtest.Cluster) []k8s.Object {
+	var out []k8s.Object
+	for _, o := range state(c) {
+		if olmObject(o) {
+			continue
+		}
+		for _, field := range []string{"labels", "annotations"} {
+			if len(k8s.Map(o, "metadata", field)) == 0 {
+				o = k8s.Without(o, "metadata", field)
+			}
+		}
+		out = append(out, k8s.Without(k8s.Without(o, "metadata", "ownerReferences"), "status"))
+	}
+	return out
+}
+
+// newBackScene is a scene whose plan keeps all that it changes, in which OLM
+// installs what a Subscription asks for, and whose last step cleans up.
+func newBackScene(t testing.TB) *scene {
+	t.Helper()
+	s := newScene(t)
+	sub := ref(olmV1alpha1, "Subscription", "ops", "etcd")
+	s.cluster.Edit(sub, func(o k8s.Object) {
+		o["spec"] = map[string]any{"name": "etcd", "channel": "stable"}
+		o["status"] = map[string]any{"installedCSV": csvName}
+	})
+	s.plan.Lock, s.plan.Tree = "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64)
+	for i, step := range s.plan.Steps {
+		switch step.Name {
+		case plan.Guard:
+			step.Actions = append([]plan.Action{{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
+			step.Actions = append(step.Actions, plan.Action{Do: plan.Annotate, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}})
+		case plan.Backup:
+			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"})
+		default:
+		}
+		s.plan.Steps[i] = step
+	}
+	return s
+}
+
+// back goes back, or goes on with that.
+func (s *scene) back(t testing.TB) (*run.Result, error) {
+	t.Helper()
+	j, err := run.OpenJournal(s.files, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way, log, err := j.Back(context.Background(), s.cluster, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.KeepBack(way); err != nil {
+		t.Fatal(err)
+	}
+	var objects []k8s.Object
+	for _, o := range way.Objects {
+		objects = append(objects, o)
+	}
+	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Say: &quiet{manual: true}})
+}
+
+// dead reports whether something was killed.
+func dead(do func()) (dead bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			dead = true
+		}
+	}()
+	do()
+	return false
+}
+
+// TestBackFromAnywhere kills a run before its clean-up after any number of requests
+// and writings, goes back, is killed on the way again and again, and wants
+// everything of before with its UIDs and as it was, nothing of the tree's, no pod
+// restarted, OLM running, and the Subscription at what runs.
+func TestBackFromAnywhere(t *testing.T) {
+	whole := newBackScene(t)
+	want := kept(whole.cluster)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newBackScene(t)
+		last := rapid.IntRange(1, 8).Draw(rt, "last step")
+		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
+		dead(func() {
+			for n := 1; n <= last; n++ {
+				if _, err := s.run(t, func(in *run.Input) { in.Only = n }); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		})
+		if rapid.Bool().Draw(rt, "time passes") {
+			s.cluster.Settle()
+		}
+		for {
+			s.killAfter(rapid.IntRange(0, 40).Draw(rt, "requests back"), rapid.Bool().Draw(rt, "taken back"))
+			var err error
+			if !dead(func() { _, err = s.back(t) }) {
+				if err != nil {
+					rt.Fatal(err)
+				}
+				break
+			}
+		}
+		s.cluster.Settle()
+		if d := cmp.Diff(want, kept(s.cluster)); d != "" {
+			rt.Fatalf("(-before +after):\n%s", d)
+		}
+		for _, o := range []k8s.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
+			if s.cluster.Object(o) == nil {
+				rt.Fatalf("%s is missing", o)
+			}
+		}
+		sub := s.cluster.Object(ref(olmV1alpha1, "Subscription", "ops", "etcd"))
+		if csv := k8s.Text(sub, "spec", "startingCSV"); k8s.Text(sub, "metadata", "uid") != "u-sub" && csv != csvName {
+			rt.Fatalf("startingCSV is %q", csv)
+		}
+	})
+}
+
+// TestBackGivesFieldsUp stops between the take-over of fields and the apply, of an
+// object that the tool which applies the tree had applied before: OLM has its fields
+// back afterwards.
+func TestBackGivesFieldsUp(t *testing.T) {
+	s := newBackScene(t)
+	deploy := ref("apps/v1", "Deployment", "ops", "etcd")
+	if _, err := s.cluster.Apply(context.Background(), s.rendered[3], s.plan.Manager, true, false); err != nil {
+		t.Fatal(err)
+	}
+	s.plan.Operators[0].Forgotten = true
+	s.plan.Steps = []plan.Step{
+		{Number: 1, Name: plan.Backup, Namespace: "ops", Title: "back up", Actions: []plan.Action{{Do: plan.Keep, Object: deploy, UID: "u-deploy"}}},
+		{Number: 2, Name: plan.Fields, Namespace: "ops", Title: "fields", Actions: []plan.Action{{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}}},
+	}
+	managers := func() (out []string) {
+		for _, e := range k8s.Items(s.cluster.Object(deploy), "metadata", "managedFields") {
+			out = append(out, k8s.Text(e, "manager"))
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := managers()
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(managers(), "olm") {
+		t.Error("OLM still manages fields")
+	}
+	if _, err := s.back(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, managers()); diff != "" {
+		t.Error(diff)
+	}
+}

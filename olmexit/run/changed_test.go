@@ -1,0 +1,278 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/run/runtest"
+)
+
+// meddler says yes, and does something to the cluster before a step.
+type meddler struct {
+	quiet
+	at plan.Name
+	do func()
+}
+
+func (m *meddler) Step(ctx context.Context, s plan.Step) (bool, error) {
+	if s.Name == m.at {
+		m.do()
+	}
+	return m.quiet.Step(ctx, s)
+}
+
+// TestChangedByOthers has somebody else change the cluster before a step. The run
+// stops there, says what is the matter and what to do, and has deleted nothing more.
+func TestChangedByOthers(t *testing.T) {
+	sub, csv := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
+	operator := ref("apps/v1", "Deployment", "olm", "olm-operator")
+	scale := func(c *runtest.Cluster, n int64) {
+		c.Edit(operator, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = n })
+		c.Settle()
+	}
+	again := func(c *runtest.Cluster, at k8s.Ref) {
+		o := k8s.Copy(c.Object(at))
+		c.Remove(at)
+		c.Put(k8s.With(o, any("another"), "metadata", "uid"))
+	}
+	for _, tc := range []struct {
+		name    string
+		at      plan.Name
+		do      func(c *runtest.Cluster)
+		want    string
+		stopped bool // OLM, by then
+	}{
+		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "was deleted and recreated since the plan was made (UID u-sub, now another): make a new plan", false},
+		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
+		{"another role of that name", plan.Prepare, func(c *runtest.Cluster) {
+			c.Put(k8s.New(rbacV1, "Role", "team-a", "etcd"))
+		}, "Role team-a/etcd exists, but did not when the plan was made, and was not applied by kustomize-controller", false},
+		{"not healthy", plan.Stop, func(c *runtest.Cluster) {
+			c.Edit(csv, func(o k8s.Object) { o["status"] = map[string]any{"phase": "Failed"} })
+		}, "is Failed, not Succeeded", false},
+		{"an upgrade", plan.Stop, func(c *runtest.Cluster) {
+			o := k8s.New(olmV1alpha1, "InstallPlan", "ops", "install-1")
+			o["status"] = map[string]any{"phase": "Installing"}
+			c.Put(o)
+		}, "InstallPlan.operators.coreos.com ops/install-1 is Installing", false},
+		{"more replicas", plan.Stop, func(c *runtest.Cluster) { scale(c, 2) }, "has 2 replicas, but had 1 when the plan was made", true},
+		{"OLM runs again", plan.Detach, func(c *runtest.Cluster) { scale(c, 1) }, "olm-operator has 1 replicas", true},
+		{"made again, late", plan.Detach, func(c *runtest.Cluster) { again(c, csv) }, "was deleted and recreated", true},
+		{"being deleted", plan.Detach, func(c *runtest.Cluster) {
+			c.Edit(csv, func(o k8s.Object) {
+				o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+			})
+		}, "is being deleted, but not by this plan: find the cause ('kubectl get -o yaml' shows its finalizers)", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t)
+			res, err := s.run(t, func(in *run.Input) { in.Say = &meddler{at: tc.at, do: func() { tc.do(s.cluster) }} })
+			var step *run.StepError
+			if !errors.As(err, &step) || !step.Differs() || step.Step.Name != tc.at || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("%v", err)
+			}
+			if (len(res.Stopped) > 0) != tc.stopped || res.Error == "" {
+				t.Errorf("stopped: %v, %q", res.Stopped, res.Error)
+			}
+			for _, e := range s.cluster.Events() {
+				if e.What == "deleted" && e.By != "test" && e.Key != sub.Key() {
+					t.Errorf("%s was deleted by %s", e.Key, e.By)
+				}
+			}
+		})
+	}
+}
+
+// TestOLMStartedMeanwhile has OLM scaled up between two deletions. Nothing more is
+// taken from it; once it is stopped again the run goes on and loses nothing.
+func TestOLMStartedMeanwhile(t *testing.T) {
+	s := newScene(t)
+	operator := ref("apps/v1", "Deployment", "olm", "olm-operator")
+	s.cluster.After = func(c runtest.Call) error {
+		if c.Verb == "delete" && c.Object.Kind == "Subscription" {
+			s.cluster.Edit(operator, func(o k8s.Object) { o["spec"].(map[string]any)["replicas"] = int64(1) })
+			s.cluster.Settle()
+		}
+		return nil
+	}
+	_, err := s.run(t, nil)
+	if err == nil || !strings.Contains(err.Error(), "it was started again: find out what scales it, and repeat the step that stops it ('--step')") {
+		t.Fatal(err)
+	}
+	if csv := s.cluster.Object(ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)); !strings.Contains(strings.Join(k8s.Texts(csv, "metadata", "finalizers"), ""), cleanup) {
+		t.Errorf("%v", csv)
+	}
+	if _, err = s.run(t, nil); err == nil || !strings.Contains(err.Error(), "olm-operator has 1 replicas") {
+		t.Fatal(err)
+	}
+	if _, err = s.run(t, func(in *run.Input) { in.Only = 3 }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFinalizerComesBack has OLM put its finalizer back as soon as it is taken away, as
+// it does while it runs: the ClusterServiceVersion goes without it all the same.
+func TestFinalizerComesBack(t *testing.T) {
+	s := newScene(t)
+	csv, left := ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName), 3
+	s.cluster.After = func(c runtest.Call) error {
+		if c.Verb == "patch" && c.Object.Key() == csv.Key() && left > 0 {
+			left--
+			s.cluster.Edit(csv, func(o k8s.Object) { o["metadata"].(map[string]any)["finalizers"] = []any{cleanup} })
+		}
+		return nil
+	}
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")) == nil || left > 0 {
+		t.Error("the finalizer did not come back")
+	}
+}
+
+// TestAnotherCluster refuses a cluster, a journal and steps that are not the plan's.
+func TestAnotherCluster(t *testing.T) {
+	s := newScene(t)
+	if _, err := s.run(t, func(in *run.Input) { in.Done = []int{77} }); err == nil || !strings.Contains(err.Error(), "no step 77") {
+		t.Error(err)
+	}
+	if _, err := s.run(t, func(in *run.Input) { in.Only = 4 }); err == nil || !strings.Contains(err.Error(), "needs step 1 (guard)") {
+		t.Error(err)
+	}
+	s.plan.ClusterUID = "elsewhere"
+	if _, err := s.run(t, nil); err == nil || !strings.Contains(err.Error(), "the plan is for another cluster") {
+		t.Error(err)
+	}
+	s = newScene(t)
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.plan.Steps[0].Title = "another"
+	if _, err := run.OpenJournal(s.files, s.plan); err == nil || !strings.Contains(err.Error(), "another plan") {
+		t.Error(err)
+	}
+}
+
+// TestFieldsOfOthers stops where somebody else manages a field and the plan does not
+// take it by force.
+func TestFieldsOfOthers(t *testing.T) {
+	s := newScene(t)
+	for i := range s.plan.Steps {
+		for j := range s.plan.Steps[i].Actions {
+			s.plan.Steps[i].Actions[j].Force = false
+		}
+	}
+	s.rendered[3] = k8s.With(s.rendered[3], any(int64(3)), "spec", "replicas")
+	s.cluster.Before = func(c runtest.Call) error {
+		if c.Verb == "apply" && c.Object.Kind == "Deployment" {
+			cause := metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "hpa"`, Field: ".spec.replicas"}
+			return &cluster.RequestError{Verb: "apply", Object: c.Object, Err: apierrors.NewApplyConflict([]metav1.StatusCause{cause}, "conflict")}
+		}
+		return nil
+	}
+	if _, err := s.run(t, nil); err == nil || !strings.Contains(err.Error(), "conflict with other field managers: hpa has .spec.replicas") {
+		t.Error(err)
+	}
+}
+
+// TestManual waits for a person at a step that others wait for, whatever was said
+// beforehand, and goes on when they say that it is done.
+func TestManual(t *testing.T) {
+	s := newScene(t)
+	s.plan.Steps[0] = plan.Step{Number: 1, Name: plan.Suspend, Namespace: "ops", Title: "suspend", Manual: "Suspend it."}
+	res, err := s.run(t, nil)
+	var step *run.StepError
+	if !errors.As(err, &step) || !step.Differs() || res.Steps[0].State != run.Waiting || res.Steps[1].State != run.Pending {
+		t.Fatal(err)
+	}
+	if res, err = s.run(t, func(in *run.Input) { in.Done = []int{1} }); err != nil || res.Steps[0].State != run.Done {
+		t.Fatal(err)
+	}
+}
+
+// TestDeclined does nothing more where a person says no, and says that OLM is
+// stopped by then.
+func TestDeclined(t *testing.T) {
+	s := newScene(t)
+	res, err := s.run(t, func(in *run.Input) { in.Say = &quiet{no: 4} })
+	var step *run.StepError
+	if !errors.As(err, &step) || !step.Differs() || len(res.Stopped) != 2 || res.Steps[3].State != run.Waiting {
+		t.Fatalf("%v %v", err, res)
+	}
+}
+
+// TestInterrupted ends after the action that is under way.
+func TestInterrupted(t *testing.T) {
+	s := newScene(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cluster.Before = func(c runtest.Call) error {
+		if c.Verb == "patch" && c.Object.Kind == "ClusterServiceVersion" {
+			cancel()
+		}
+		return nil
+	}
+	j, err := run.OpenJournal(s.files, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := run.Run(ctx, run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}})
+	if err == nil || !strings.Contains(err.Error(), "step 5 (detach, ops): interrupted") || len(res.Stopped) != 2 {
+		t.Fatal(err)
+	}
+	last := j.Entries()[len(j.Entries())-2]
+	if last.Event != run.Did || last.Do != plan.Unfinalize {
+		t.Errorf("%+v", last)
+	}
+	s.cluster.Before = nil
+	if _, err = s.run(t, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDryRun tries everything and stores nothing, in the cluster and beside the plan.
+func TestDryRun(t *testing.T) {
+	s := newScene(t)
+	before := s.cluster.Objects()
+	res, err := s.run(t, func(in *run.Input) { in.DryRun = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !k8s.Equal(anys(before), anys(s.cluster.Objects())) || len(s.cluster.Events()) > 0 {
+		t.Error("the cluster was changed")
+	}
+	if data, err := s.files.Read("log.jsonl"); data != nil || err != nil {
+		t.Errorf("a journal was written: %s", data)
+	}
+	outcomes := map[run.Outcome]int{}
+	for _, step := range res.Steps {
+		for _, a := range step.Actions {
+			outcomes[a.Outcome]++
+		}
+	}
+	if outcomes[run.Created] != 2 || outcomes[run.Gone] != 6 {
+		t.Errorf("%v", outcomes)
+	}
+	if changes := res.Steps[0].Actions[0].Changes; len(changes) != 1 || !strings.Contains(changes[0].Path, "kustomize.toolkit.fluxcd.io/prune") {
+		t.Errorf("%v", changes)
+	}
+}
+
+func anys(objects []k8s.Object) []any {
+	var out []any
+	for _, o := range objects {
+		out = append(out, map[string]any(o))
+	}
+	return out
+}

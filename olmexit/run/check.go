@@ -1,0 +1,93 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+// checkTimeouts returns the timeouts of conditions. The default for others is soon, enough for
+// the API server's own caches.
+func checkTimeouts() map[plan.Condition]time.Duration {
+	return map[plan.Condition]time.Duration{
+		plan.IsStopped: 3 * time.Minute,
+		plan.IsReady:   10 * time.Minute,
+		plan.Gone:      3 * time.Minute,
+		plan.NoOwner:   3 * time.Minute,
+		plan.Succeeded: 10 * time.Minute,
+		plan.Available: time.Minute,
+	}
+}
+
+const (
+	soon      = 15 * time.Second
+	firstLook = 250 * time.Millisecond
+	lastLook  = 5 * time.Second
+)
+
+// holds evaluates the preconditions of a step, which must hold immediately.
+func (r *runner) holds(ctx context.Context, s plan.Step, before *verify.Evidence, checks []plan.Check) error {
+	for _, c := range checks {
+		findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errBefore}
+		}
+	}
+	return nil
+}
+
+// stillBefore returns the preconditions of a step that still apply after a part of it was done:
+// without the objects of actions that were already sent.
+func (r *runner) stillBefore(s plan.Step) []plan.Check {
+	touched := map[k8s.Key]bool{}
+	for i, a := range s.Actions {
+		if r.Journal.last(s.Number, i+1, Intends) != nil {
+			touched[a.Object.Key()] = true
+		}
+	}
+	if len(touched) == 0 {
+		return s.Before
+	}
+	var out []plan.Check
+	for _, c := range s.Before {
+		whole := slices.Contains([]plan.Condition{plan.NoPlan, plan.IsStopped, plan.IsReady, plan.Rights, plan.Prepared}, c.Check)
+		c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(ref k8s.Ref) bool { return touched[ref.Key()] })
+		if whole || len(c.Objects) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// await evaluates the postconditions of a step until they hold, or their timeout expires.
+func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence) error {
+	begun, pause := r.Clock.Now(), firstLook
+	for _, c := range s.After {
+		for {
+			findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
+			if err != nil {
+				return err
+			}
+			if len(findings) == 0 {
+				break
+			}
+			if r.Clock.Now().Sub(begun) > cmp.Or(checkTimeouts()[c.Check], soon) {
+				return &StepError{Step: s, Check: c.Check, Findings: findings, Err: errAfter}
+			}
+			r.Say.Waiting(s, findings)
+			if err := r.Clock.Sleep(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, lastLook)
+		}
+	}
+	return nil
+}

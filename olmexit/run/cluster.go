@@ -1,0 +1,31 @@
+// Package run executes a plan on a cluster step by step, keeps a journal, and resumes after an
+// interruption. It is the only part of quayside that writes to a cluster.
+package run
+
+import (
+	"context"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+// Cluster reads and changes a cluster. All writing methods take dryRun: the API server then
+// checks everything and stores nothing.
+type Cluster interface {
+	verify.Reader
+
+	// Apply applies an object server-side and returns the result. Without force, a field of
+	// another manager is a conflict.
+	Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (k8s.Object, error)
+	// Patch changes an object by a JSON patch or a merge patch.
+	Patch(ctx context.Context, ref k8s.Ref, patch cluster.Patch, dryRun bool) (k8s.Object, error)
+	// Delete deletes an object if it meets the preconditions in opt. A missing object is not
+	// an error.
+	Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error
+	// Create creates an object, for the way back.
+	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
+}
+
+// Manager is the field manager for all changes except applied objects.
+const Manager = "quayside-adopt"

@@ -1,0 +1,71 @@
+package run
+
+import (
+	"context"
+	"strings"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// takenOver reports whether OLM no longer manages any field of an object. CRDs and APIServices
+// are refused: OLM manages the CA for their servers.
+func takenOver(a *action, live k8s.Object) (bool, error) {
+	if k8s.IsCRD(live) || live.Is("apiregistration.k8s.io", "APIService") {
+		return false, a.changedf("must not change owner: its CA certificate would be lost")
+	}
+	return isMetadataDone(a, live)
+}
+
+// takeOver transfers the fields that OLM manages to the plan's manager, as if it had applied
+// them: the next apply then removes the fields that are not in the tree. The object itself is
+// not changed.
+func takeOver(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
+		{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")},
+		{Op: "replace", Path: "/metadata/managedFields", Value: handedOver(k8s.List(live, "metadata", "managedFields"), a.Plan.Manager, live.APIVersion())},
+	}}, a.DryRun)
+}
+
+// handedOver returns managedFields with OLM's fields transferred to the manager.
+func handedOver(entries []any, manager, apiVersion string) []any {
+	var out []any
+	fields := map[string]any{}
+	newest := ""
+	for _, v := range entries {
+		e, _ := v.(map[string]any)
+		own := k8s.Text(e, "manager") == manager && k8s.Text(e, "operation") == "Apply" && k8s.Text(e, "subresource") == ""
+		if !own && !plan.ByOLM(e) {
+			out = append(out, v)
+			continue
+		}
+		fields = mergeMaps(fields, k8s.Map(e, "fieldsV1"))
+		newest = max(newest, k8s.Text(e, "time"))
+	}
+	entry := map[string]any{"manager": manager, "operation": "Apply", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields}
+	if newest != "" {
+		entry["time"] = newest
+	}
+	return append(out, entry)
+}
+
+// mergeMaps merges two field sets in the format of managedFields, where a set maps each field to
+// the set below it.
+func mergeMaps(a, b map[string]any) map[string]any {
+	out := k8s.Copy(a)
+	for k, v := range b {
+		below, _ := v.(map[string]any)
+		have, _ := out[k].(map[string]any)
+		out[k] = mergeMaps(have, below)
+	}
+	if out == nil {
+		return map[string]any{}
+	}
+	return out
+}
+
+// escapePointer escapes a key for a JSON pointer.
+func escapePointer(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}

@@ -1,0 +1,308 @@
+package run
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+// Files is the directory of a journal.
+type Files interface {
+	// Read returns the content of a file; nil if it does not exist.
+	Read(name string) ([]byte, error)
+	// Write writes a file atomically, and creates its directories.
+	Write(name string, data []byte) error
+	// Append appends to a file and returns after the data is durable.
+	Append(name string, data []byte) error
+}
+
+// Event is the kind of an entry in a journal.
+type Event string
+
+// The events of a journal.
+const (
+	Opened  Event = "opened"  // the journal begins; Plan identifies the plan
+	Began   Event = "began"   // a step has begun: its preconditions hold
+	Intends Event = "intends" // an action is about to be sent
+	Did     Event = "did"     // an action is done
+	Ended   Event = "ended"   // a step is done: its postconditions hold
+	Failed  Event = "failed"  // a step stopped; Message is the reason
+)
+
+// Outcome is the outcome of an action.
+type Outcome string
+
+// The outcomes of actions.
+const (
+	Created Outcome = "created"
+	Changed Outcome = "changed"
+	Gone    Outcome = "deleted"
+	Already Outcome = "already" // nothing was left to do
+	Kept    Outcome = "kept"    // the object is in the backup
+	ByHand  Outcome = "by-hand" // confirmed by a person
+)
+
+// Entry is one line of a journal.
+type Entry struct {
+	Time    time.Time `json:"time"`
+	Event   Event     `json:"event"`
+	Schema  int       `json:"schema,omitempty"` // in the first entry: of the journal
+	Plan    string    `json:"plan,omitempty"`   // digest
+	Step    int       `json:"step,omitempty"`
+	Action  int       `json:"action,omitempty"` // number in the step, from 1
+	Do      plan.Verb `json:"do,omitempty"`
+	Object  *k8s.Ref  `json:"object,omitempty"`
+	UID     string    `json:"uid,omitempty"`             // of the object: before the action in Intends, after it in Did
+	Version string    `json:"resourceVersion,omitempty"` // likewise
+	Outcome Outcome   `json:"outcome,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// logName is the name of the file with a journal's entries.
+const logName = "log.jsonl"
+
+// journalSchema is the only supported schema version of journals.
+const journalSchema = 1
+
+// maxLog is the maximum size of a journal, in bytes.
+const maxLog = 64 << 20
+
+// Journal is the record of a plan's execution, with the earlier state of the cluster.
+type Journal struct {
+	files   Files
+	digest  string
+	entries []Entry
+	torn    bool // the last line is incomplete
+}
+
+// OpenJournal reads the journal of a plan; it is empty if nothing was done yet. A journal of
+// another plan is an error. It writes nothing.
+func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
+	j := &Journal{files: files, digest: Digest(p)}
+	data, err := files.Read(logName)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxLog {
+		return nil, fmt.Errorf("%s: exceeds the limit of %d bytes", logName, maxLog)
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	j.torn = len(lines[len(lines)-1]) > 0 // only lines that end in a newline are complete
+	for i, line := range lines[:len(lines)-1] {
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("%s:%d: not a journal entry: %w", logName, i+1, err)
+		}
+		j.entries = append(j.entries, e)
+	}
+	if len(j.entries) > 0 && j.entries[0].Schema != journalSchema {
+		return nil, fmt.Errorf("%s: the journal has schema %d; this program reads %d: finish the plan with the program that began it", logName, j.entries[0].Schema, journalSchema)
+	}
+	if len(j.entries) > 0 && (j.entries[0].Event != Opened || j.entries[0].Plan != j.digest) {
+		return nil, fmt.Errorf("the journal belongs to another plan, or the plan was changed after its start: restore the plan, or move the journal away if no step was done")
+	}
+	return j, nil
+}
+
+// Digest identifies a plan by its content, independent of its formatting.
+func Digest(p *plan.Plan) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // impossible: plain values
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// add writes an entry, which is durable when add returns.
+func (j *Journal) add(e Entry) error {
+	if len(j.entries) == 0 && e.Event != Opened {
+		if err := j.add(Entry{Time: e.Time, Event: Opened, Schema: journalSchema, Plan: j.digest}); err != nil {
+			return err
+		}
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if j.torn {
+		if err := j.mend(); err != nil {
+			return err
+		}
+	}
+	if err := j.files.Append(logName, line); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	j.entries = append(j.entries, e)
+	return nil
+}
+
+// mend removes an incomplete last line.
+func (j *Journal) mend() error {
+	data, err := j.files.Read(logName)
+	if err != nil {
+		return err
+	}
+	if err := j.files.Write(logName, data[:bytes.LastIndexByte(data, '\n')+1]); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	j.torn = false
+	return nil
+}
+
+// Ended reports whether a step is done.
+func (j *Journal) Ended(step int) bool { return j.has(step, Ended) }
+
+// Began reports whether a step has begun.
+func (j *Journal) Began(step int) bool { return j.has(step, Began) }
+
+func (j *Journal) has(step int, event Event) bool {
+	for _, e := range j.entries {
+		if e.Step == step && e.Event == event {
+			return true
+		}
+	}
+	return false
+}
+
+// last returns the last entry with this event of an action; nil if there is none.
+func (j *Journal) last(step, action int, event Event) *Entry {
+	for i := len(j.entries) - 1; i >= 0; i-- {
+		if e := &j.entries[i]; e.Step == step && e.Action == action && e.Event == event {
+			return e
+		}
+	}
+	return nil
+}
+
+// Stopped returns OLM's controllers that the plan's steps have stopped, or have begun to stop,
+// and not started again.
+func (j *Journal) Stopped(p *plan.Plan) []k8s.Ref {
+	stopped := map[k8s.Key]bool{}
+	for _, e := range j.entries {
+		a := actionOf(p, e)
+		switch {
+		case a == nil || a.Do != plan.Scale:
+		case a.To < a.From:
+			stopped[a.Object.Key()] = true
+		case e.Event == Did:
+			stopped[a.Object.Key()] = false
+		}
+	}
+	var out []k8s.Ref
+	for _, w := range p.OLM {
+		if stopped[w.Object.Key()] {
+			out = append(out, w.Object)
+		}
+	}
+	return out
+}
+
+// actionOf returns the action of an entry; nil if it has none.
+func actionOf(p *plan.Plan, e Entry) *plan.Action {
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Number == e.Step && e.Action > 0 && e.Action <= len(s.Actions) {
+			return &s.Actions[e.Action-1]
+		}
+	}
+	return nil
+}
+
+// Evidence returns the capture of a namespace before the first of its steps; nil if there is
+// none.
+func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
+	name := evidenceName(namespace)
+	data, err := j.files.Read(name)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	return verify.Parse(name, data)
+}
+
+// Before returns the results of Evidence for a plan by namespace, without namespaces that have
+// none.
+func (j *Journal) Before(p *plan.Plan) (map[string]*verify.Evidence, error) {
+	out := map[string]*verify.Evidence{}
+	for _, s := range p.Steps {
+		if s.Namespace == "" || out[s.Namespace] != nil {
+			continue
+		}
+		e, err := j.Evidence(s.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			out[s.Namespace] = e
+		}
+	}
+	return out, nil
+}
+
+func (j *Journal) keepEvidence(e *verify.Evidence) error {
+	data, err := e.Format()
+	if err != nil {
+		return err
+	}
+	return j.files.Write(evidenceName(e.Namespace), data)
+}
+
+func evidenceName(namespace string) string { return "evidence-" + fileName(namespace) + ".json" }
+
+// Backup returns the backup of an object; nil if there is none.
+func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
+	name := backupName(ref)
+	data, err := j.files.Read(name)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	var o map[string]any
+	if err := utiljson.Unmarshal(data, &o); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return o, nil
+}
+
+func (j *Journal) keep(o k8s.Object) error {
+	data, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return err
+	}
+	return j.files.Write(backupName(k8s.RefTo(o)), append(data, '\n'))
+}
+
+func backupName(ref k8s.Ref) string {
+	k := ref.Key()
+	kind := strings.ToLower(k.Kind)
+	if k.Group != "" {
+		kind += "." + k.Group
+	}
+	return "backup/" + fileName(k8s.Fit(kind, 60)) + "/" + fileName(k8s.Fit(k.Namespace, 63)) + "/" + k8s.Fit(fileName(k.Name), 200) + ".json"
+}
+
+// fileName encodes a name as a portable file name.
+func fileName(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.' && b.Len() > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "_%02X", c)
+		}
+	}
+	if b.Len() == 0 {
+		return "_"
+	}
+	return b.String()
+}

@@ -1,0 +1,70 @@
+package run_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+)
+
+// TestJournalOnDisk cuts the last line of a journal, as a machine that goes down does,
+// and goes on. Of a Secret nothing but the head is written.
+func TestJournalOnDisk(t *testing.T) {
+	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
+	secret := ref("v1", "Secret", "ops", "etcd-cert")
+	s.cluster.Put(k8s.With(made("v1", "Secret", "ops", "etcd-cert", "u-secret", nil), any("c2VjcmV0"), "data", "password"))
+	s.plan.Steps[0].Actions = append(s.plan.Steps[0].Actions, plan.Action{Do: plan.Keep, Object: secret, UID: "u-secret"})
+	again := func(only int) *run.Journal {
+		t.Helper()
+		j, err := run.OpenJournal(run.Dir(dir), s.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Run(context.Background(), run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}, Only: only}); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	j := again(1)
+	kept, err := j.Backup(secret)
+	if err != nil || k8s.Text(kept, "metadata", "uid") != "u-secret" || kept["data"] != nil {
+		t.Errorf("%v %v", kept, err)
+	}
+	log := filepath.Join(dir, "log.jsonl")
+	whole, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range len(whole) {
+		if err := os.WriteFile(log, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.OpenJournal(run.Dir(dir), s.plan); err != nil {
+			t.Fatalf("cut after %d bytes: %v", cut, err)
+		}
+	}
+	if err := os.WriteFile(log, whole[:len(whole)-20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again(0)
+	if j, err = run.OpenJournal(run.Dir(dir), s.plan); err != nil || !j.Ended(1) || !j.Ended(9) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":1`, `"schema":2`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 2; this program reads 1") {
+		t.Errorf("of another schema: %v", err)
+	}
+	if err := os.WriteFile(log, append([]byte("{}x\n"), whole...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "log.jsonl:1: not a journal entry") {
+		t.Error(err)
+	}
+}

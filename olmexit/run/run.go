@@ -1,0 +1,305 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+// Input is the input of Run.
+type Input struct {
+	Plan     *plan.Plan
+	Rendered []k8s.Object // the lock rendered for the cluster
+	Cluster  Cluster
+	Journal  *Journal
+	Clock    Clock
+	Say      Say
+
+	Only    int   // the only step to do, even if it is already done; 0: all
+	CleanUp bool  // if all: include the first clean-up and later steps, which cannot be reverted
+	Done    []int // steps that a person confirms as done by hand
+	DryRun  bool  // send everything as dry run; the journal is not changed
+}
+
+// Clock provides the time. Sleep returns early, with an error, when ctx ends.
+type Clock interface {
+	Now() time.Time
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// Say reports progress and asks for decisions.
+type Say interface {
+	// Step announces the next step and returns whether to do it.
+	Step(ctx context.Context, s plan.Step) (bool, error)
+	// Manual announces a manual step and returns whether it is done.
+	Manual(ctx context.Context, s plan.Step) (bool, error)
+	// Action reports the result of an action.
+	Action(s plan.Step, a ActionResult)
+	// Waiting reports conditions that do not hold yet.
+	Waiting(s plan.Step, missing []verify.Finding)
+}
+
+// Result is the result of a run for every step of a plan.
+type Result struct {
+	Steps   []StepResult `json:"steps" doc:"What became of each step, in order."`
+	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Error   string       `json:"error,omitempty" doc:"Why the run ended before all was done."`
+}
+
+// StepResult is the result of a step.
+type StepResult struct {
+	Number    int              `json:"number" doc:"As in the plan."`
+	Name      plan.Name        `json:"name" doc:"What sort of step it is."`
+	Namespace string           `json:"namespace,omitempty" doc:"The namespace that it is about. Absent: the cluster."`
+	State     State            `json:"state" form:"enum=done|before|tried|waiting|failed|pending" doc:"done: now; before: by an earlier run; tried: by the API server, which stored nothing; waiting: for a person; failed; pending: it was not its turn."`
+	Actions   []ActionResult   `json:"actions,omitempty" doc:"What was done in this run, in order."`
+	Findings  []verify.Finding `json:"findings,omitempty" doc:"What does not hold, where the step failed for it."`
+}
+
+// State is the progress of a step.
+type State string
+
+// The states of steps.
+const (
+	Done    State = "done"
+	Before  State = "before"
+	Tried   State = "tried"
+	Waiting State = "waiting"
+	Broken  State = "failed"
+	Pending State = "pending"
+)
+
+// ActionResult is the result of an action.
+type ActionResult struct {
+	Do      plan.Verb       `json:"do" doc:"As in the plan."`
+	Object  k8s.Ref         `json:"object" doc:"The object."`
+	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|already|kept|untried" doc:"created, changed, deleted, kept (in the backup); already: nothing was left to do; untried: not without what earlier actions bring."`
+	Changes []olmexit.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
+}
+
+// Run executes a plan's steps in order, from the first that is not done. It ends before a
+// clean-up that was not requested, with that step in state Waiting. It stops at the first failed
+// condition and returns the result until then: a *StepError contains the step and the reason.
+// The result includes the controllers of OLM that are still stopped.
+//
+// When ctx ends, Run completes the current request and records it.
+func Run(ctx context.Context, in Input) (*Result, error) {
+	r := &runner{Input: in, rendered: map[k8s.Key]k8s.Object{}, result: &Result{Stopped: []k8s.Ref{}}}
+	for _, o := range in.Rendered {
+		r.rendered[o.Key()] = o
+	}
+	for _, s := range in.Plan.Steps {
+		state := Pending
+		if in.Journal.Ended(s.Number) {
+			state = Before
+		}
+		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
+	}
+	err := r.run(ctx)
+	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
+	if err != nil {
+		r.result.Error = err.Error()
+	}
+	return r.result, err
+}
+
+type runner struct {
+	Input
+	rendered map[k8s.Key]k8s.Object
+	result   *Result
+}
+
+func (r *runner) run(ctx context.Context) error {
+	if err := verify.Same(ctx, r.Cluster, r.Plan); err != nil {
+		return err
+	}
+	if err := r.known(); err != nil {
+		return err
+	}
+	for i, s := range r.Plan.Steps {
+		ended := r.Journal.Ended(s.Number)
+		switch {
+		case r.Only != 0 && s.Number > r.Only:
+			return nil
+		case r.Only == s.Number:
+		case ended:
+			continue
+		case r.Only != 0 && !isBlocking(s):
+			continue
+		case r.Only != 0 && !r.DryRun:
+			return fmt.Errorf("step %d needs step %d (%s) to be done first", r.Only, s.Number, s.Title)
+		case r.Only != 0:
+			continue
+		case s.Name == plan.CleanUp && !r.CleanUp && !r.DryRun:
+			r.result.Steps[i].State = Waiting
+			return nil
+		}
+		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known returns an error for steps that are not in the plan.
+func (r *runner) known() error {
+	for _, n := range append(slices.Clone(r.Done), r.Only) {
+		if n != 0 && !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Number == n }) {
+			return fmt.Errorf("the plan has no step %d: it has %d", n, len(r.Plan.Steps))
+		}
+	}
+	return nil
+}
+
+// isBlocking reports whether later steps have to wait for a step. Manual steps that are due years
+// later, or that concern OLM as a whole, do not block.
+func isBlocking(s plan.Step) bool {
+	return s.Manual == "" || s.Name != plan.Certificates && s.Name != plan.Uninstall
+}
+
+// step executes one step.
+func (r *runner) step(ctx context.Context, s plan.Step, out *StepResult) error {
+	err := r.inOrder(ctx, s, out)
+	var said *StepError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &said):
+		out.Findings = said.Findings
+	default:
+		err = &StepError{Step: s, Err: err}
+	}
+	if out.State != Waiting {
+		out.State = Broken
+	}
+	if !r.DryRun && r.Journal.Began(s.Number) {
+		if lost := r.note(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
+			err = errors.Join(err, lost)
+		}
+	}
+	return err
+}
+
+func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.Manual != "" || slices.Contains(r.Done, s.Number) {
+		return r.byHand(ctx, s, out)
+	}
+	if yes, err := r.Say.Step(ctx, s); err != nil || !yes {
+		if err == nil {
+			out.State, err = Waiting, &StepError{Step: s, Err: errDeclined}
+		}
+		return err
+	}
+	if r.DryRun {
+		return r.try(ctx, s, out)
+	}
+	before, err := r.evidence(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := r.holds(ctx, s, before, r.stillBefore(s)); err != nil {
+		return err
+	}
+	if !r.Journal.Began(s.Number) {
+		if err := r.note(Entry{Event: Began, Step: s.Number}); err != nil {
+			return err
+		}
+	}
+	if err := r.actions(ctx, s, out); err != nil {
+		return err
+	}
+	if err := r.await(ctx, s, before); err != nil {
+		return err
+	}
+	out.State = Done
+	return r.note(Entry{Event: Ended, Step: s.Number})
+}
+
+// byHand asks for a manual step and checks its postconditions.
+func (r *runner) byHand(ctx context.Context, s plan.Step, out *StepResult) error {
+	if r.DryRun {
+		out.State = Waiting
+		return nil
+	}
+	done := slices.Contains(r.Done, s.Number)
+	if !done {
+		var err error
+		if done, err = r.Say.Manual(ctx, s); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !done && isBlocking(s):
+		out.State = Waiting
+		return &StepError{Step: s, Err: errManual}
+	case !done:
+		out.State = Waiting
+		return nil
+	}
+	before, err := r.evidence(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := r.await(ctx, s, before); err != nil {
+		return err
+	}
+	out.State = Done
+	return r.note(Entry{Event: Ended, Step: s.Number, Outcome: ByHand})
+}
+
+// evidence returns the capture of the step's namespace before its first step. At the first step
+// it captures the namespace.
+func (r *runner) evidence(ctx context.Context, s plan.Step) (*verify.Evidence, error) {
+	if s.Namespace == "" {
+		return nil, nil
+	}
+	e, err := r.Journal.Evidence(s.Namespace)
+	if e != nil || err != nil {
+		return e, err
+	}
+	for _, other := range r.Plan.Steps {
+		if other.Namespace == s.Namespace && r.Journal.Began(other.Number) {
+			return nil, fmt.Errorf("the journal lacks the evidence of namespace %s before step %d (%s)", s.Namespace, other.Number, evidenceName(s.Namespace))
+		}
+	}
+	if e, err = verify.Capture(ctx, r.Cluster, r.Plan, s.Namespace); err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", s.Namespace, err)
+	}
+	return e, r.Journal.keepEvidence(e)
+}
+
+// note writes an entry to the journal.
+func (r *runner) note(e Entry) error {
+	e.Time = r.Clock.Now().UTC()
+	return r.Journal.add(e)
+}
+
+// actions executes the remaining actions of a step.
+func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) error {
+	again := r.Journal.Ended(s.Number)
+	for i := range s.Actions {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if r.Journal.last(s.Number, i+1, Did) != nil && !again {
+			continue
+		}
+		did, err := r.action(context.WithoutCancel(ctx), s, i+1)
+		if err != nil {
+			return &StepError{Step: s, Err: err}
+		}
+		out.Actions = append(out.Actions, did)
+		r.Say.Action(s, did)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+)
+
+// TestRun takes an operator over, step by step, and loses nothing but what is OLM's.
+func TestRun(t *testing.T) {
+	s := newScene(t)
+	res, err := s.run(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range res.Steps {
+		want := run.Done
+		if step.Name == plan.Certificates {
+			want = run.Waiting
+		}
+		if step.State != want {
+			t.Errorf("step %d: %s", step.Number, step.State)
+		}
+	}
+	for _, gone := range []k8s.Ref{
+		ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName),
+		ref(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName), ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"),
+	} {
+		if s.cluster.Object(gone) != nil {
+			t.Errorf("%s still exists", gone)
+		}
+	}
+	d := s.cluster.Object(ref("apps/v1", "Deployment", "ops", "etcd"))
+	if k8s.Text(d, "metadata", "uid") != "u-deploy" || len(k8s.List(d, "metadata", "ownerReferences")) > 0 || k8s.Text(d, "metadata", "labels", "olm.managed") != "" {
+		t.Errorf("%v", d["metadata"])
+	}
+	if labels := k8s.Map(s.cluster.Object(ref("v1", "ServiceAccount", "ops", "etcd")), "metadata", "labels"); labels["olm.managed"] != "true" || len(labels) != 1 {
+		t.Errorf("of OLM's labels %v are left", labels)
+	}
+	if o := s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")); o == nil {
+		t.Error("the role of the tree is missing")
+	}
+	if res, err = s.run(t, nil); err != nil || res.Steps[0].State != run.Before {
+		t.Errorf("again: %v %v", err, res.Steps[0])
+	}
+	for _, e := range s.cluster.Events() {
+		if e.By == "gc" && e.What == "deleted" {
+			t.Errorf("the garbage collector took %s", e.Key)
+		}
+	}
+}
+
+// TestGuardIsApplied gives an object the annotations that the plan has in place of the
+// tree's, and what the tree says beside them.
+func TestGuardIsApplied(t *testing.T) {
+	const prune = "argocd.argoproj.io/sync-options"
+	s := newScene(t)
+	for i, o := range s.rendered {
+		if o.Kind() == "ServiceAccount" {
+			s.rendered[i] = k8s.Annotate(o, map[string]string{prune: "Prune=confirm", "example.com/other": "tree"})
+		}
+	}
+	for _, step := range s.plan.Steps {
+		for i, a := range step.Actions {
+			if a.Do == plan.Apply && a.Object.Kind == "ServiceAccount" {
+				step.Actions[i].Set = map[string]string{prune: "Prune=false"}
+			}
+		}
+	}
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := k8s.TextMap(s.cluster.Object(ref("v1", "ServiceAccount", "ops", "etcd")), "metadata", "annotations")
+	if got[prune] != "Prune=false" || got["example.com/other"] != "tree" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestCleanUpIsAskedFor ends a run before the clean-up, of which nothing is done until
+// somebody says so.
+func TestCleanUpIsAskedFor(t *testing.T) {
+	s := newScene(t)
+	for _, asked := range []bool{false, false, true} {
+		res, err := s.run(t, func(in *run.Input) { in.CleanUp = asked })
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]run.State{false: run.Waiting, true: run.Done}[asked]
+		if got := res.Steps[8].State; got != want || res.Steps[8].Name != plan.CleanUp {
+			t.Errorf("asked: %v; %s is %s, want %s", asked, res.Steps[8].Name, got, want)
+		}
+		if there := s.cluster.Object(ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")) != nil; there == asked {
+			t.Errorf("asked: %v; what OLM left is there: %v", asked, there)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package runtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// Settle runs the controllers of the cluster until nothing changes: OLM, if c.OLM is set and
+// olm-operator has replicas, the Deployment controller and the garbage collector.
+func (c *Cluster) Settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		before := c.version + len(c.log)
+		if c.OLM && c.olmRuns() {
+			c.olm()
+		}
+		c.deployments()
+		c.collect()
+		if c.version+len(c.log) == before {
+			return
+		}
+	}
+}
+
+// collect runs one round of the garbage collector.
+func (c *Cluster) collect() {
+	uids := map[string]k8s.Key{}
+	for k, o := range c.objects {
+		uids[k8s.Text(o, "metadata", "uid")] = k
+	}
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		if finalizers := k8s.List(o, "metadata", "finalizers"); k8s.At(o, "metadata", "deletionTimestamp") != nil && slices.Contains(finalizers, any("orphan")) {
+			c.disown(k8s.Text(o, "metadata", "uid"))
+			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == "orphan" })
+			c.change(o, k8s.With(o, any(rest), "metadata", "finalizers"), "orphan")
+		}
+	}
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		owners := k8s.Items(o, "metadata", "ownerReferences")
+		if len(owners) == 0 || k8s.At(o, "metadata", "deletionTimestamp") != nil || slices.ContainsFunc(owners, func(r map[string]any) bool {
+			_, there := uids[k8s.Text(r, "uid")]
+			return there || strings.ToLower(k8s.Text(r, "kind")) == k8s.Text(r, "kind") // a kind in lower case cannot be looked up
+		}) {
+			continue
+		}
+		c.remove(o, false, "gc")
+	}
+}
+
+// disown removes the references to an owner from its dependents.
+func (c *Cluster) disown(uid string) {
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		owners := k8s.List(o, "metadata", "ownerReferences")
+		rest := slices.DeleteFunc(slices.Clone(owners), func(r any) bool {
+			m, _ := r.(map[string]any)
+			return k8s.Text(m, "uid") == uid
+		})
+		switch {
+		case len(rest) == len(owners):
+		case len(rest) == 0:
+			c.change(o, k8s.Without(o, "metadata", "ownerReferences"), "orphan")
+		default:
+			c.change(o, k8s.With(o, any(rest), "metadata", "ownerReferences"), "orphan")
+		}
+	}
+}
+
+// deployments updates the status of every Deployment to its desired number of pods, and creates
+// a ReplicaSet for a new template.
+func (c *Cluster) deployments() {
+	for _, k := range c.keys() {
+		if k.Kind != "Deployment" || k.Group != "apps" {
+			continue
+		}
+		o := c.objects[k]
+		n := plan.Replicas(o)
+		status := map[string]any{
+			"observedGeneration": k8s.At(o, "metadata", "generation"),
+			"conditions":         []any{map[string]any{"type": "Available", "status": "True"}},
+		}
+		if n > 0 {
+			for _, field := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
+				status[field] = n
+			}
+		}
+		if k8s.At(o, "status", "conditions") != nil {
+			status["conditions"] = k8s.At(o, "status", "conditions")
+		}
+		c.change(o, k8s.With(o, any(status), "status"), "deployment-controller")
+		c.replicaSet(o)
+	}
+}
+
+// replicaSet creates the ReplicaSet of a Deployment's template if it does not exist.
+func (c *Cluster) replicaSet(d k8s.Object) {
+	uid := k8s.Text(d, "metadata", "uid")
+	n := 0
+	for _, k := range c.keys() {
+		if k.Kind != "ReplicaSet" || k.Group != "apps" {
+			continue
+		}
+		rs := c.objects[k]
+		owned := slices.ContainsFunc(k8s.Items(rs, "metadata", "ownerReferences"), func(r map[string]any) bool { return k8s.Text(r, "uid") == uid })
+		if !owned {
+			continue
+		}
+		n++
+		if k8s.Equal(podTemplate(rs), podTemplate(d)) {
+			return
+		}
+	}
+	rs := k8s.New("apps/v1", "ReplicaSet", d.Namespace(), fmt.Sprintf("%s-%08d", d.Name(), n))
+	rs = k8s.With(rs, any(c.uid()), "metadata", "uid")
+	rs = k8s.With(rs, []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": d.Name(), "uid": uid, "controller": true}}, "metadata", "ownerReferences")
+	rs = k8s.With(rs, k8s.At(d, "spec", "template"), "spec", "template")
+	if c.objects[rs.Key()] == nil {
+		c.store(rs, "deployment-controller")
+	}
+}
+
+func podTemplate(o k8s.Object) map[string]any {
+	return k8s.Without(k8s.Map(o, "spec", "template"), "metadata", "labels", "pod-template-hash")
+}
+
+// finalizer is OLM's finalizer on ClusterServiceVersions.
+const finalizer = "operators.coreos.com/csv-cleanup"
+
+// olmRuns reports whether olm-operator has replicas.
+func (c *Cluster) olmRuns() bool {
+	for k, o := range c.objects {
+		if k.Kind == "Deployment" && k.Name == "olm-operator" {
+			n, _ := k8s.At(o, "spec", "replicas").(int64)
+			return n > 0
+		}
+	}
+	return false
+}
+
+// olm simulates OLM's observed behavior for ClusterServiceVersions that are being deleted, and
+// for copies without an original.
+func (c *Cluster) olm() {
+	c.install()
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		if o == nil || k.Kind != "ClusterServiceVersion" {
+			continue
+		}
+		labels := k8s.TextMap(o, "metadata", "labels")
+		from, copied := labels["olm.copiedFrom"]
+		finalizers := k8s.List(o, "metadata", "finalizers")
+		held := slices.Contains(finalizers, any(finalizer))
+		dying := k8s.At(o, "metadata", "deletionTimestamp") != nil
+		switch {
+		case copied && !dying && c.objects[k8s.Key{Group: k.Group, Kind: k.Kind, Namespace: from, Name: k.Name}] == nil:
+			c.remove(o, false, "olm")
+		case copied:
+		case dying && held:
+			c.cleanUp(k)
+			rest := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == finalizer })
+			c.change(o, k8s.With(o, any(rest), "metadata", "finalizers"), "olm")
+		case !dying && !held:
+			c.change(o, k8s.With(o, any(append(slices.Clone(finalizers), finalizer)), "metadata", "finalizers"), "olm")
+		}
+	}
+}
+
+// install creates the ClusterServiceVersions of Subscriptions, as owners of all objects with
+// OLM's label in their namespace.
+func (c *Cluster) install() {
+	for _, k := range c.keys() {
+		sub := c.objects[k]
+		csv := c.csvs[k8s.Key{Group: k.Group, Kind: "ClusterServiceVersion", Namespace: k.Namespace, Name: k8s.Text(sub, "spec", "startingCSV")}]
+		if k.Kind != "Subscription" || csv == nil || c.objects[csv.Key()] != nil {
+			continue
+		}
+		csv = c.store(k8s.With(k8s.Copy(csv), any(c.uid()), "metadata", "uid"), "olm")
+		owner := map[string]any{"apiVersion": csv.APIVersion(), "kind": csv.Kind(), "name": csv.Name(), "uid": k8s.At(csv, "metadata", "uid")}
+		for _, k := range c.keys() {
+			if o := c.objects[k]; k.Namespace == csv.Namespace() && k8s.Text(o, "metadata", "labels", "olm.managed") == "true" {
+				owners := append(slices.Clone(k8s.List(o, "metadata", "ownerReferences")), owner)
+				c.change(o, k8s.With(o, any(owners), "metadata", "ownerReferences"), "olm")
+			}
+		}
+	}
+}
+
+// cleanUp simulates the deletions by OLM's finalizer.
+func (c *Cluster) cleanUp(csv k8s.Key) {
+	owner := map[string]string{"olm.owner": csv.Name, "olm.owner.namespace": csv.Namespace, "olm.owner.kind": "ClusterServiceVersion"}
+	for _, k := range c.keys() {
+		o := c.objects[k]
+		labels := k8s.TextMap(o, "metadata", "labels")
+		mine := true
+		for key, value := range maps.All(owner) {
+			mine = mine && labels[key] == value
+		}
+		if mine && k.Namespace == "" && !k8s.IsCRD(o) {
+			c.remove(o, false, "olm")
+		}
+		if k8s.IsCRD(o) && strings.Contains(fmt.Sprint(k8s.Map(o, "metadata", "annotations")), csv.Namespace+"/"+csv.Name) {
+			c.change(o, k8s.With(o, any(map[string]any{"strategy": "None"}), "spec", "conversion"), "olm")
+		}
+	}
+}

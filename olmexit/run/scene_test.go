@@ -1,0 +1,248 @@
+package run_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/run/runtest"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+const (
+	olmV1alpha1 = "operators.coreos.com/v1alpha1"
+	rbacV1      = "rbac.authorization.k8s.io/v1"
+	cleanup     = "operators.coreos.com/csv-cleanup"
+	csvName     = "etcd.v1.0.0"
+)
+
+// text makes an object of a kind, with further fields.
+func made(apiVersion, kind, namespace, name, uid string, fields map[string]any) k8s.Object {
+	o := k8s.New(apiVersion, kind, namespace, name)
+	o = k8s.With(o, any(uid), "metadata", "uid")
+	for k, v := range fields {
+		if k == "metadata" {
+			for f, w := range v.(map[string]any) {
+				o = k8s.With(o, w, "metadata", f)
+			}
+			continue
+		}
+		o = k8s.With(o, v, k)
+	}
+	return o
+}
+
+func ownedBy(name, uid string) []any {
+	return []any{map[string]any{"apiVersion": olmV1alpha1, "kind": "ClusterServiceVersion", "name": name, "uid": uid, "controller": false, "blockOwnerDeletion": false}}
+}
+
+func deployment(namespace, name string, replicas int64, labels map[string]any, env string) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"labels": labels},
+		"spec": map[string]any{
+			"replicas": replicas,
+			"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": name}},
+				"spec": map[string]any{"containers": []any{map[string]any{
+					"name": "main", "image": "example.com/" + namespace + "/" + name + ":v1",
+					"env": []any{map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": env}},
+				}}},
+			},
+		},
+	}
+}
+
+// byOLM are managedFields in which OLM has a label and the containers.
+func byOLM(apiVersion string, fields map[string]any) []any {
+	return []any{map[string]any{"manager": "olm", "operation": "Update", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"}}
+}
+
+func has(below ...string) map[string]any {
+	out := map[string]any{}
+	for i := len(below) - 1; i >= 0; i-- {
+		out = map[string]any{"f:" + below[i]: out}
+	}
+	return out
+}
+
+// component is OLM's label of the operator.
+const component = "operators.coreos.com/etcd.ops"
+
+// scene is a cluster with one operator of OLM's that watches two namespaces, the
+// plan by which it leaves OLM, and what the lock renders to.
+type scene struct {
+	cluster  *runtest.Cluster
+	plan     *plan.Plan
+	rendered []k8s.Object
+	files    *runtest.Files
+	clock    *runtest.Clock
+}
+
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	role := map[string]any{"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}
+	binding := func(role string) map[string]any {
+		return map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "etcd", "namespace": "ops"}},
+		}
+	}
+	with := func(fields, meta map[string]any) map[string]any {
+		return k8s.With(fields, any(meta), "metadata")
+	}
+	owned := map[string]any{"ownerReferences": ownedBy(csvName, "u-csv"), "labels": map[string]any{"olm.managed": "true", component: ""}}
+	ownedByCopy := map[string]any{"ownerReferences": ownedBy(csvName, "u-copy"), "labels": map[string]any{"olm.copiedFrom": "ops"}}
+	live := deployment("ops", "etcd", 1, map[string]any{"olm.managed": "true", "app": "etcd"}, csvName)
+	live["metadata"].(map[string]any)["ownerReferences"] = ownedBy(csvName, "u-csv")
+	fields := has("metadata", "labels", "olm.managed")
+	fields["f:spec"] = map[string]any{"f:template": map[string]any{"f:spec": map[string]any{"f:containers": map[string]any{`k:{"name":"main"}`: map[string]any{
+		".": map[string]any{}, "f:name": map[string]any{}, "f:image": map[string]any{},
+	}}}}}
+	live["metadata"].(map[string]any)["managedFields"] = byOLM("apps/v1", fields)
+
+	c := runtest.New(
+		made("v1", "Namespace", "", "kube-system", "u-kube", nil),
+		made("v1", "Namespace", "", "olm", "u-olm", nil),
+		made("v1", "Namespace", "", "ops", "u-ops", nil),
+		made("v1", "Namespace", "", "team-a", "u-team", nil),
+		made("apps/v1", "Deployment", "olm", "olm-operator", "u-oo", deployment("olm", "olm-operator", 1, nil, "")),
+		made("apps/v1", "Deployment", "olm", "catalog-operator", "u-co", deployment("olm", "catalog-operator", 1, nil, "")),
+		made(olmV1alpha1, "Subscription", "ops", "etcd", "u-sub", nil),
+		made(olmV1alpha1, "ClusterServiceVersion", "ops", csvName, "u-csv", map[string]any{
+			"metadata": map[string]any{"finalizers": []any{cleanup}, "annotations": map[string]any{"olm.operatorGroup": "og"}},
+			"status":   map[string]any{"phase": "Succeeded"},
+		}),
+		made(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName, "u-copy", map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"olm.copiedFrom": "ops"}},
+			"status":   map[string]any{"phase": "Succeeded", "reason": "Copied"},
+		}),
+		made("v1", "ServiceAccount", "ops", "etcd", "u-sa", with(nil, owned)),
+		made("apps/v1", "Deployment", "ops", "etcd", "u-deploy", live),
+		made(rbacV1, "Role", "team-a", "olm-etcd", "u-role", with(role, ownedByCopy)),
+		made(rbacV1, "RoleBinding", "team-a", "olm-etcd", "u-binding", with(binding("olm-etcd"), ownedByCopy)),
+		made(rbacV1, "ClusterRole", "", "olm-etcd-cluster", "u-cr", with(role, map[string]any{"labels": map[string]any{
+			"olm.owner": csvName, "olm.owner.namespace": "ops", "olm.owner.kind": "ClusterServiceVersion",
+		}})),
+	)
+	c.OLM = true
+	c.Settle()
+	c.Events()
+	s := &scene{cluster: c, files: &runtest.Files{}, clock: &runtest.Clock{Cluster: c}}
+	s.rendered = []k8s.Object{
+		made(rbacV1, "Role", "team-a", "etcd", "", role),
+		made(rbacV1, "RoleBinding", "team-a", "etcd", "", binding("etcd")),
+		made("v1", "ServiceAccount", "ops", "etcd", "", nil),
+		made("apps/v1", "Deployment", "ops", "etcd", "", deployment("ops", "etcd", 1, map[string]any{"app": "etcd"}, csvName)),
+	}
+	for i, o := range s.rendered {
+		s.rendered[i] = k8s.Without(o, "metadata", "uid")
+	}
+	s.plan = thePlan()
+	return s
+}
+
+func ref(apiVersion, kind, namespace, name string) k8s.Ref {
+	return k8s.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+}
+
+func thePlan() *plan.Plan {
+	oo, co := ref("apps/v1", "Deployment", "olm", "olm-operator"), ref("apps/v1", "Deployment", "olm", "catalog-operator")
+	sub, csv, cp := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName), ref(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName)
+	role, bind := ref(rbacV1, "Role", "team-a", "etcd"), ref(rbacV1, "RoleBinding", "team-a", "etcd")
+	oldRole, oldBind := ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "RoleBinding", "team-a", "olm-etcd")
+	sa, deploy := ref("v1", "ServiceAccount", "ops", "etcd"), ref("apps/v1", "Deployment", "ops", "etcd")
+	cr := ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")
+	stopped := []plan.Check{{Check: plan.IsStopped}}
+	kept := []plan.Check{{Check: plan.SameUID}, {Check: plan.NoRestart}, {Check: plan.Rights}}
+	p := &plan.Plan{
+		APIVersion: "quayside.dev/v1alpha1", Kind: "AdoptionPlan", ClusterUID: "u-kube", Mode: plan.Stopped, Manager: "kustomize-controller",
+		OLM:       []plan.Workload{{Object: oo, UID: "u-oo", Replicas: 1}, {Object: co, UID: "u-co", Replicas: 1}},
+		Operators: []plan.Operator{{Namespace: "ops", Package: "etcd", CSV: csvName}},
+		Steps: []plan.Step{
+			{Name: plan.Guard, Title: "guard", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
+				{Do: plan.Annotate, Object: sub, UID: "u-sub", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}},
+			}},
+			{Name: plan.Prepare, Title: "prepare", Actions: []plan.Action{{Do: plan.Apply, Object: role}, {Do: plan.Apply, Object: bind}}, After: []plan.Check{{Check: plan.Prepared}}},
+			{Name: plan.Stop, Title: "stop OLM", Before: []plan.Check{{Check: plan.Succeeded}, {Check: plan.NoPlan}}, Actions: []plan.Action{
+				{Do: plan.Scale, Object: co, UID: "u-co", From: 1, To: 0}, {Do: plan.Scale, Object: oo, UID: "u-oo", From: 1, To: 0},
+			}, After: stopped},
+			{Name: plan.Backup, Title: "back up", Before: stopped, Actions: []plan.Action{
+				{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: csv, UID: "u-csv"}, {Do: plan.Keep, Object: deploy, UID: "u-deploy"},
+			}},
+			{Name: plan.Detach, Title: "detach", Before: append(stopped, plan.Check{Check: plan.SameVersion}), Actions: []plan.Action{
+				{Do: plan.Orphan, Object: sub, UID: "u-sub"},
+				{Do: plan.Unfinalize, Object: csv, UID: "u-csv", Finalizer: cleanup},
+				{Do: plan.Orphan, Object: csv, UID: "u-csv"},
+				{Do: plan.Orphan, Object: cp, UID: "u-copy"},
+			}, After: append([]plan.Check{{Check: plan.Gone}, {Check: plan.NoOwner}}, kept...)},
+			{Name: plan.Tree, Title: "apply the tree", Before: stopped, Actions: []plan.Action{
+				{Do: plan.Apply, Object: sa, UID: "u-sa", Force: true}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
+			}, After: kept},
+			{Name: plan.Start, Title: "start OLM", Actions: []plan.Action{
+				{Do: plan.Scale, Object: oo, UID: "u-oo", From: 0, To: 1}, {Do: plan.Scale, Object: co, UID: "u-co", From: 0, To: 1},
+			}, After: append([]plan.Check{{Check: plan.IsReady}}, kept...)},
+			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
+				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
+			}, After: kept},
+			{Name: plan.CleanUp, Title: "clean up", Before: []plan.Check{{Check: plan.Prepared}, {Check: plan.Rights}}, Actions: []plan.Action{
+				{Do: plan.Delete, Object: oldRole, UID: "u-role"},
+				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
+				{Do: plan.Delete, Object: cr, UID: "u-cr"},
+				{Do: plan.Unlabel, Object: sa, UID: "u-sa", Unset: []string{component}},
+			}, After: []plan.Check{{Check: plan.Gone}}},
+			{Name: plan.Certificates, Title: "certificates", Manual: "Upgrade before 2028-07-01."},
+		},
+	}
+	for i := range p.Steps {
+		p.Steps[i].Number = i + 1
+		if n := p.Steps[i].Name; n != plan.Certificates {
+			p.Steps[i].Namespace = "ops"
+		}
+	}
+	return p
+}
+
+// quiet says yes to everything.
+type quiet struct {
+	asked  []int
+	manual bool
+	no     int // the step that is declined
+}
+
+func (q *quiet) Step(_ context.Context, s plan.Step) (bool, error) {
+	q.asked = append(q.asked, s.Number)
+	return s.Number != q.no, nil
+}
+func (q *quiet) Manual(context.Context, plan.Step) (bool, error) { return q.manual, nil }
+func (*quiet) Action(plan.Step, run.ActionResult)                {}
+func (*quiet) Waiting(plan.Step, []verify.Finding)               {}
+
+// run does the plan, or goes on with it.
+func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
+	t.Helper()
+	j, err := run.OpenJournal(s.files, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}, CleanUp: true}
+	if change != nil {
+		change(&in)
+	}
+	return run.Run(context.Background(), in)
+}
+
+// state is everything in a cluster but versions and times.
+func state(c *runtest.Cluster) []k8s.Object {
+	out := slices.Clone(c.Objects())
+	for i, o := range out {
+		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation"} {
+			o = k8s.Without(o, "metadata", field)
+		}
+		out[i] = k8s.Without(o, "status", "observedGeneration")
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// Untried is the outcome of an action that cannot be tried before earlier actions are done.
+const Untried Outcome = "untried"
+
+// try sends a step's actions as dry run. Preconditions are not checked: they require the
+// earlier steps.
+func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
+	for i := range s.Actions {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		a := &action{runner: r, Action: s.Actions[i], step: s, number: i + 1}
+		a.sent = r.Journal.last(s.Number, a.number, Intends) != nil
+		tried, err := a.tried(ctx)
+		if err != nil {
+			return &StepError{Step: s, Err: err}
+		}
+		out.Actions = append(out.Actions, tried)
+		r.Say.Action(s, tried)
+	}
+	out.State = Tried
+	return nil
+}
+
+func (a *action) tried(ctx context.Context) (ActionResult, error) {
+	out := ActionResult{Do: a.Do, Object: a.Object}
+	v, ok := verbTable()[a.Do]
+	if !ok {
+		return out, fmt.Errorf("unknown action %q", a.Do)
+	}
+	live, err := a.Cluster.Get(ctx, a.Object)
+	if err != nil {
+		return out, err
+	}
+	settled, err := v.settled(a, live)
+	switch {
+	case live == nil && a.earlier(a.Object):
+		out.Outcome = Untried
+		return out, nil
+	case err != nil:
+		return out, err
+	case settled:
+		out.Outcome = Already
+		return out, nil
+	}
+	after, err := v.send(ctx, a, live)
+	if apierrors.IsNotFound(err) && a.needsEarlier() {
+		out.Outcome = Untried
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Outcome = v.outcome
+	switch {
+	case live == nil:
+		out.Outcome = Created
+	case after != nil:
+		out.Changes = olmexit.Differences(live, after)
+	}
+	return out, nil
+}
+
+// earlier reports whether an earlier action applies an object.
+func (a *action) earlier(ref k8s.Ref) bool {
+	for _, s := range a.Plan.Steps {
+		for i, other := range s.Actions {
+			if s.Number > a.step.Number || s.Number == a.step.Number && i+1 >= a.number {
+				return false
+			}
+			if other.Do == plan.Apply && other.Object.Key() == ref.Key() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// needsEarlier reports whether an earlier action of the plan creates the object's namespace, or
+// the CRD of its kind.
+func (a *action) needsEarlier() bool {
+	if a.earlier(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
+		return true
+	}
+	for key, o := range a.rendered {
+		of := k8s.Text(o, "spec", "names", "kind")
+		if k8s.IsCRD(o) && of == a.Object.Kind && k8s.Text(o, "spec", "group") == k8s.Group(a.Object.APIVersion) {
+			return a.earlier(k8s.Ref{APIVersion: o.APIVersion(), Kind: key.Kind, Name: key.Name})
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package snapshot
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// readHead decodes the head of an object. Values of the wrong type stay empty.
+func readHead(raw []byte) (head, error) {
+	var h head
+	dec := newDecoder(raw)
+	err := forEachMember(dec, func(key string) error {
+		switch key {
+		case "apiVersion":
+			return decodeText(dec, &h.APIVersion)
+		case "kind":
+			return decodeText(dec, &h.Kind)
+		case "metadata":
+			return forEachMember(dec, func(key string) error { return h.metadata(dec, key) })
+		default:
+			return dec.SkipValue()
+		}
+	})
+	return h, err
+}
+
+func (h *head) metadata(dec *jsontext.Decoder, key string) error {
+	m := &h.Metadata
+	switch key {
+	case "name":
+		return decodeText(dec, &m.Name)
+	case "namespace":
+		return decodeText(dec, &m.Namespace)
+	case "uid":
+		return decodeText(dec, &m.UID)
+	case "resourceVersion":
+		return decodeText(dec, &m.ResourceVersion)
+	case "labels":
+		m.Labels = map[string]string{}
+		return forEachMember(dec, func(key string) error {
+			var value string
+			err := decodeText(dec, &value)
+			m.Labels[key] = value
+			return err
+		})
+	case "ownerReferences":
+		return forEachElement(dec, func() error {
+			var o Owner
+			err := forEachMember(dec, func(key string) error { return o.field(dec, key) })
+			m.OwnerReferences = append(m.OwnerReferences, o)
+			return err
+		})
+	default:
+		return dec.SkipValue()
+	}
+}
+
+func (o *Owner) field(dec *jsontext.Decoder, key string) error {
+	switch key {
+	case "apiVersion":
+		return decodeText(dec, &o.APIVersion)
+	case "kind":
+		return decodeText(dec, &o.Kind)
+	case "name":
+		return decodeText(dec, &o.Name)
+	case "uid":
+		return decodeText(dec, &o.UID)
+	}
+	return dec.SkipValue()
+}
+
+// errNoObject reports a value that is not an object.
+var errNoObject = errors.New("not an object")
+
+// forEachMember calls do with the name of each member of the next object; do reads its
+// value. null has no members.
+func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
+	switch dec.PeekKind() {
+	case '{':
+	case 'n':
+		return dec.SkipValue()
+	default:
+		return errNoObject
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		if dec.StackDepth() > maxDepth {
+			return errDeep
+		}
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := do(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// forEachElement calls do for each element of the next list; do reads it. Other values are
+// skipped.
+func forEachElement(dec *jsontext.Decoder, do func() error) error {
+	if dec.PeekKind() != '[' {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// decodeText reads the next value; into is unchanged if it is not a string.
+func decodeText(dec *jsontext.Decoder, into *string) error {
+	if dec.PeekKind() != '"' {
+		return dec.SkipValue()
+	}
+	tok, err := dec.ReadToken()
+	if err == nil {
+		*into = tok.String()
+	}
+	return err
+}

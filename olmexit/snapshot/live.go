@@ -1,0 +1,119 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// wanted is a kind to read from a live cluster.
+type wanted struct {
+	apiVersion, kind string
+	labels           string // selector that excludes objects not installed by OLM
+}
+
+// snapshotKinds returns the kinds read from every live cluster: OLM's own kinds and kinds
+// that OLM installs. Other kinds in InstallPlans are read too.
+func snapshotKinds() []wanted {
+	const managed = "olm.managed=true"
+	return []wanted{
+		{"v1", "Namespace", ""},
+		{OLM + "/v1alpha1", "Subscription", ""},
+		{OLM + "/v1alpha1", "ClusterServiceVersion", ""},
+		{OLM + "/v1alpha1", "InstallPlan", ""},
+		{OLM + "/v1alpha1", "CatalogSource", ""},
+		{OLM + "/v1", "OperatorGroup", ""},
+		{OLM + "/v1", "Operator", ""},
+		{OLM + "/v1", "OLMConfig", ""},
+		{OLM + "/v2", "OperatorCondition", ""},
+		{OLMv1 + "/v1", "ClusterExtension", ""},
+		{OLMv1 + "/v1", "ClusterCatalog", ""},
+		{"config.openshift.io/v1", "ClusterVersion", ""},
+		{"v1", "ServiceAccount", ""},
+		{"v1", "Service", ""},
+		{"v1", "ConfigMap", managed},
+		{"v1", "Secret", managed},
+		{"apps/v1", "Deployment", ""},
+		{"apps/v1", "ReplicaSet", ""},
+		{"batch/v1", "Job", managed},
+		{"policy/v1", "PodDisruptionBudget", ""},
+		{"rbac.authorization.k8s.io/v1", "Role", ""},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRole", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ""},
+		{"scheduling.k8s.io/v1", "PriorityClass", ""},
+		{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""},
+		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", ""},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", ""},
+		{"apiregistration.k8s.io/v1", "APIService", ""},
+	}
+}
+
+// Live reads the objects of a live cluster. Kinds that are not served are omitted; kinds
+// that cannot be read are listed in Unread. The error is one of [cluster.Client.Read] or a
+// diag.List.
+func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
+	b := newBuilder(opt)
+	if err := b.list(ctx, c, snapshotKinds()); err != nil {
+		return nil, err
+	}
+	if err := b.list(ctx, c, b.named()); err != nil {
+		return nil, err
+	}
+	return b.snapshot()
+}
+
+// named returns the kinds in InstallPlans that are not in snapshotKinds.
+func (b *builder) named() []wanted {
+	s := Snapshot{objects: nil}
+	for _, o := range b.byKey {
+		s.objects = append(s.objects, o)
+	}
+	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
+	known := snapshotKinds()
+	var out []wanted
+	for _, p := range s.InstallPlans() {
+		for _, step := range p.Steps {
+			w := wanted{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}
+			same := func(k wanted) bool { return k.kind == w.kind && k8s.Group(k.apiVersion) == step.Group }
+			if step.Kind != "" && !slices.ContainsFunc(known, same) {
+				known, out = append(known, w), append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// list reads the objects of kinds, except ignored kinds.
+func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) error {
+	var opts []cluster.ListOptions
+	for _, w := range kinds {
+		if !b.passes(k8s.Group(w.apiVersion), w.kind) {
+			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, WithContent: true, ManagedFields: b.opt.ManagedFields})
+		}
+	}
+	found, err := c.ListAll(ctx, opts)
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		if f.Reason != "" && f.Reason != v1alpha1.ReasonNoKind {
+			b.unread = append(b.unread, Unread{APIVersion: opts[i].APIVersion, Kind: opts[i].Kind, Reason: f.Message})
+		}
+		for _, o := range f.Objects {
+			raw, err := json.Marshal(o)
+			if err != nil {
+				return err
+			}
+			b.single(raw, diag.Pos{})
+		}
+		found[i] = cluster.Found{}
+	}
+	return nil
+}

@@ -1,0 +1,372 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/s2"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// stream reads the objects of one file: consecutive JSON values or YAML documents.
+func (b *builder) stream(file string, r io.Reader) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = buffered.Discard(len(mark)) // already in the buffer
+	}
+	begin, _ := buffered.Peek(4 << 10)
+	if first := bytes.TrimLeft(begin, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+		b.streamJSON(file, buffered)
+		return
+	}
+	b.streamYAML(file, buffered)
+}
+
+// streamYAML reads consecutive documents, converted to JSON.
+func (b *builder) streamYAML(file string, r io.Reader) {
+	var docs yamlnode.Stream
+	var reader yamlnode.Reader
+	docs.Reset(r, 0, maxDocument)
+	for !b.full() {
+		text, line, err := docs.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				b.errs.Add(diag.Pos{File: file, Line: line}, err)
+			}
+			return
+		}
+		read, err := reader.Read(file, line, text, yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth}, nil)
+		b.errs.Add(diag.Pos{File: file, Line: line}, err)
+		for i := range read {
+			src := &source{yaml: &read[i], dec: newDecoder(read[i].JSON)}
+			src.dec.PeekKind()
+			if err := b.topLevel(file, src.dec, src); err != nil && !errors.Is(err, errFull) {
+				b.fault(file, src, err)
+			}
+		}
+	}
+}
+
+// streamJSON reads consecutive objects without holding the file in memory.
+func (b *builder) streamJSON(file string, r io.Reader) {
+	src := &source{r: r, limit: maxObject}
+	dec := jsontext.NewDecoder(src)
+	src.dec = dec
+	for !b.full() {
+		if dec.PeekKind() == jsontext.KindInvalid {
+			if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+				b.fault(file, src, err)
+			}
+			return
+		}
+		if err := b.topLevel(file, dec, src); err != nil && !errors.Is(err, errFull) {
+			b.fault(file, src, err)
+			return
+		}
+	}
+}
+
+// fault records the error that ends the reading of a file.
+func (b *builder) fault(file string, src *source, err error) {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		b.errs.Add(src.pos(file, src.dec.InputOffset()), cmp.Or(errors.Unwrap(err), err)) // without the decoder's prefix
+		return
+	}
+	pos := src.pos(file, syntax.ByteOffset)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		b.errs.Addf(pos, "malformed JSON: the file ends inside an object")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		b.errs.Addf(pos, "malformed JSON: name %q appears twice in one object", syntax.JSONPointer.LastToken())
+	default:
+		b.errs.Addf(pos, "malformed JSON: %w", syntax.Err)
+	}
+}
+
+// topLevel reads an object, or the items of a list one by one. In kubectl output the kind of
+// a list follows its items.
+func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) error {
+	at := src.next(file)
+	if dec.PeekKind() != '{' {
+		b.errs.Addf(at, "not an object")
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	l := list{builder: b, pos: at}
+	if src.yaml != nil { // its fields are sorted: the kind follows the items
+		h, _ := readHead(src.yaml.JSON)
+		l.apiVersion, l.kind = h.APIVersion, h.Kind
+	}
+	rest := pruner{out: append(b.one[:0], '{')}
+	for dec.PeekKind() != '}' {
+		src.limit = dec.InputOffset() + maxObject
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		key := name.String()
+		if key == "items" && dec.PeekKind() == '[' {
+			if err := l.stream(file, dec, src); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		l.head(key, value)
+		if len(rest.out)+len(value) > maxObject {
+			return errLarge
+		}
+		rest.name(key)
+		rest.out = append(rest.out, value...)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	b.one = append(rest.out, '}')
+	src.limit = dec.InputOffset() + maxObject
+	if l.seen {
+		l.end()
+	} else {
+		b.single(b.one, at)
+	}
+	return nil
+}
+
+// list is an object that may contain others.
+type list struct {
+	*builder
+	pos              diag.Pos
+	apiVersion, kind string
+	seen             bool // it has items
+	bare             int  // items without a kind that precede the list's own kind
+}
+
+func (l *list) head(key string, value []byte) {
+	switch key {
+	case "apiVersion":
+		_ = json.Unmarshal(value, &l.apiVersion) // invalid types are reported for the object
+	case "kind":
+		_ = json.Unmarshal(value, &l.kind) // likewise
+	}
+}
+
+// isList reports whether a kind is a list kind.
+func isList(kind string) bool { return strings.HasSuffix(kind, "List") }
+
+// stream reads the items.
+func (l *list) stream(file string, dec *jsontext.Decoder, src *source) error {
+	l.seen = true
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' {
+		src.limit = dec.InputOffset() + maxObject
+		at := src.next(file)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if l.item(value, at); l.full() {
+			return errFull
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// item adds one item. The API server omits the kind of items and puts that of the list
+// first.
+func (l *list) item(raw []byte, at diag.Pos) {
+	h, ok := l.headOf(raw, at)
+	switch {
+	case !ok:
+	case h.Kind != "":
+		l.add(h, raw, at)
+	case isList(l.kind):
+		h.Kind, h.APIVersion = strings.TrimSuffix(l.kind, "List"), l.apiVersion
+		l.add(h, raw, at)
+	default:
+		l.bare++
+	}
+}
+
+// end records the faults of the list.
+func (l *list) end() {
+	switch {
+	case !isList(l.kind):
+		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.Clip(l.kind, 100))
+	case l.bare > 0:
+		l.errs.Addf(l.pos, "%s of the list have no kind", diag.Count(l.bare, "item"))
+	}
+}
+
+// single adds an object without items, unless it is an empty list.
+func (b *builder) single(raw []byte, at diag.Pos) {
+	h, ok := b.headOf(raw, at)
+	if ok && !(isList(h.Kind) && h.Metadata.Name == "") {
+		b.add(h, raw, at)
+	}
+}
+
+// head holds the decoded fields of every object.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name            string            `json:"name"`
+		Namespace       string            `json:"namespace"`
+		UID             string            `json:"uid"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
+		OwnerReferences []Owner           `json:"ownerReferences"`
+	} `json:"metadata"`
+}
+
+func (b *builder) headOf(raw []byte, at diag.Pos) (head, bool) {
+	h, err := readHead(raw)
+	if err != nil {
+		b.errs.Addf(at, "not an object of a cluster: %w", err)
+	}
+	return h, err == nil
+}
+
+// add keeps an object unless its kind is ignored.
+func (b *builder) add(h head, raw []byte, at diag.Pos) {
+	o := &Object{
+		Key:        k8s.Key{Group: k8s.Group(h.APIVersion), Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name},
+		APIVersion: h.APIVersion, UID: h.Metadata.UID, Labels: h.Metadata.Labels, Owners: h.Metadata.OwnerReferences,
+		Pos: at, version: h.Metadata.ResourceVersion,
+	}
+	switch {
+	case o.Kind == "":
+		b.errs.Addf(at, "the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'")
+		return
+	case o.Name == "":
+		b.errs.Addf(at, "%s without metadata.name", inert.Clip(o.Kind, 100))
+		return
+	case o.APIVersion == "":
+		b.errs.Addf(at, "%s without apiVersion", inert.Clip(o.Kind, 100))
+		return
+	case b.passes(o.Group, o.Kind):
+		return
+	}
+	if err := b.prune(raw, b.cutsOf(o), o); err != nil {
+		b.errs.Addf(at, "%s: %w", o.Key, err)
+		return
+	}
+	b.packing = s2.Encode(b.packing[:cap(b.packing)], b.scratch)
+	o.packed = bytes.Clone(b.packing)
+	b.put(o)
+}
+
+// passes reports whether objects of a kind are ignored.
+func (b *builder) passes(group, kind string) bool {
+	if b.opt.Keep != nil {
+		return !b.opt.Keep(group, kind)
+	}
+	switch group {
+	case "":
+		return kind == "Event" || kind == "Endpoints" || kind == "Node" || kind == "Pod"
+	case "apps":
+		return kind == "ControllerRevision"
+	case "events.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "metrics.k8s.io", "packages.operators.coreos.com":
+		return true
+	}
+	return false
+}
+
+// errLarge reports an object above the size limit.
+var errLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
+
+// errFull stops reading at a limit.
+var errFull = errors.New("full")
+
+// source is the input file of a decoder. It tracks the line breaks after the decoder's
+// position and limits the amount of data read ahead.
+type source struct {
+	yaml *yamlnode.Document // input of the decoder; nil: a JSON file
+
+	r     io.Reader
+	dec   *jsontext.Decoder
+	limit int64 // maximum offset that the decoder may read
+
+	read   int64
+	breaks []int64 // offsets of line breaks after the last position
+	line   int     // number of line breaks before it
+	start  int64   // offset of its line
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	if s.read > s.limit+int64(len(p)) {
+		return 0, errLarge
+	}
+	if s.read > maxFile {
+		return 0, fmt.Errorf("file exceeds the limit of %d bytes", int64(maxFile))
+	}
+	n, err := s.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			s.breaks = append(s.breaks, s.read+int64(i))
+		}
+	}
+	s.read += int64(n)
+	s.pass(s.dec.InputOffset())
+	return n, err
+}
+
+// pass drops the line breaks before an offset.
+func (s *source) pass(offset int64) {
+	n := 0
+	for n < len(s.breaks) && s.breaks[n] < offset {
+		s.start = s.breaks[n] + 1
+		n++
+	}
+	s.line += n
+	s.breaks = append(s.breaks[:0], s.breaks[n:]...)
+}
+
+// pos returns the position of an offset close to the decoder's.
+func (s *source) pos(file string, offset int64) diag.Pos {
+	if s.yaml != nil {
+		return s.yaml.Pos(int(offset))
+	}
+	s.pass(offset)
+	return diag.Pos{File: file, Line: s.line + 1, Col: int(max(0, offset-s.start)) + 1}
+}
+
+// next returns the position of the next value, after a call of PeekKind.
+func (s *source) next(file string) diag.Pos {
+	unread := s.dec.UnreadBuffer()
+	blank := len(unread) - len(bytes.TrimLeft(unread, " \t\r\n,:"))
+	return s.pos(file, s.dec.InputOffset()+int64(blank))
+}
+
+// Declares reports whether objects of a kind describe installed operators and their
+// namespaces. As Options.Keep it drops the installed objects.
+func Declares(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "Namespace"
+	case OLM, OLMv1:
+		return kind != "Operator" && kind != "OperatorCondition"
+	}
+	return false
+}

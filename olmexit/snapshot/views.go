@@ -1,0 +1,204 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/quayside/quayside/internal/model"
+)
+
+// API groups of OLM kinds.
+const (
+	OLM   = "operators.coreos.com"
+	OLMv1 = "olm.operatorframework.io"
+)
+
+// Packageserver is the name of the ClusterServiceVersion that is part of OLM itself.
+const Packageserver = "packageserver"
+
+// CSV is a ClusterServiceVersion.
+type CSV struct {
+	*Object
+	CopiedFrom string // namespace of the original of a copy; empty for an original
+	Version    string
+	Phase      string // "Succeeded"
+	Message    string // of the phase
+}
+
+// CSVs returns the ClusterServiceVersions, including copies, by namespace and name. Copies
+// are identified only by OLM's label.
+func (s *Snapshot) CSVs() []CSV {
+	return view(s, OLM, "ClusterServiceVersion", func(o *Object) CSV {
+		var body struct {
+			Spec   struct{ Version string }
+			Status struct{ Phase, Message string }
+		}
+		o.decode(&body)
+		return CSV{
+			Object: o, CopiedFrom: o.Labels[CopiedFrom], Version: body.Spec.Version,
+			Phase: body.Status.Phase, Message: body.Status.Message,
+		}
+	})
+}
+
+// Subscription is a Subscription of OLM v0.
+type Subscription struct {
+	*Object
+	Package      string
+	Channel      string
+	Catalog      model.ID
+	Config       map[string]any // spec.config; nil if there is none
+	GeneratedBy  string         // InstallPlan, if OLM created it for a dependency
+	InstalledCSV string         // it may be missing
+	CurrentCSV   string         // newer than the installed one while an upgrade is pending
+	State        string         // "AtLatestKnown"
+}
+
+// Subscriptions returns the Subscriptions by namespace and name.
+func (s *Snapshot) Subscriptions() []Subscription {
+	return view(s, OLM, "Subscription", func(o *Object) Subscription {
+		var body struct {
+			Metadata struct{ Annotations map[string]string }
+			Spec     struct {
+				Name, Channel, Source, SourceNamespace string
+				Config                                 json.RawMessage
+			}
+			Status struct {
+				InstalledCSV, CurrentCSV, State string
+			}
+		}
+		o.decode(&body)
+		sub := Subscription{
+			Object: o, Package: body.Spec.Name, Channel: body.Spec.Channel,
+			Catalog:      model.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
+			Config:       decodeMapping(body.Spec.Config),
+			InstalledCSV: body.Status.InstalledCSV, CurrentCSV: body.Status.CurrentCSV, State: body.Status.State,
+		}
+		for _, key := range []string{"olm.generated-by", "operatorframework.io/generated-by"} {
+			if by := body.Metadata.Annotations[key]; by != "" {
+				sub.GeneratedBy = by
+			}
+		}
+		return sub
+	})
+}
+
+// OperatorGroup is an OperatorGroup of OLM v0.
+type OperatorGroup struct {
+	*Object
+	Targets    []string       // spec.targetNamespaces
+	Selector   map[string]any // spec.selector; nil if there is none
+	Namespaces []string       // status.namespaces, sorted; the empty string alone: all
+}
+
+// OperatorGroups returns the OperatorGroups by namespace and name.
+func (s *Snapshot) OperatorGroups() []OperatorGroup {
+	return view(s, OLM, "OperatorGroup", func(o *Object) OperatorGroup {
+		var body struct {
+			Spec struct {
+				TargetNamespaces []string
+				Selector         json.RawMessage
+			}
+			Status struct{ Namespaces []string }
+		}
+		o.decode(&body)
+		slices.Sort(body.Status.Namespaces)
+		return OperatorGroup{
+			Object: o, Targets: body.Spec.TargetNamespaces, Selector: decodeMapping(body.Spec.Selector),
+			Namespaces: slices.Compact(body.Status.Namespaces),
+		}
+	})
+}
+
+// InstallPlan is an InstallPlan of OLM v0.
+type InstallPlan struct {
+	*Object
+	Phase   string // "Complete"
+	CSVs    []string
+	Lookups []Lookup
+	Steps   []Step
+}
+
+// Lookup is a bundle that an InstallPlan fetched.
+type Lookup struct {
+	CSV     string // identifier
+	Image   string // path
+	Catalog model.ID
+}
+
+// Step is an object that an InstallPlan created or found. OLM omits its namespace;
+// namespaced objects are in the namespace of the plan.
+type Step struct {
+	CSV                        string // version that needs the object
+	Group, Version, Kind, Name string
+}
+
+// InstallPlans returns the InstallPlans by namespace and name.
+func (s *Snapshot) InstallPlans() []InstallPlan {
+	return view(s, OLM, "InstallPlan", func(o *Object) InstallPlan {
+		var body struct {
+			Spec struct {
+				ClusterServiceVersionNames []string
+			}
+			Status struct {
+				Phase         string
+				BundleLookups []struct {
+					Identifier, Path string
+					CatalogSourceRef model.ID
+				}
+				Plan []struct {
+					Resolving string
+					Resource  struct{ Group, Version, Kind, Name string }
+				}
+			}
+		}
+		o.decode(&body)
+		p := InstallPlan{Object: o, Phase: body.Status.Phase, CSVs: body.Spec.ClusterServiceVersionNames}
+		for _, l := range body.Status.BundleLookups {
+			p.Lookups = append(p.Lookups, Lookup{CSV: l.Identifier, Image: l.Path, Catalog: l.CatalogSourceRef})
+		}
+		for _, st := range body.Status.Plan {
+			r := st.Resource
+			p.Steps = append(p.Steps, Step{CSV: st.Resolving, Group: r.Group, Version: r.Version, Kind: r.Kind, Name: r.Name})
+		}
+		return p
+	})
+}
+
+// CatalogSource is a CatalogSource of OLM v0.
+type CatalogSource struct {
+	*Object
+	Image, Address string
+	Priority       int32
+}
+
+// CatalogSources returns the CatalogSources by namespace and name.
+func (s *Snapshot) CatalogSources() []CatalogSource {
+	return view(s, OLM, "CatalogSource", func(o *Object) CatalogSource {
+		var body struct {
+			Spec struct {
+				Image, Address string
+				Priority       int32
+			}
+		}
+		o.decode(&body)
+		return CatalogSource{Object: o, Image: body.Spec.Image, Address: body.Spec.Address, Priority: body.Spec.Priority}
+	})
+}
+
+// view converts each object of a kind with the function of.
+func view[T any](s *Snapshot, group, kind string, of func(*Object) T) []T {
+	var out []T
+	for _, o := range s.Kind(group, kind) {
+		out = append(out, of(o))
+	}
+	return out
+}
+
+// decodeMapping decodes a JSON object; it returns nil if raw is none.
+func decodeMapping(raw []byte) map[string]any {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	return decodeObject("a field", raw)
+}

@@ -1,0 +1,101 @@
+package olmexit
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Blocked returns the operators that cannot be adopted, as namespace/package.
+func (rep *Report) Blocked() (names []string) {
+	for _, op := range rep.Operators {
+		if op.State == Blocked {
+			names = append(names, op.Key())
+		}
+	}
+	return names
+}
+
+// Text prints each operator with its reasons, and on request each object.
+func (rep *Report) Text(w io.Writer, objects bool) {
+	for _, op := range rep.Operators {
+		name := op.Key()
+		if op.CSV != "" {
+			name += " (" + op.CSV + ")"
+		}
+		fmt.Fprintf(w, "%s: %s; %s\n", inert.Line(name), op.State, formatCounts(op.Counts))
+		for _, r := range op.Reasons {
+			fmt.Fprintf(w, "    %s\n", inert.Line(r.Message))
+		}
+		if objects {
+			list(w, op.Objects)
+		}
+	}
+	if objects && len(rep.Shared) > 0 {
+		fmt.Fprint(w, "shared by several operators, or of none\n")
+		list(w, rep.Shared)
+	}
+	writeUnread(w, rep.Unread)
+	fmt.Fprintf(w, "%s; %s\n", diag.Count(len(rep.Operators), "operator"), formatCounts(rep.Counts))
+}
+
+func formatCounts(n Counts) string {
+	return fmt.Sprintf("%s: %d equal, %d changed, %d only from OLM, %d unknown; %d added",
+		diag.Count(n.Live, "object"), n.Equal, n.Changed, n.OLM, n.Unknown, n.Added)
+}
+
+func list(w io.Writer, objects []Object) {
+	for _, x := range objects {
+		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key)
+		if x.Goes != "" {
+			line += " (" + string(x.Goes) + "): " + x.Why
+		}
+		fmt.Fprintf(w, "%s\n", inert.Line(line))
+		for _, f := range x.Changes() {
+			fmt.Fprintf(w, "%s\n", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+		}
+	}
+}
+
+// Needy returns the operators that need OLM or lose function without it, as
+// namespace/package.
+func (d *Diagnosis) Needy() (names []string) {
+	for _, op := range d.Operators {
+		if op.NeedsOLM == NeedsOLM || op.NeedsOLM == InPart {
+			names = append(names, op.Key())
+		}
+	}
+	return names
+}
+
+// Text prints each operator with its signals.
+func (d *Diagnosis) Text(w io.Writer) {
+	verdicts := map[Need]string{
+		NeedsOLM: "needs OLM", InPart: "loses functions without OLM", MayNeed: "could need OLM", NeedsNone: "does not need OLM",
+	}
+	count := map[Need]int{}
+	for _, op := range d.Operators {
+		count[op.NeedsOLM]++
+		fmt.Fprintf(w, "%s: %s\n", inert.Line(op.Key()+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
+		for _, s := range op.Signals {
+			fmt.Fprintf(w, "    %s\n", inert.Line(s.Object+" "+s.What))
+			fmt.Fprintf(w, "        without OLM: %s\n        to do: %s\n", s.Loses, s.Do)
+		}
+		if len(op.Definitions) > 0 {
+			fmt.Fprintf(w, "    keep when OLM is uninstalled, for it watches them: %s\n", strings.Join(op.Definitions, ", "))
+		}
+	}
+	writeUnread(w, d.Unread)
+	fmt.Fprintf(w, "%s: %d in need of OLM, %d that lose something without it, %d that could need it, %d that do not\n",
+		diag.Count(len(d.Operators), "operator"), count[NeedsOLM], count[InPart], count[MayNeed], count[NeedsNone])
+}
+
+func writeUnread(w io.Writer, kinds []snapshot.Unread) {
+	for _, u := range kinds {
+		fmt.Fprintf(w, "not read: %s\n", inert.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
+	}
+}

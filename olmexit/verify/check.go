@@ -1,0 +1,304 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Check returns the violations of a step's check in a cluster; none if it holds. Objects that
+// the step itself removes are not missed. before is the capture before the first step of the
+// namespace; if it is nil, the plan's own data is used (Planned), without permissions. The
+// error is the Reader's, or reports an unknown condition.
+func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
+	out, err := check(ctx, r, p, step, before, c)
+	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
+}
+
+// check returns the findings of Check, including notes.
+func check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
+	if before == nil {
+		before = Planned(p, step.Namespace)
+	}
+	ask := conditionTable()[c.Check]
+	if ask == nil {
+		return nil, fmt.Errorf("step %d: unknown condition %q", step.Number, c.Check)
+	}
+	return ask(ctx, &checker{comparison{p, step.Number, removedBy(p, step.Number)}, r, step, before, c.Objects})
+}
+
+// checker evaluates one check of a step.
+type checker struct {
+	comparison
+	Reader
+
+	at     plan.Step
+	before *Evidence
+	refs   []k8s.Ref
+}
+
+// condition returns the violations of a condition.
+type condition func(ctx context.Context, c *checker) ([]Finding, error)
+
+// Describe returns the description of a fulfilled condition.
+func Describe(c plan.Condition) string {
+	return map[plan.Condition]string{
+		plan.Succeeded:   "the ClusterServiceVersions are Succeeded",
+		plan.NoPlan:      "no InstallPlan is in progress",
+		plan.IsStopped:   "OLM's controllers are stopped",
+		plan.IsReady:     "the Deployments' pods are ready",
+		plan.Gone:        "the objects to delete are deleted",
+		plan.SameUID:     "every previous object exists, with its UID",
+		plan.NoOwner:     "no object is owned by a removed ClusterServiceVersion",
+		plan.Conversion:  "custom resources are converted as before",
+		plan.Available:   "aggregated APIs are available",
+		plan.Rights:      "ServiceAccounts have their previous permissions, and no more",
+		plan.Prepared:    "the tree's roles have all permissions of OLM's",
+		plan.NoRestart:   "no pods are replaced unless planned",
+		plan.SameVersion: "every object is as planned",
+	}[c]
+}
+
+// conditionTable returns the implementation of each condition.
+func conditionTable() map[plan.Condition]condition {
+	return map[plan.Condition]condition{
+		plan.Succeeded:   checkSucceeded,
+		plan.NoPlan:      noPlan,
+		plan.IsStopped:   isStopped,
+		plan.IsReady:     isReady,
+		plan.Gone:        isGone,
+		plan.SameUID:     asBefore(sameUID),
+		plan.NoOwner:     asBefore(noOwner),
+		plan.Conversion:  asBefore(checkConversion),
+		plan.Available:   asBefore(checkAvailable),
+		plan.Rights:      sameRights,
+		plan.Prepared:    isPrepared,
+		plan.NoRestart:   asBefore(noRestart),
+		plan.SameVersion: sameVersion,
+	}
+}
+
+// objects returns the objects that the check names, or the default ones if it names none.
+func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
+	if c.refs != nil {
+		return c.refs
+	}
+	return otherwise()
+}
+
+// read calls do with each object, nil for missing ones, and returns the findings in the order
+// of refs.
+func (c *checker) read(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
+	out := make([][]Finding, len(refs))
+	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {
+		o, err := c.Get(ctx, refs[i])
+		if err == nil {
+			out[i], err = do(ctx, refs[i], o)
+		}
+		return err
+	})
+	return slices.Concat(out...), err
+}
+
+func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
+	refs := c.objects(func() []k8s.Ref {
+		var out []k8s.Ref
+		for _, op := range c.plan.Operators {
+			if op.Namespace == c.at.Namespace {
+				out = append(out, k8s.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
+			}
+		}
+		return out
+	})
+	return c.read(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		switch phase := k8s.Text(o, "status", "phase"); {
+		case o == nil:
+			return newFindings(NotThere, ref, "is missing"), nil
+		case phase != "Succeeded":
+			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", phaseOf(phase), k8s.Text(o, "status", "message")), nil
+		}
+		return nil, nil
+	})
+}
+
+func phaseOf(phase string) string {
+	if phase == "" {
+		return "without a phase"
+	}
+	return phase
+}
+
+func noPlan(ctx context.Context, c *checker) ([]Finding, error) {
+	plans, err := c.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
+	var out []Finding
+	for _, o := range plans {
+		phase := k8s.Text(o, "status", "phase")
+		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
+			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", phaseOf(phase))...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Finding) int { return a.Object.Key().Compare(b.Object.Key()) })
+	return out, err
+}
+
+// controllers returns the Deployments of OLM's controllers.
+func (c *checker) controllers() []k8s.Ref {
+	var out []k8s.Ref
+	for _, w := range c.plan.OLM {
+		out = append(out, w.Object)
+	}
+	return out
+}
+
+func isStopped(ctx context.Context, c *checker) ([]Finding, error) {
+	return c.read(ctx, c.objects(c.controllers), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		if o == nil {
+			return nil, nil
+		}
+		if wanted := plan.Replicas(o); wanted > 0 {
+			return newFindings(Running, ref, "has %d replicas", wanted), nil
+		}
+		if n := numberAt(o, "status", "replicas"); n > 0 || isStale(o) {
+			return newFindings(Running, ref, "is being stopped, and has %d pods", n), nil
+		}
+		var labels []string
+		for k, v := range k8s.TextMap(o, "spec", "selector", "matchLabels") {
+			labels = append(labels, k+"="+v)
+		}
+		slices.Sort(labels)
+		if labels == nil {
+			return nil, nil
+		}
+		// status.replicas does not include terminating pods
+		ending, err := c.List(ctx, "v1", "Pod", ref.Namespace, strings.Join(labels, ","))
+		if n := len(ending); err == nil && n > 0 {
+			return newFindings(Running, ref, "is being stopped, and %d of its pods are terminating", n), nil
+		}
+		return nil, err
+	})
+}
+
+func isReady(ctx context.Context, c *checker) ([]Finding, error) {
+	return c.read(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		if o == nil {
+			return newFindings(NotThere, ref, "is missing"), nil
+		}
+		want := plan.Replicas(o)
+		for _, w := range c.plan.OLM {
+			if w.Object.Key() == ref.Key() {
+				want = w.Replicas
+			}
+		}
+		have := min(numberAt(o, "status", "readyReplicas"), numberAt(o, "status", "updatedReplicas"))
+		if have < want || plan.Replicas(o) < want || isStale(o) {
+			return newFindings(NotReady, ref, "has %d of %d pods ready", have, want), nil
+		}
+		return nil, nil
+	})
+}
+
+// isStale reports whether a status belongs to an earlier spec.
+func isStale(o k8s.Object) bool {
+	return numberAt(o, "status", "observedGeneration") < numberAt(o, "metadata", "generation")
+}
+
+func isGone(ctx context.Context, c *checker) ([]Finding, error) {
+	refs := c.objects(func() []k8s.Ref {
+		var out []k8s.Ref
+		for _, a := range c.at.Actions {
+			if a.Do == plan.Delete || a.Do == plan.Orphan {
+				out = append(out, a.Object)
+			}
+		}
+		return out
+	})
+	return c.read(ctx, refs, func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		switch finalizers := k8s.Texts(o, "metadata", "finalizers"); {
+		case o == nil:
+			return nil, nil
+		case len(finalizers) > 0:
+			return newFindings(There, ref, "still exists, waiting for %s", strings.Join(finalizers, ", ")), nil
+		}
+		return newFindings(There, ref, "still exists"), nil
+	})
+}
+
+// asBefore returns a condition that applies a rule to the objects of the earlier capture.
+func asBefore(r rule) condition {
+	return func(ctx context.Context, c *checker) ([]Finding, error) {
+		before := &Evidence{Namespace: c.at.Namespace}
+		var refs []k8s.Ref
+		for _, o := range c.before.Objects {
+			if c.refs == nil || slices.ContainsFunc(c.refs, func(ref k8s.Ref) bool { return ref.Key() == o.Ref.Key() }) {
+				before.Objects, refs = append(before.Objects, o), append(refs, o.Ref)
+			}
+		}
+		now, _, err := captureObjects(ctx, c, c.at.Namespace, refs)
+		if err != nil {
+			return nil, err
+		}
+		return c.each(r, before, now), nil
+	}
+}
+
+func sameRights(ctx context.Context, c *checker) ([]Finding, error) {
+	roles, err := readRBAC(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	now := &Evidence{}
+	if now.Accounts, err = roles.accounts(c.before.subjects(), c.plan); err != nil {
+		return nil, err
+	}
+	var asked []Review
+	for _, a := range c.before.Answers {
+		asked = append(asked, a.Review)
+	}
+	if now.Answers, err = askReviews(ctx, c, asked); err != nil {
+		return nil, err
+	}
+	return c.compareRights(c.before, now), nil
+}
+
+func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
+	roles, err := readRBAC(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return c.prepared(roles, c.at.Namespace)
+}
+
+func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {
+	uids := map[k8s.Key]string{}
+	var all []k8s.Ref
+	put := func(ref k8s.Ref, uid string) {
+		if uid != "" && uids[ref.Key()] == "" {
+			uids[ref.Key()], all = uid, append(all, ref)
+		}
+	}
+	for _, h := range trackedObjects(c.plan, c.at.Namespace) {
+		put(h.ref, h.uid)
+	}
+	for _, a := range c.at.Actions {
+		put(a.Object, a.UID)
+	}
+	return c.read(ctx, c.objects(func() []k8s.Ref { return all }), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
+		planned, now, was := uids[ref.Key()], newObject(ref, o), c.before.object(ref)
+		switch {
+		case planned == "":
+			return nil, nil
+		case o == nil:
+			return newFindings(NotThere, ref, "no longer exists"), nil
+		case planned != now.UID:
+			return newFindings(NotAsPlanned, ref, "was deleted and recreated: UID %s, now %s", planned, now.UID), nil
+		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
+			return newFindings(NotAsPlanned, ref, "was changed: generation %d, now %d", was.Generation, now.Generation), nil
+		}
+		return nil, nil
+	})
+}

@@ -1,0 +1,183 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// Finding is a deviation that a check found.
+type Finding struct {
+	Code      Code    `json:"code" form:"enum=lost|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|right-lost|right-gained|right-missing|phase|in-flight|running|not-ready|there|not-there|changed" doc:"What is the matter."`
+	Object    k8s.Ref `json:"object,omitzero" doc:"The object that it is about."`
+	Account   string  `json:"account,omitempty" doc:"Whose rights it is about."`
+	Namespace string  `json:"namespace,omitempty" doc:"Where it has them. Absent: in the whole cluster."`
+	Note      bool    `json:"note,omitempty" doc:"It is only told: nothing that must hold is broken."`
+	Message   string  `json:"message" doc:"What is the matter, in words."`
+}
+
+// Code is the kind of a finding.
+type Code string
+
+// The kinds of findings.
+const (
+	Lost         Code = "lost"          // an object no longer exists
+	OtherUID     Code = "uid"           // an object was deleted and recreated
+	Deleting     Code = "deleting"      // an object is being deleted
+	Owned        Code = "owner"         // an object is still owned by a ClusterServiceVersion
+	Converts     Code = "conversion"    // the conversion of custom resources changed or is broken
+	Unavailable  Code = "unavailable"   // an aggregated API is unavailable
+	Template     Code = "template"      // the pod template changed
+	Rollout      Code = "replica-set"   // pods were replaced
+	PodRestarted Code = "pod"           // a pod was replaced or restarted
+	RightLost    Code = "right-lost"    // a permission was lost
+	RightGained  Code = "right-gained"  // a permission was gained
+	RightMissing Code = "right-missing" // a permission comes from OLM's roles alone
+	WrongPhase   Code = "phase"         // a ClusterServiceVersion is not Succeeded
+	InFlight     Code = "in-flight"     // OLM is installing
+	Running      Code = "running"       // a Deployment has pods
+	NotReady     Code = "not-ready"     // a Deployment lacks pods
+	There        Code = "there"         // an object still exists
+	NotThere     Code = "not-there"     // an object does not exist
+	NotAsPlanned Code = "changed"       // an object changed since the plan was made
+)
+
+// comparison compares two captures.
+type comparison struct {
+	plan *plan.Plan
+	step int
+	gone going
+}
+
+// rule compares one object; is is nil if the object no longer exists.
+type rule func(c *comparison, was Object, is *Object) []Finding
+
+// each applies a rule to every object in before.
+func (c *comparison) each(r rule, before, after *Evidence) []Finding {
+	now := map[k8s.Key]*Object{}
+	for i := range after.Objects {
+		now[after.Objects[i].Ref.Key()] = &after.Objects[i]
+	}
+	var out []Finding
+	for _, was := range before.Objects {
+		out = append(out, r(c, was, now[was.Ref.Key()])...)
+	}
+	return out
+}
+
+func newFindings(code Code, ref k8s.Ref, format string, args ...any) []Finding {
+	return []Finding{{Code: code, Object: ref, Message: fmt.Sprintf("%s ", ref.Key()) + fmt.Sprintf(format, args...)}}
+}
+
+func sameUID(c *comparison, was Object, is *Object) []Finding {
+	switch {
+	case c.gone.has(was):
+		return nil
+	case is == nil:
+		return newFindings(Lost, was.Ref, "no longer exists")
+	case is.UID != was.UID:
+		return newFindings(OtherUID, was.Ref, "was deleted and recreated: UID %s, now %s", was.UID, is.UID)
+	case is.Deleting && !was.Deleting:
+		return newFindings(Deleting, was.Ref, "is being deleted")
+	}
+	return nil
+}
+
+// forgotten reports whether the current step affects operators that OLM had forgotten before
+// the plan was made. Their certificates are then issued by others.
+func (c *comparison) forgotten() bool {
+	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && isForgotten(c.plan, s.Namespace) })
+}
+
+func noOwner(c *comparison, _ Object, is *Object) []Finding {
+	if is == nil {
+		return nil
+	}
+	for _, w := range is.Owners {
+		if c.gone.csvs[w.UID] {
+			return newFindings(Owned, is.Ref, "has an ownerReference to ClusterServiceVersion %s, and is deleted with it", w.Name)
+		}
+	}
+	return nil
+}
+
+func checkConversion(c *comparison, was Object, is *Object) []Finding {
+	if is == nil || was.Conversion == nil || is.Conversion == nil {
+		return nil
+	}
+	a, b := *was.Conversion, *is.Conversion
+	switch {
+	case a.Strategy != b.Strategy:
+		return newFindings(Converts, was.Ref, "conversion by %s, now by %s", a.Strategy, b.Strategy)
+	case !a.works() || c.forgotten():
+		return nil
+	case a.Target != b.Target:
+		return newFindings(Converts, was.Ref, "conversion by %q, now by %q", a.Target, b.Target)
+	}
+	for _, ca := range a.Certificates {
+		if !slices.Contains(b.Certificates, ca) {
+			return newFindings(Converts, was.Ref, "no longer trusts the conversion webhook's certificate")
+		}
+	}
+	return nil
+}
+
+func checkAvailable(_ *comparison, was Object, is *Object) []Finding {
+	if is == nil || was.Available == nil || is.Available == nil || !*was.Available || *is.Available {
+		return nil
+	}
+	return newFindings(Unavailable, was.Ref, "is no longer available")
+}
+
+func noRestart(c *comparison, was Object, is *Object) []Finding {
+	if is == nil || was.Pods == nil || is.Pods == nil || c.mayRestart(was.Ref) {
+		return nil
+	}
+	var out []Finding
+	if was.Pods.Template != is.Pods.Template {
+		out = append(out, newFindings(Template, was.Ref, "has a different pod template, which is not planned")...)
+	}
+	if slices.ContainsFunc(is.Pods.ReplicaSets, func(uid string) bool { return !slices.Contains(was.Pods.ReplicaSets, uid) }) {
+		return append(out, newFindings(Rollout, was.Ref, "has a new ReplicaSet: its pods restart, which is not planned")...)
+	}
+	return append(out, podsLeft(was, is)...)
+}
+
+// mayRestart reports whether a planned restart is due: the tree changes the pods, but only
+// after it is applied.
+func (c *comparison) mayRestart(ref k8s.Ref) bool {
+	return isRestarted(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
+		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
+	})
+}
+
+// podsLeft returns a note about pods that were replaced or restarted by themselves.
+func podsLeft(was Object, is *Object) []Finding {
+	if len(is.Pods.Restarts) == 0 {
+		return nil
+	}
+	gone, again := 0, int64(0)
+	for uid, n := range was.Pods.Restarts {
+		now, there := is.Pods.Restarts[uid]
+		if !there {
+			gone++
+		}
+		again += max(0, now-n)
+	}
+	var told []string
+	if gone > 0 {
+		told = append(told, fmt.Sprintf("%d of its pods were replaced", gone))
+	}
+	if again > 0 {
+		told = append(told, fmt.Sprintf("its containers restarted %d times", again))
+	}
+	if told == nil {
+		return nil
+	}
+	out := newFindings(PodRestarted, was.Ref, "is unchanged, but %s", strings.Join(told, " and "))
+	out[0].Note = true
+	return out
+}

@@ -1,0 +1,118 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// Dump returns a Reader of a snapshot. It evaluates reviews by RBAC. Snapshots contain no pods.
+func Dump(s *snapshot.Snapshot) Reader { return &dump{Snapshot: s} }
+
+type dump struct {
+	*snapshot.Snapshot
+
+	mu     sync.Mutex
+	rights map[k8s.Subject]k8s.GrantSet
+}
+
+// Get implements Reader.
+func (d *dump) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
+	if o := d.Snapshot.Get(ref.Key()); o != nil {
+		return o.Body(), nil
+	}
+	return nil, nil
+}
+
+// List implements Reader.
+func (d *dump) List(_ context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
+	selects, err := labels.Parse(selector)
+	if err != nil {
+		return nil, err
+	}
+	var out []k8s.Object
+	for _, o := range d.Kind(k8s.Group(apiVersion), kind) {
+		if (namespace == "" || o.Namespace == namespace) && selects.Matches(labels.Set(o.Labels)) {
+			out = append(out, o.Body())
+		}
+	}
+	return out, nil
+}
+
+// Allowed implements Reader.
+func (d *dump) Allowed(ctx context.Context, r Review) (bool, error) {
+	namespace, name, ok := strings.Cut(strings.TrimPrefix(r.Account, accountPrefix), ":")
+	if !ok {
+		return false, fmt.Errorf("%q is not a ServiceAccount", r.Account)
+	}
+	s := k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.rights[s]; !known {
+		roles, err := readRBAC(ctx, d)
+		if err != nil {
+			return false, err
+		}
+		m, err := roles.model(bindingFilter([]k8s.Subject{s}))
+		if err != nil {
+			return false, err
+		}
+		if d.rights == nil {
+			d.rights = map[k8s.Subject]k8s.GrantSet{}
+		}
+		d.rights[s] = k8s.NewGrantSet(m.Of(s))
+	}
+	return d.rights[s].Covers(r.grant()), nil
+}
+
+// once is a Reader that caches everything except reviews.
+type once struct {
+	Reader
+
+	mu    sync.Mutex
+	known map[string]*answer
+}
+
+// answer is the cached result of a Reader.
+type answer struct {
+	sync.Once
+	objects []k8s.Object
+	err     error
+}
+
+func (o *once) ask(key string, read func() ([]k8s.Object, error)) ([]k8s.Object, error) {
+	o.mu.Lock()
+	a := o.known[key]
+	if a == nil {
+		a = &answer{}
+		o.known[key] = a
+	}
+	o.mu.Unlock()
+	a.Do(func() { a.objects, a.err = read() })
+	return a.objects, a.err
+}
+
+// Get implements Reader.
+func (o *once) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
+	found, err := o.ask(ref.String(), func() ([]k8s.Object, error) {
+		body, err := o.Reader.Get(ctx, ref)
+		return []k8s.Object{body}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// List implements Reader.
+func (o *once) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
+	return o.ask(strings.Join([]string{apiVersion, kind, namespace, selector}, "\x00"), func() ([]k8s.Object, error) {
+		return o.Reader.List(ctx, apiVersion, kind, namespace, selector)
+	})
+}

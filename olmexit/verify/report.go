@@ -1,0 +1,241 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+)
+
+// Report is the result of verifying a plan on a cluster, with the progress of each namespace.
+type Report struct {
+	Stopped    bool        `json:"stopped" doc:"OLM's controllers are stopped."`
+	Namespaces []Namespace `json:"namespaces" doc:"Those that the plan has steps for, in its order."`
+}
+
+// Namespace is the result for one namespace's operators.
+type Namespace struct {
+	Namespace string    `json:"namespace"`
+	Step      int       `json:"step" doc:"The last step that is done, by what the cluster shows; 0 where none is."`
+	Name      plan.Name `json:"name,omitempty" doc:"What that step is."`
+	Partly    bool      `json:"partly,omitempty" doc:"The step behind it has begun."`
+	Next      int       `json:"next,omitempty" doc:"The step that comes next. Absent where none is left."`
+	Verdicts  []Verdict `json:"verdicts" doc:"What was asked."`
+}
+
+// Verdict is the result of one check.
+type Verdict struct {
+	Check    plan.Condition `json:"check"`
+	State    State          `json:"state" form:"enum=holds|fails|unknown" doc:"unknown: nothing is known of before, or it cannot be read."`
+	Findings []Finding      `json:"findings,omitempty" doc:"Why it fails; what else there is to tell."`
+	Why      string         `json:"why,omitempty" doc:"Why it is unknown."`
+}
+
+// State is the state of a check.
+type State string
+
+// The states of checks.
+const (
+	Holds   State = "holds"
+	Fails   State = "fails"
+	Unknown State = "unknown"
+)
+
+// Same returns an error if a plan is for another cluster, or the Reader's error.
+func Same(ctx context.Context, r Reader, p *plan.Plan) error {
+	o, err := r.Get(ctx, k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
+	if err != nil {
+		return err
+	}
+	if uid := k8s.Text(o, "metadata", "uid"); uid != p.ClusterUID {
+		return fmt.Errorf("the plan is for another cluster: the UID of Namespace kube-system is %q in the plan and %q here; choose the cluster with --context, or make a new plan", p.ClusterUID, uid)
+	}
+	return nil
+}
+
+// Known is information about a plan's progress beyond the state of the cluster.
+type Known struct {
+	Before map[string]*Evidence // by namespace: the capture before the first step
+	Ended  func(step int) bool  // reports whether a step was done; nil: unknown
+	Step   int                  // steps up to this number count as done; 0: as observed in the cluster
+}
+
+func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
+
+// Verify returns the progress of every namespace of a plan, and the results of its checks. The
+// error is the Reader's, or that of Same.
+func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
+	r = &once{Reader: r, known: map[string]*answer{}}
+	if err := Same(ctx, r, p); err != nil {
+		return nil, err
+	}
+	rep := &Report{Namespaces: []Namespace{}}
+	for _, w := range p.OLM {
+		o, err := r.Get(ctx, w.Object)
+		if err != nil {
+			return nil, err
+		}
+		rep.Stopped = rep.Stopped || o != nil && w.Replicas > 0 && plan.Replicas(o) == 0
+	}
+	for _, ns := range planNamespaces(p) {
+		one, err := verifyOne(ctx, r, p, ns, known)
+		if err != nil {
+			return nil, err
+		}
+		rep.Namespaces = append(rep.Namespaces, *one)
+	}
+	return rep, nil
+}
+
+// planNamespaces returns the namespaces of a plan's steps, in their order.
+func planNamespaces(p *plan.Plan) []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Namespace != "" && !slices.Contains(out, s.Namespace) {
+			out = append(out, s.Namespace)
+		}
+	}
+	return out
+}
+
+func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (*Namespace, error) {
+	out, step := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}, known.Step
+	if step == 0 {
+		var err error
+		if step, out.Partly, err = findProgress(ctx, r, p, namespace, known); err != nil {
+			return nil, err
+		}
+	}
+	last := plan.Step{Namespace: namespace}
+	for _, s := range stepsOf(p, namespace) {
+		switch {
+		case s.Number <= step:
+			last, out.Step, out.Name = s, s.Number, s.Name
+		case out.Next == 0:
+			out.Next = s.Number
+			if out.Partly {
+				last = s
+			}
+		}
+	}
+	for _, c := range dueChecks(p, last, out.Partly) {
+		v, err := judgeCheck(ctx, r, p, last, known.Before[namespace], c)
+		if err != nil {
+			return nil, err
+		}
+		out.Verdicts = append(out.Verdicts, v)
+	}
+	return out, nil
+}
+
+// dueChecks returns the checks that apply after the last step, or while it is in progress.
+func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
+	passed := func(name plan.Name) bool {
+		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
+			return s.Name == name && (s.Number < last.Number || s.Number == last.Number && !begun)
+		})
+	}
+	begins := func(name plan.Name) bool { return passed(name) || last.Name == name }
+	var out []plan.Check
+	has := func(is func(plan.Step) bool) bool { return slices.ContainsFunc(stepsOf(p, last.Namespace), is) }
+	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
+		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: plan.NoPlan})
+	}
+	out = append(out, plan.Check{Check: plan.SameUID})
+	if passed(plan.Detach) {
+		out = append(out, plan.Check{Check: plan.NoOwner})
+	}
+	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart} {
+		asks := func(asked plan.Check) bool { return asked.Check == c }
+		if !isForgotten(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
+			out = append(out, plan.Check{Check: c})
+		}
+	}
+	if passed(plan.Prepare) && !begins(plan.CleanUp) {
+		out = append(out, plan.Check{Check: plan.Prepared})
+	}
+	if begun {
+		return out
+	}
+	for _, c := range last.After {
+		if !slices.ContainsFunc(out, func(o plan.Check) bool { return o.Check == c.Check && c.Objects == nil }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// judgeCheck returns the verdict on a check.
+func judgeCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
+	v := Verdict{Check: c.Check, State: Holds}
+	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart}, c.Check) {
+		v.State, v.Why = Unknown, "no evidence was captured before the first step"
+		return v, nil
+	}
+	found, err := check(ctx, r, p, step, before, c)
+	v.Findings = found
+	if slices.ContainsFunc(found, func(f Finding) bool { return !f.Note }) {
+		v.State = Fails
+	}
+	return v, err
+}
+
+// Failed returns the number of failed checks.
+func (r *Report) Failed() int {
+	n := 0
+	for _, ns := range r.Namespaces {
+		for _, v := range ns.Verdicts {
+			if v.State == Fails {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Text prints the progress of each namespace and the results of its checks.
+func (r *Report) Text(w io.Writer, p *plan.Plan) {
+	n := map[State]int{}
+	for _, ns := range r.Namespaces {
+		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(position(p, ns)))
+		for _, v := range ns.Verdicts {
+			n[v.State]++
+			line := fmt.Sprintf("    %-7s %s", v.State, Describe(v.Check))
+			if v.Why != "" {
+				line += ": " + v.Why
+			}
+			fmt.Fprintf(w, "%s\n", inert.Line(line))
+			for _, f := range v.Findings {
+				text := "            " + f.Message
+				if f.Note {
+					text = "            note: " + f.Message
+				}
+				fmt.Fprintf(w, "%s\n", inert.Line(text))
+			}
+		}
+	}
+	if r.Stopped {
+		fmt.Fprintln(w, "OLM's controllers are stopped")
+	}
+	fmt.Fprintf(w, "%s: %d hold, %d fail, %d are unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
+}
+
+// position describes the progress of a namespace.
+func position(p *plan.Plan, ns Namespace) string {
+	text := "no step is done"
+	if ns.Step > 0 {
+		text = fmt.Sprintf("step %d of %d is done (%s)", ns.Step, len(p.Steps), ns.Name)
+	}
+	switch {
+	case ns.Next == 0:
+		return text + "; no step is left"
+	case ns.Partly:
+		return fmt.Sprintf("%s; step %d is partly done", text, ns.Next)
+	}
+	return fmt.Sprintf("%s; step %d is next", text, ns.Next)
+}

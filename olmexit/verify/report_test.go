@@ -1,0 +1,107 @@
+package verify_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/verify"
+)
+
+// seen returns what is found of the one namespace of a world.
+func seen(t *testing.T, w *world, known verify.Known) verify.Namespace {
+	t.Helper()
+	rep, err := verify.Verify(context.Background(), w, w.plan, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Namespaces) != 1 {
+		t.Fatalf("%d namespaces", len(rep.Namespaces))
+	}
+	return rep.Namespaces[0]
+}
+
+// TestProgress holds that a cluster shows how far a plan is, after each step and in
+// the middle of it, and that all holds there.
+func TestProgress(t *testing.T) {
+	w := newWorld()
+	before := map[string]*verify.Evidence{"op": capture(t, w.cluster, w.plan)}
+	ended := 0
+	known := verify.Known{Before: before, Ended: func(step int) bool { return step <= ended }}
+	holds := func(ns verify.Namespace, when string) {
+		for _, v := range ns.Verdicts {
+			if v.State != verify.Holds {
+				t.Errorf("%s: %s %s: %v", when, v.Check, v.State, v.Findings)
+			}
+		}
+	}
+	holds(seen(t, w, known), "before")
+	for _, s := range w.plan.Steps {
+		if visible := s.Name == plan.Prepare || s.Name == plan.Detach || s.Name == plan.Tree; visible {
+			half := s
+			half.Actions = s.Actions[:2]
+			w.do(half)
+			ns := seen(t, w, known)
+			if !ns.Partly || ns.Step != s.Number-1 || ns.Next != s.Number {
+				t.Errorf("in the middle of step %d (%s): %+v", s.Number, s.Name, ns)
+			}
+			holds(ns, "in the middle of "+string(s.Name))
+		}
+		w.do(s)
+		ended = s.Number
+		ns := seen(t, w, known)
+		if ns.Partly || ns.Step != s.Number || ns.Name != s.Name {
+			t.Errorf("after step %d (%s): %+v", s.Number, s.Name, ns)
+		}
+		holds(ns, "after "+string(s.Name))
+	}
+}
+
+// TestWithoutEvidence holds that UIDs are compared all the same, and that nothing
+// else is said to hold that nobody knows.
+func TestWithoutEvidence(t *testing.T) {
+	w := newWorld()
+	w.judge()
+	w.set(k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}, "other", "metadata", "uid")
+	states := map[plan.Condition]verify.State{}
+	for _, v := range seen(t, w, verify.Known{}).Verdicts {
+		states[v.Check] = v.State
+	}
+	for check, want := range map[plan.Condition]verify.State{
+		plan.SameUID: verify.Fails, plan.Succeeded: verify.Holds, plan.Rights: verify.Unknown, plan.Conversion: verify.Unknown, plan.NoRestart: verify.Unknown, plan.Available: verify.Unknown,
+	} {
+		if states[check] != want {
+			t.Errorf("%s: %s, want %s", check, states[check], want)
+		}
+	}
+	w.plan.ClusterUID = "other"
+	if _, err := verify.Verify(context.Background(), w, w.plan, verify.Known{}); err == nil {
+		t.Error("another cluster is verified")
+	}
+}
+
+// TestPlannedChanges holds that what a plan names beforehand is no finding: pods that
+// the tree restarts, from that step on, and what OLM loses while it runs.
+func TestPlannedChanges(t *testing.T) {
+	const detach, tree = 5, 6
+	w := newWorld()
+	before := capture(t, w.cluster, w.plan)
+	d := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}
+	w.set(d, "i:2", "spec", "template", "spec", "image")
+	w.remove(k8s.Key{Group: olm, Kind: "OperatorCondition", Namespace: "op", Name: "x.v1"}, false)
+	w.plan.Mode, w.plan.Operators[0].Restarts = plan.Live, []string{"d"}
+	for step, want := range map[int][]string{
+		detach - 1: {"lost OperatorCondition.operators.coreos.com op/x.v1", "right-lost op", "template Deployment.apps op/d"},
+		detach:     {"template Deployment.apps op/d"},
+		tree:       {},
+	} {
+		got := codes(verify.Compare(w.plan, step, before, capture(t, w.cluster, w.plan)))
+		got = slices.DeleteFunc(got, func(code string) bool { return strings.HasPrefix(code, "owner ") }) // nothing was detached
+		if !slices.Equal(got, want) {
+			t.Errorf("step %d: %q, want %q", step, got, want)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// authority is the RBAC objects of a cluster.
+type authority struct{ objects []k8s.Object }
+
+// readRBAC reads all Roles and ClusterRoles of a cluster, with their bindings.
+func readRBAC(ctx context.Context, r Reader) (authority, error) {
+	kinds := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+	found := make([][]k8s.Object, len(kinds))
+	err := runParallel(ctx, len(kinds), func(ctx context.Context, i int) (err error) {
+		found[i], err = r.List(ctx, rbacGroup+"/v1", kinds[i], "", "")
+		return err
+	})
+	return authority{slices.Concat(found...)}, err
+}
+
+// only returns the authority without the objects that keep rejects.
+func (a authority) only(keep func(k8s.Object) bool) authority {
+	return authority{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
+}
+
+// model returns the permissions of subjects. Only bindings that matter are included: all
+// bindings of a large cluster would be too many.
+func (a authority) model(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
+	var objects []map[string]any
+	for _, o := range a.objects {
+		if !isBinding(o) || matters(o) {
+			objects = append(objects, o)
+		}
+	}
+	return k8s.NewPermissions(objects)
+}
+
+// accounts returns the permissions of ServiceAccounts, in the same order.
+func (a authority) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
+	all, err := a.model(bindingFilter(who))
+	if err != nil {
+		return nil, err
+	}
+	applied := appliedBy(p)
+	ours, err := a.only(func(o k8s.Object) bool { return applied[o.Key()] }).model(bindingFilter(who))
+	if err != nil {
+		return nil, err
+	}
+	var out []Account
+	for _, s := range who {
+		out = append(out, Account{s.Namespace, s.Name, subjectGrants(all, s), slices.Clone(ours.Of(s))})
+	}
+	return out, nil
+}
+
+// subjectGrants returns the permissions of a subject. A binding to a missing role permits
+// nothing; such bindings exist while the garbage collector is at work.
+func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
+	return slices.DeleteFunc(append([]k8s.Grant{}, m.Of(s)...), func(g k8s.Grant) bool { return g.Role != "" })
+}
+
+// bindingFilter returns a predicate for bindings that can apply to these ServiceAccounts.
+func bindingFilter(who []k8s.Subject) func(k8s.Object) bool {
+	names, accounts := map[[2]string]bool{{"Group", "system:authenticated"}: true, {"Group", "system:serviceaccounts"}: true}, map[k8s.Subject]bool{}
+	for _, s := range who {
+		accounts[s] = true
+		names[[2]string{"User", subjectName(s)}] = true
+		names[[2]string{"Group", "system:serviceaccounts:" + s.Namespace}] = true
+	}
+	return func(binding k8s.Object) bool {
+		return slices.ContainsFunc(boundSubjects(binding), func(s k8s.Subject) bool { return accounts[s] }) ||
+			slices.ContainsFunc(k8s.Items(binding, "subjects"), func(m map[string]any) bool {
+				return names[[2]string{k8s.Text(m, "kind"), k8s.Text(m, "name")}]
+			})
+	}
+}
+
+// boundSubjects returns the ServiceAccounts of a binding. The default of a missing namespace is
+// the binding's.
+func boundSubjects(binding k8s.Object) []k8s.Subject {
+	var out []k8s.Subject
+	for _, m := range k8s.Items(binding, "subjects") {
+		s := k8s.Subject{Kind: k8s.Text(m, "kind"), Namespace: cmp.Or(k8s.Text(m, "namespace"), binding.Namespace()), Name: k8s.Text(m, "name")}
+		if s.Kind == "ServiceAccount" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func isBinding(o k8s.Object) bool {
+	return o.Is(rbacGroup, "RoleBinding") || o.Is(rbacGroup, "ClusterRoleBinding")
+}
+
+// subjectName returns the user name of a ServiceAccount in the API server.
+func subjectName(s k8s.Subject) string { return accountPrefix + s.Namespace + ":" + s.Name }
+
+// accountPrefix is the prefix of the user names of ServiceAccounts.
+const accountPrefix = "system:serviceaccount:"
+
+// accountsOf returns the ServiceAccounts in objects: the accounts themselves, the accounts of
+// pods, and the subjects of bindings, sorted.
+func accountsOf(objects []k8s.Object) []k8s.Subject {
+	var out []k8s.Subject
+	put := func(namespace, name string) {
+		out = append(out, k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+	}
+	for _, o := range objects {
+		switch {
+		case o.Is("", "ServiceAccount"):
+			put(o.Namespace(), o.Name())
+		case o.Is("apps", "Deployment"):
+			name := k8s.Text(k8s.PodSpec(o), "serviceAccountName")
+			if name == "" {
+				name = "default"
+			}
+			put(o.Namespace(), name)
+		case isBinding(o):
+			out = append(out, boundSubjects(o)...)
+		}
+	}
+	slices.SortFunc(out, k8s.Subject.Compare)
+	return slices.Compact(out)
+}
+
+// excused reports whether a plan intentionally removes a permission that only OLM needed: to
+// read the Secret of a certificate, which pods mount, or to write a removed OperatorCondition.
+func (g going) excused(have k8s.Grant) bool {
+	switch {
+	case have.Group == "" && have.Resource == "secrets":
+		return strings.HasSuffix(have.Name, "-service-cert")
+	case have.Group == snapshot.OLM && strings.HasPrefix(have.Resource, "operatorconditions"):
+		condition := k8s.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}
+		return g.live[have.Namespace] || g.keys[condition] || g.later[condition]
+	}
+	return false
+}
+
+// missed returns the lost permissions that are not excused.
+func (g going) missed(have, had []k8s.Grant) []k8s.Grant {
+	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.excused)
+}
+
+// compareRights returns the permissions that accounts lost, and those that they gained from
+// objects outside the plan: first by the RBAC objects, then the unexplained changes in the
+// cluster's answers.
+func (c *comparison) compareRights(before, after *Evidence) []Finding {
+	now := map[k8s.Subject]Account{}
+	for _, a := range after.Accounts {
+		now[a.subject()] = a
+	}
+	var out []Finding
+	for _, a := range before.Accounts {
+		s := a.subject()
+		b, asked := now[s]
+		if !asked {
+			continue
+		}
+		had, have := a.Permissions, b.Permissions
+		planned := k8s.NewGrantSet(b.Planned)
+		more := slices.DeleteFunc(k8s.GainedGrants(had, have), planned.Covers)
+		found := append(groupFindings(RightLost, s, "may no longer", c.gone.missed(have, had)), groupFindings(RightGained, s, "may now also", more)...)
+		out = append(out, append(found, compareAnswers(s, k8s.NewGrantSet(had), k8s.NewGrantSet(have), before.Answers, after.Answers)...)...)
+	}
+	return out
+}
+
+// appliedBy returns the objects that a plan applies.
+func appliedBy(p *plan.Plan) map[k8s.Key]bool {
+	out := map[k8s.Key]bool{}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			if a.Do == plan.Apply {
+				out[a.Object.Key()] = true
+			}
+		}
+	}
+	return out
+}
+
+// prepared returns the permissions that would be lost by the clean-up of a namespace, of
+// ServiceAccounts and of other subjects that are bound to OLM's roles.
+func (c *comparison) prepared(now authority, namespace string) ([]Finding, error) {
+	goes := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
+	stays := now.only(func(o k8s.Object) bool { return !goes.has(newObject(k8s.RefTo(o), o)) })
+	concerned := func(o k8s.Object) bool {
+		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(o, "roleRef", "kind"), Name: k8s.Text(o, "roleRef", "name")}
+		if role.Kind == "Role" {
+			role.Namespace = o.Namespace()
+		}
+		return goes.keys[role] || goes.has(newObject(k8s.RefTo(o), o))
+	}
+	var who []k8s.Subject
+	for _, o := range now.objects {
+		if isBinding(o) && concerned(o) {
+			who = append(who, boundSubjects(o)...)
+		}
+	}
+	matters := bindingFilter(who)
+	before, err := now.model(func(o k8s.Object) bool { return concerned(o) || matters(o) })
+	if err != nil {
+		return nil, err
+	}
+	after, err := stays.model(func(o k8s.Object) bool { return concerned(o) || matters(o) })
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, s := range before.Subjects() {
+		out = append(out, groupFindings(RightMissing, s, "has a permission only through OLM's roles", goes.missed(subjectGrants(after, s), subjectGrants(before, s)))...)
+	}
+	return out, nil
+}
+
+// stepsOf returns the steps of a namespace.
+func stepsOf(p *plan.Plan, namespace string) []plan.Step {
+	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace })
+}
+
+// maxTold is the maximum number of permissions in a finding.
+const maxTold = 5
+
+// groupFindings returns one finding per namespace with lost or gained permissions of a subject.
+func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []Finding {
+	byNamespace, order := map[string][]k8s.Grant{}, []string{}
+	for _, g := range grants {
+		if byNamespace[g.Namespace] == nil {
+			order = append(order, g.Namespace)
+		}
+		byNamespace[g.Namespace] = append(byNamespace[g.Namespace], g)
+	}
+	var out []Finding
+	for _, ns := range order {
+		where, list := "in the whole cluster", byNamespace[ns]
+		if ns != "" {
+			where = "in namespace " + ns
+		}
+		var told []string
+		for _, g := range list[:min(len(list), maxTold)] {
+			told = append(told, grantText(g))
+		}
+		text := strings.Join(told, ", ")
+		if more := len(list) - maxTold; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, verb, where, text)})
+	}
+	return out
+}
+
+// grantText describes a grant: "get pods/log.apps (name)".
+func grantText(g k8s.Grant) string {
+	switch {
+	case g.Role != "":
+		return "what " + g.Role + " permits, which is not there"
+	case g.URL != "":
+		return g.Verb + " " + g.URL
+	}
+	text := g.Verb + " " + g.Resource
+	if g.Group != "" {
+		text += "." + g.Group
+	}
+	if g.Name != "" {
+		text += " (" + g.Name + ")"
+	}
+	return text
+}

@@ -1,0 +1,120 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// held is an object that the steps of a namespace affect.
+type held struct {
+	ref k8s.Ref
+	uid string // empty: not in the plan
+}
+
+// trackedObjects returns the objects that the steps of a namespace affect and that exist until
+// the plan deletes them, by kind, group, namespace and name. Objects that OLM creates and
+// removes by itself are omitted: copies of ClusterServiceVersions, InstallPlans and Operators.
+func trackedObjects(p *plan.Plan, namespace string) []held {
+	found := map[k8s.Key]held{}
+	put := func(h held) {
+		key := h.ref.Key()
+		switch {
+		case key.Group == snapshot.OLM && (key.Kind == "InstallPlan" || key.Kind == "Operator"):
+		case key.Group == snapshot.OLM && key.Kind == "ClusterServiceVersion" && key.Namespace != namespace:
+		case found[key].uid == "":
+			found[key] = h
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Namespace != namespace {
+			continue
+		}
+		for _, a := range s.Actions {
+			if a.Do != plan.Scale {
+				put(held{a.Object, a.UID})
+			}
+		}
+		for _, c := range slices.Concat(s.Before, s.After) {
+			if c.Check == plan.SameUID || c.Check == plan.NoOwner || c.Check == plan.SameVersion {
+				for _, ref := range c.Objects {
+					put(held{ref: ref})
+				}
+			}
+		}
+	}
+	var out []held
+	for _, h := range found {
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b held) int { return a.ref.Key().Compare(b.ref.Key()) })
+	return out
+}
+
+// going describes the objects that the steps up to a number remove, with the owned objects
+// that are removed with them.
+type going struct {
+	keys  map[k8s.Key]bool
+	owned map[string]bool  // by the owner's UID: true if owned objects are deleted too
+	csvs  map[string]bool  // UIDs of ClusterServiceVersions that OLM forgets
+	later map[k8s.Key]bool // objects that later steps delete, of operators that OLM had already forgotten
+	live  map[string]bool  // namespaces with OLM running during the detach: OperatorConditions are lost there
+}
+
+// removedBy returns the objects that the steps of a plan up to a number remove.
+func removedBy(p *plan.Plan, number int) going {
+	g := going{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
+	for _, s := range p.Steps {
+		if s.Number > number {
+			for _, a := range s.Actions {
+				if a.Do == plan.Delete && isForgotten(p, s.Namespace) {
+					g.later[a.Object.Key()] = true
+				}
+			}
+			continue
+		}
+		if s.Name == plan.Detach && p.Mode == plan.Live {
+			g.live[s.Namespace] = true
+		}
+		for _, a := range s.Actions {
+			if a.Do != plan.Delete && a.Do != plan.Orphan {
+				continue
+			}
+			g.keys[a.Object.Key()] = true
+			if a.UID != "" {
+				g.owned[a.UID] = a.Do == plan.Delete
+				g.csvs[a.UID] = a.Object.Kind == "ClusterServiceVersion"
+			}
+		}
+	}
+	return g
+}
+
+// has reports whether the plan removes an object.
+func (g going) has(o Object) bool {
+	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isCondition(o.Ref.APIVersion, o.Ref.Kind) {
+		return true
+	}
+	return slices.ContainsFunc(o.Owners, func(w snapshot.Owner) bool {
+		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isCondition(w.APIVersion, w.Kind)
+	})
+}
+
+func isCondition(apiVersion, kind string) bool {
+	return k8s.Group(apiVersion) == snapshot.OLM && kind == "OperatorCondition"
+}
+
+// isRestarted reports whether the plan restarts the pods of a Deployment.
+func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
+	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool {
+		return op.Namespace == ref.Namespace && slices.Contains(op.Restarts, ref.Name)
+	})
+}
+
+// isForgotten reports whether OLM had forgotten operators of a namespace before the plan
+// was made.
+func isForgotten(p *plan.Plan, namespace string) bool {
+	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Forgotten && op.Namespace == namespace })
+}

@@ -1,0 +1,35 @@
+// Package verify checks that a cluster keeps its state while operators leave OLM: UIDs, pods,
+// conversion of custom resources, aggregated APIs and the permissions of every ServiceAccount.
+//
+// It only reads, through a [Reader]. [Capture] records the state before the first step,
+// [Check] evaluates one check of a plan's step against it, and [Verify] all checks that are due.
+package verify
+
+import (
+	"context"
+
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// Reader reads a cluster. It is safe for concurrent use.
+type Reader interface {
+	// Get returns an object; nil if it does not exist.
+	Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error)
+	// List returns the objects of a kind that match a label selector; of all namespaces if
+	// namespace is empty. It returns none if the kind is not served.
+	List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error)
+	// Allowed returns the result of a SubjectAccessReview.
+	Allowed(ctx context.Context, r Review) (bool, error)
+}
+
+// Review is a question to the API server: may a ServiceAccount do something?
+type Review struct {
+	Account     string `json:"account"`             // system:serviceaccount:<namespace>:<name>
+	Namespace   string `json:"namespace,omitempty"` // empty: the whole cluster
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Name        string `json:"name,omitempty"` // empty: all
+	Path        string `json:"path,omitempty"` // a non-resource URL: "/metrics"
+}

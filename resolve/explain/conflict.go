@@ -1,0 +1,118 @@
+package explain
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/model"
+)
+
+// Conflict is a set of declarations, requirements and facts that contradict each other. It is
+// true (by themselves they have no solution) and minimal (without any one of them, the rest has a
+// solution). It is structured data; Error renders it.
+type Conflict struct {
+	Namespace     string   `json:"namespace"`
+	Subscriptions []string `json:"subscriptions"` // "ns/name" of the subscriptions that take part, sorted; may be empty
+	At            string   `json:"at,omitempty"`  // position of a requested version ("--upgrade=a@1.2.3"), otherwise of the first subscription: "subscriptions/a.yaml:9:12"
+	Chain         []Link   `json:"chain"`         // requirements, from the subscription down
+	Changes       []Change `json:"changes"`       // proven solutions, each sufficient by itself; the least invasive first
+	Tried         int      `json:"tried"`         // the number of tried changes
+
+	Waits []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
+}
+
+// Link is one line of a chain.
+type Link struct {
+	Depth int    `json:"depth"` // 0: a declaration, or a broken rule
+	At    string `json:"at,omitempty"`
+	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
+}
+
+// Change is one action that resolves a conflict.
+type Change struct {
+	At   string `json:"at,omitempty"`
+	Text string `json:"text"`
+}
+
+// String returns the text with its position.
+func (c Change) String() string { return positionPrefix(c.At) + c.Text }
+
+// Title summarizes the conflict in one line.
+func (c *Conflict) Title() string {
+	switch len(c.Subscriptions) {
+	case 0:
+		return "no solution in namespace " + c.Namespace
+	case 1:
+		return "no solution for subscription " + c.Subscriptions[0]
+	}
+	return "no solution for subscriptions " + strings.Join(c.Subscriptions, ", ") + " together"
+}
+
+// Error renders the conflict: a title with its position, the chain indented by tabs, and the
+// proven changes.
+func (c *Conflict) Error() string {
+	var b strings.Builder
+	b.WriteString(inert.Line(positionPrefix(c.At) + c.Title()))
+	for _, l := range c.Chain {
+		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + inert.Line(positionPrefix(l.At)+l.Text))
+	}
+	for _, line := range formatAdvice("resolves", c.Changes, c.Tried) {
+		b.WriteString("\n\t" + line)
+	}
+	return b.String()
+}
+
+// formatAdvice renders changes as lines. Without changes, the line states how many were tried.
+func formatAdvice(does string, changes []Change, tried int) []string {
+	switch len(changes) {
+	case 0:
+		return []string{"no alternative that was tried " + does + " it (" + diag.Count(tried, "change") + ")"}
+	case 1:
+		return []string{"this " + does + " it:", "\t" + inert.Line(changes[0].String())}
+	}
+	lines := []string{"any of these " + does + " it:"}
+	for _, c := range changes {
+		lines = append(lines, "\t"+inert.Line(c.String()))
+	}
+	return lines
+}
+
+func positionPrefix(pos string) string {
+	if pos == "" {
+		return ""
+	}
+	return pos + ": "
+}
+
+// Conflicts holds all conflicts of a resolution, sorted by namespace and subscriptions.
+type Conflicts []*Conflict
+
+// Error renders the conflicts one after the other.
+func (cs Conflicts) Error() string {
+	texts := make([]string, len(cs))
+	for i, c := range cs {
+		texts[i] = c.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap returns each conflict.
+func (cs Conflicts) Unwrap() []error {
+	errs := make([]error, len(cs))
+	for i, c := range cs {
+		errs[i] = c
+	}
+	return errs
+}
+
+// Point replaces each position in c by the result of to.
+func (c *Conflict) Point(to func(at string) string) {
+	c.At = to(c.At)
+	for i := range c.Chain {
+		c.Chain[i].At = to(c.Chain[i].At)
+	}
+	for i := range c.Changes {
+		c.Changes[i].At = to(c.Changes[i].At)
+	}
+}

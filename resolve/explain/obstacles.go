@@ -1,0 +1,39 @@
+package explain
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/inert"
+)
+
+// Obstacles lists the obstacles to a version of a package.
+type Obstacles struct {
+	Namespace string    `json:"namespace"`
+	Package   string    `json:"package"`
+	Version   string    `json:"version"`
+	Bundle    string    `json:"bundle,omitempty"`
+	Pinned    bool      `json:"pinned"`             // already pinned
+	Against   []string  `json:"against"`            // empty: no obstacles
+	Conflict  *Conflict `json:"conflict,omitempty"` // if there is no solution with it
+	Changes   []Change  `json:"changes"`            // each sufficient by itself, proven; the least invasive first
+	Tried     int       `json:"tried"`              // the number of tried changes
+}
+
+// Text renders the obstacles, then the changes.
+func (o *Obstacles) Text() string {
+	var b strings.Builder
+	b.WriteString(inert.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
+	switch {
+	case o.Pinned:
+		b.WriteString("\tis what is pinned\n")
+	case len(o.Against) == 0:
+		b.WriteString("\tit can be installed\n")
+	}
+	for _, a := range o.Against {
+		b.WriteString("\t" + inert.Line(a) + "\n")
+	}
+	if !o.Pinned {
+		b.WriteString("\t" + strings.Join(formatAdvice("brings", o.Changes, o.Tried), "\n\t") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+package explain
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Node is one pin in the tree of requesters and requirements.
+type Node struct {
+	Namespace    string `json:"namespace"`
+	Package      string `json:"package"`
+	Version      string `json:"version"`
+	Subscription string `json:"subscription,omitempty"` // the declaration, for a root; the generated one for an orphan
+	Orphan       bool   `json:"orphan,omitempty"`       // nothing asks for it any more
+	Requirement  string `json:"requirement,omitempty"`  // why the parent asks for it; several are joined by commas
+	Repeated     bool   `json:"repeated,omitempty"`     // shown in full before
+	Children     []Node `json:"children"`
+}
+
+// Tree returns the pins as trees. The roots are the declared pins and the orphans, by namespace
+// and package.
+func Tree(lock *lockfile.File) []Node {
+	children := childrenOf(lock)
+	shown := map[string]bool{}
+	var node func(p lockfile.Pin) Node
+	node = func(p lockfile.Pin) Node {
+		n := Node{Namespace: p.Namespace, Package: p.Package, Version: p.VersionText(), Children: []Node{}}
+		if shown[p.Key()] {
+			n.Repeated = len(children[p.Key()]) > 0
+			return n
+		}
+		shown[p.Key()] = true
+		for _, c := range children[p.Key()] {
+			child := node(c.pin)
+			child.Requirement = strings.Join(c.why, ", ")
+			n.Children = append(n.Children, child)
+		}
+		return n
+	}
+	roots := []Node{}
+	for _, p := range lock.Pins {
+		if p.Generated() && len(lock.RequiredBy(p)) > 0 {
+			continue
+		}
+		n := node(p)
+		n.Subscription, n.Orphan = p.Subscription(), p.Generated()
+		roots = append(roots, n)
+	}
+	for _, p := range lock.Pins { // pins that only require each other
+		if !shown[p.Key()] {
+			n := node(p)
+			n.Subscription, n.Orphan = p.Subscription(), true
+			roots = append(roots, n)
+		}
+	}
+	return roots
+}
+
+// needed is a pin required by another pin.
+type needed struct {
+	pin lockfile.Pin
+	why []string
+}
+
+// childrenOf returns the required pins of each pin, by its key.
+func childrenOf(lock *lockfile.File) map[string][]needed {
+	out := map[string][]needed{}
+	for _, by := range lock.Pins {
+		why := map[string][]string{}
+		for _, r := range by.Requires {
+			why[r.Pin] = append(why[r.Pin], r.Requirement)
+		}
+		for _, p := range lock.Pins {
+			if requirements := why[p.Key()]; len(requirements) > 0 {
+				out[by.Key()] = append(out[by.Key()], needed{p, requirements})
+			}
+		}
+	}
+	return out
+}
+
+// TreeText renders trees, one pin per line, indented by tabs.
+func TreeText(nodes []Node) string {
+	var b strings.Builder
+	var show func(n Node, depth int)
+	show = func(n Node, depth int) {
+		line := n.Namespace + "/" + n.Package + " " + n.Version
+		switch {
+		case n.Orphan:
+			line += " (no longer requested)"
+		case n.Subscription != "":
+			line += " (subscription " + n.Subscription + ")"
+		case n.Requirement != "":
+			line += " (" + n.Requirement + ")"
+		}
+		if n.Repeated {
+			line += " …"
+		}
+		b.WriteString(strings.Repeat("\t", depth) + inert.Line(line) + "\n")
+		for _, c := range n.Children {
+			show(c, depth+1)
+		}
+	}
+	for _, n := range nodes {
+		show(n, 0)
+	}
+	return b.String()
+}

@@ -1,0 +1,140 @@
+// Package explain holds the explanations of a resolution as plain values, with their texts: the
+// declarations behind a pinned operator, as chains and as trees; the conflicts of a resolution;
+// and the obstacles to a version. It computes chains and trees itself, from a lock and the
+// declarations. Package resolve computes the others: it proves each change by resolving again.
+//
+// It promises nothing yet: its exported names may change in any release.
+//
+// Start from [Why], [Tree] and [Conflict].
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Reasons lists the chains that explain why a package is pinned.
+type Reasons struct {
+	Namespace string    `json:"namespace"`
+	Package   string    `json:"package"`
+	Version   string    `json:"version"`
+	Bundle    string    `json:"bundle"`
+	Chains    [][]Asked `json:"chains"` // each from a declaration to the package; empty: nothing asks for it any more
+}
+
+// Asked is one step of a chain.
+type Asked struct {
+	Subscription string `json:"subscription,omitempty"` // "ns/name": the chain begins here
+	At           string `json:"at,omitempty"`           // position of the declaration
+	Pin          string `json:"pin"`                    // "ns/package" added by this step
+	Version      string `json:"version"`
+	Requirement  string `json:"requirement,omitempty"` // the requirement that pin meets for the previous step
+}
+
+// maxChains bounds the chains of one answer.
+const maxChains = 100
+
+// Why returns the chains from declarations to a pinned package, the shortest first. If ns is
+// empty, the package must be pinned in one namespace only. The error for a package that is not
+// pinned suggests similar names; the error for an ambiguous one lists its namespaces.
+func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, error) {
+	pin, err := pinOf(lock, ns, pkg)
+	if err != nil {
+		return nil, err
+	}
+	ns = pin.Namespace
+	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.VersionText(), Bundle: pin.Bundle, Chains: [][]Asked{}}
+	at := map[string]string{}
+	for _, s := range decl.Subscriptions {
+		at[s.Key()] = s.Pos.String()
+	}
+	byKey := map[string]lockfile.Pin{}
+	for _, p := range lock.Pins {
+		byKey[p.Key()] = p
+	}
+	type path struct {
+		pin   lockfile.Pin
+		steps []Asked // from the package upwards
+		seen  map[string]bool
+	}
+	queue := []path{{pin: pin, seen: map[string]bool{pin.Key(): true}}}
+	for len(queue) > 0 && len(out.Chains) < maxChains {
+		here := queue[0]
+		queue = queue[1:]
+		for _, s := range here.pin.RequestedBy {
+			chain := append(slices.Clone(here.steps), Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Subscription: s, At: at[s]})
+			slices.Reverse(chain)
+			out.Chains = append(out.Chains, chain)
+		}
+		for _, r := range lock.RequiredBy(here.pin) {
+			step := Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Requirement: r.Requirement}
+			by, ok := byKey[r.Pin]
+			if !ok || here.seen[r.Pin] || len(queue) > maxChains {
+				continue
+			}
+			seen := maps.Clone(here.seen)
+			seen[r.Pin] = true
+			queue = append(queue, path{pin: by, steps: append(here.steps[:len(here.steps):len(here.steps)], step), seen: seen})
+		}
+	}
+	return out, nil
+}
+
+// pinOf returns the only pin of a package in ns, or in any namespace if ns is empty.
+func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
+	var found []lockfile.Pin
+	var keys, keysOf, names []string
+	for _, p := range lock.Pins {
+		keys, names = append(keys, p.Key()), append(names, p.Package)
+		if p.Package == pkg && (ns == "" || p.Namespace == ns) {
+			found, keysOf = append(found, p), append(keysOf, p.Key())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return lockfile.Pin{}, fmt.Errorf("package %q is in several namespaces: choose one of %s", pkg, strings.Join(keysOf, ", "))
+	case ns == "":
+		return lockfile.Pin{}, notPinned("package "+pkg, pkg, names)
+	default:
+		return lockfile.Pin{}, notPinned(ns+"/"+pkg, ns+"/"+pkg, keys)
+	}
+}
+
+// notPinned returns the error for a missing pin, with the most similar pinned names.
+func notPinned(what, word string, among []string) error {
+	slices.Sort(among)
+	if near := diag.Nearest(word, slices.Compact(among)); len(near) > 0 {
+		return fmt.Errorf("%s is not pinned (did you mean %s?)", what, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%s is not pinned", what)
+}
+
+// Text renders the chains, one hop per line, root first.
+func (r *Reasons) Text() string {
+	var b strings.Builder
+	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
+	linef("%s/%s %s", r.Namespace, r.Package, r.Version)
+	if len(r.Chains) == 0 {
+		b.WriteString("\tno longer requested\n")
+	}
+	for _, c := range r.Chains {
+		for i, s := range c {
+			b.WriteString(strings.Repeat("\t", i+1))
+			if s.Subscription != "" {
+				linef("%ssubscription %s requests %s %s", positionPrefix(s.At), s.Subscription, s.Pin, s.Version)
+			} else {
+				linef("requires %s: %s %s", s.Requirement, s.Pin, s.Version)
+			}
+		}
+	}
+	return b.String()
+}
