@@ -99,7 +99,8 @@ corpus: ## Render every bundle of the corpus' archives in every install mode, dr
 
 # What leads out of OLM is a part that the program is whole without. A copy loses the
 # folder and what names it: its line in the table of parts, its rows in the table of
-# layers, its warning, schemas and page, and the lines of other pages that speak of its commands.
+# layers, its warning, schemas and page, and the lines of other pages that speak of its commands;
+# the lists of commands and messages are written anew.
 OLMEXIT = olmexit
 without-olmexit: ## Delete what leads out of OLM from a copy of the sources, and build and test the rest (-short).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$$dir"; cd "$$dir"; \
@@ -109,6 +110,7 @@ without-olmexit: ## Delete what leads out of OLM from a copy of the sources, and
 	find . -name '*.md' -exec sed -i '/adopt\.md\|quayside adopt\|quayside import/d' {} +; \
 	$(GO) build ./...; $(GO) vet ./...; \
 	$(GO) test ./cmd/quayside/cli -run 'Test(Command|Field|Schema|Warning)Reference' -update >/dev/null; \
+	$(GO) test ./internal/layers -run TestMessages -update >/dev/null; \
 	$(GO) test $(IN_MEMORY) -vet=off -ldflags='-s -w' -short ./cmd/quayside/... ./internal/layers ./internal/app/workspace ./internal/app/edit
 
 # The tests that compare with golden files, and no others: those that name the
