@@ -30,10 +30,15 @@ type Writer struct {
 	Objects func(Declaration) []k8s.Object
 }
 
+// AnyCatalog returns the writer of declarations that can name every catalog.
+func AnyCatalog() Writer {
+	return Writer{Dialect: Quayside, Fits: func(model.ID) bool { return true }, Objects: writeOwn}
+}
+
 // Writers returns the writers of all dialects that have one. The first one is the default.
 func Writers() []Writer {
 	return []Writer{
-		{Dialect: Quayside, Fits: func(model.ID) bool { return true }, Objects: writeOwn},
+		AnyCatalog(),
 		{Dialect: V0, Fits: func(id model.ID) bool { return id.Namespace != "" }, NamesCatalog: true, HasStart: true, HasGroup: true, Objects: writeV0},
 		{Dialect: V1, Fits: func(id model.ID) bool { return id.Namespace == "" }, Objects: writeV1},
 	}

@@ -154,7 +154,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if id := pkg.Catalog().ID(); a.writer.Fits(id) && (len(a.index.Having(name)) > 1 || a.writer.NamesCatalog) {
 		o.Catalog = id
 	} else if !a.writer.Fits(id) {
-		o.writer = declare.Writers()[0] // fits every catalog
+		o.writer = declare.AnyCatalog()
 		if len(a.index.Having(name)) > 1 {
 			o.Catalog = id
 		}
