@@ -220,7 +220,7 @@ func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
 			return nil, err
 		}
 		for _, w := range res.Warnings {
-			if w.Code == "held" && strings.Contains(w.Msg, key) {
+			if w.Code == "held" && w.Subject == key {
 				b.Why = w.Msg
 			}
 		}
