@@ -8,7 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// About holds the constant properties of a profile.
+// About holds the constant properties of a profile. A profile without objects of its own needs only
+// Manager.
 type About struct {
 	Tool      string // "Argo CD"; empty for a profile without one
 	Kind      string // kind of the object that makes the tool apply a tree, with its article: "an Application"; empty for a profile without objects of its own

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 )
 
@@ -81,7 +82,13 @@ func (c Cluster) GetsAll() bool {
 // cluster have no effect on them.
 func (c Cluster) Shared() string {
 	config := c.Config // already canonical, or invalid JSON that is refused when it is used
-	c.Name, c.Values, c.Config, c.ArgoCDCluster, c.FluxCluster = "", nil, nil, ArgoCDCluster{}, FluxCluster{}
+	c.Name, c.Values, c.Config = "", nil, nil
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous { // settings of a tool
+			v.Field(i).SetZero()
+		}
+	}
 	data, err := json.Marshal(c)
 	if err != nil {
 		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // strings and lists of them
