@@ -216,7 +216,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if _, err := profile.Of("argo"); err == nil || err.Error() != `no profile "argo" (have argocd, flux, plain)` {
+	if _, err := profile.Of("argo"); err == nil || err.Error() != `no profile "argo" (have `+strings.Join(profile.Names(), ", ")+")" {
 		t.Errorf("got %v", err)
 	}
 	if p, err := profile.Of(""); err != nil || p.About().Kind != "" {

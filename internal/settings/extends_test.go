@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/settings"
 )
 
@@ -179,7 +180,7 @@ func TestExtendsFaults(t *testing.T) {
 				"envs/dev/base.yaml:4:73: spec.clusters[1].name: cluster \"a\" appears twice, first at envs/dev/base.yaml:4:62\n" +
 				"envs/dev/base.yaml:4:94: spec.trust[0].match: \"a\" has no registry: write it in full, such as docker.io/library/a, or * for all\n" +
 				"envs/dev/base.yaml:4:104: spec.trust[0].keys[0]: \"/x\" is not a relative path with forward slashes\n" +
-				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of argocd, flux, plain (did you mean \"argocd\"?)",
+				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of " + strings.Join(profile.Names(), ", ") + " (did you mean \"argocd\"?)",
 		},
 		"twice": {
 			"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
