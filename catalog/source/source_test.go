@@ -46,7 +46,7 @@ type example struct {
 	wrong     string // what is something else: "" for a file in the place of a directory, or the other way round
 	image     bool
 	fileBased bool
-	owned     bool // the directory is known without its scheme
+	claimed   bool // the directory is known without its scheme
 }
 
 const broken = "broken"
@@ -68,7 +68,7 @@ func examples(t *testing.T) map[string]example {
 				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
 				return "layout"
 			},
-			fault: "lamp/catalog.json", image: true, fileBased: true, owned: true,
+			fault: "lamp/catalog.json", image: true, fileBased: true, claimed: true,
 		},
 		"oci-archive": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -94,7 +94,7 @@ func examples(t *testing.T) map[string]example {
 				write(t, filepath.Join(dir, "files"), fileBased(t, edition))
 				return "files"
 			},
-			fault: "lamp/catalog.json", fileBased: true, owned: true,
+			fault: "lamp/catalog.json", fileBased: true, claimed: true,
 		},
 		"bundles": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -106,7 +106,7 @@ func examples(t *testing.T) map[string]example {
 				}
 				return "src"
 			},
-			fault: "1.0.0/manifests/csv.yaml", owned: true,
+			fault: "1.0.0/manifests/csv.yaml", claimed: true,
 		},
 		"package-manifests": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -117,7 +117,7 @@ func examples(t *testing.T) map[string]example {
 				}
 				return "old"
 			},
-			fault: "1.0.0/lamp.clusterserviceversion.yaml", owned: true,
+			fault: "1.0.0/lamp.clusterserviceversion.yaml", claimed: true,
 		},
 		"sqlite": {
 			put: func(t *testing.T, dir, edition string) string {
@@ -203,13 +203,13 @@ func TestSchemes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/catalogs.md")
 	check(t, err)
 	for _, s := range source.Schemes() {
+		if !strings.Contains(string(page), "\n| `"+s.Name+":") {
+			t.Errorf("%s: no row in the table of sources in docs/catalogs.md", s.Name)
+		}
 		ex, ok := all[s.Name]
 		if !ok {
-			t.Errorf("%s: no example", s.Name)
+			t.Errorf("%s: no example in source_test.go", s.Name)
 			continue
-		}
-		if !strings.Contains(string(page), "| `"+s.Name+":") {
-			t.Errorf("%s: not in docs/catalogs.md", s.Name)
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -313,12 +313,12 @@ func (ex example) written(t *testing.T, ref source.Ref, rest string) {
 func (ex example) argument(t *testing.T, dir string, ref source.Ref, rest string) {
 	info, err := os.Stat(filepath.Join(dir, rest))
 	if err != nil || !info.IsDir() {
-		if ex.owned {
+		if ex.claimed {
 			t.Errorf("%s is no directory", rest)
 		}
 		return
 	}
-	if got, err := source.DirRef(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.owned {
+	if got, err := source.DirRef(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.claimed {
 		t.Errorf("%s is taken for %s (%v)", ref, got, err)
 	}
 }
