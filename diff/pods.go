@@ -85,8 +85,9 @@ func comparePods(c *comparison) {
 	}
 }
 
-// add adds a finding, about a container if the steps lead into one.
-func (d podDiff) add(rule, field string, f Finding, steps ...step) {
+// addInPod adds a finding about a field of the pod, or of a container if the steps lead into one.
+// The steps start at the spec of the pod; comparison.add takes those of another field of the object.
+func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 	if len(steps) > 1 && slices.Contains(k8s.ContainerLists(), steps[0].key) {
 		f.Container = steps[1].key
 	}
@@ -98,7 +99,7 @@ func (d podDiff) add(rule, field string, f Finding, steps ...step) {
 func (d podDiff) host() {
 	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
-			d.add(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
+			d.addInPod(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
 		}
 	}
 	var had []string
@@ -108,11 +109,11 @@ func (d podDiff) host() {
 	for _, v := range k8s.Items(d.now, "volumes") {
 		if p := k8s.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
 			name := k8s.Text(v, "name")
-			d.add("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted"}, step{key: "volumes"}, step{by: "name", key: name})
+			d.addInPod("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted"}, step{key: "volumes"}, step{by: "name", key: name})
 		}
 	}
 	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && (a != "" || strings.HasPrefix(b, "system-")) {
-		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, step{key: "priorityClassName"})
+		d.addInPod("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, step{key: "priorityClassName"})
 	}
 	d.pinned("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
 }
@@ -120,7 +121,7 @@ func (d podDiff) host() {
 func (d podDiff) account() {
 	a, b := cmp.Or(k8s.Text(d.old, "serviceAccountName"), "default"), cmp.Or(k8s.Text(d.now, "serviceAccountName"), "default")
 	if d.old != nil && a != b {
-		d.add("pods.account-changed", "serviceAccountName", Finding{Before: a, After: b, Message: fmt.Sprintf("runs as ServiceAccount %s, was %s", b, a)}, step{key: "serviceAccountName"})
+		d.addInPod("pods.account-changed", "serviceAccountName", Finding{Before: a, After: b, Message: fmt.Sprintf("runs as ServiceAccount %s, was %s", b, a)}, step{key: "serviceAccountName"})
 	}
 }
 
@@ -145,7 +146,7 @@ func (d podDiff) containers() {
 			was, had := old[name]
 			at := []step{{key: list}, {by: "name", key: name}}
 			if !had && d.old != nil {
-				d.add("pods.container", list+"."+name, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)}, at...)
+				d.addInPod("pods.container", list+"."+name, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)}, at...)
 			}
 			d.power(name, was, ctr, at)
 			if had {
@@ -154,7 +155,7 @@ func (d podDiff) containers() {
 		}
 		for _, name := range names(old) {
 			if !seen[name] {
-				d.add("pods.container", list+"."+name, Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)}, step{key: list})
+				d.addInPod("pods.container", list+"."+name, Finding{Container: name, Before: k8s.Text(old[name], "image"), Message: fmt.Sprintf("container %s removed", name)}, step{key: list})
 			}
 		}
 	}
@@ -165,11 +166,11 @@ func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	in := func(more ...string) []step { return append(slices.Clone(to), stepPath(more...)...) }
 	was, is := k8s.Map(old, "securityContext"), k8s.Map(now, "securityContext")
 	if k8s.True(is, "privileged") && !k8s.True(was, "privileged") {
-		d.add("pods.privileged", name+" securityContext.privileged", Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)}, in("securityContext", "privileged")...)
+		d.addInPod("pods.privileged", name+" securityContext.privileged", Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)}, in("securityContext", "privileged")...)
 	}
 	for _, capability := range k8s.Texts(is, "capabilities", "add") {
 		if !slices.Contains(k8s.Texts(was, "capabilities", "add"), capability) {
-			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
+			d.addInPod("pods.capability", name+" securityContext.capabilities.add", Finding{After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
 		}
 	}
 	var ports []string
@@ -178,7 +179,7 @@ func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	}
 	for _, p := range k8s.Items(now, "ports") {
 		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
-			d.add("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port)}, in("ports")...)
+			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port)}, in("ports")...)
 		}
 	}
 	if old != nil {
@@ -198,16 +199,16 @@ func (d podDiff) pinned(rule, prefix string, old, now map[string]any, to ...step
 	}
 	for _, t := range tight {
 		if a, b := old[t.name], now[t.name]; reflect.DeepEqual(a, t.want) && !reflect.DeepEqual(b, t.want) {
-			d.add(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to...)
+			d.addInPod(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to...)
 		}
 	}
 	if a, b := k8s.Text(old, "seccompProfile", "type"), k8s.Text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
-		d.add(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to...)
+		d.addInPod(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to...)
 	}
 	dropped := k8s.Texts(now, "capabilities", "drop")
 	for _, capability := range k8s.Texts(old, "capabilities", "drop") {
 		if !slices.Contains(dropped, capability) && !slices.Contains(dropped, "ALL") {
-			d.add(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to...)
+			d.addInPod(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to...)
 		}
 	}
 }
@@ -229,7 +230,7 @@ func (d podDiff) settings(name string, old, now map[string]any, to []step) {
 		return out
 	}
 	if gone, come := splitChanges(env(old), env(now)); gone != "" || come != "" {
-		d.add("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name)}, in("env")...)
+		d.addInPod("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name)}, in("env")...)
 	}
 	args := func(m map[string]any) map[string]string {
 		out := map[string]string{}
@@ -241,10 +242,10 @@ func (d podDiff) settings(name string, old, now map[string]any, to []step) {
 		return out
 	}
 	if gone, come := splitChanges(args(old), args(now)); gone != "" || come != "" {
-		d.add("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name)}, in("args")...)
+		d.addInPod("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name)}, in("args")...)
 	}
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
-		d.add("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, in("resources")...)
+		d.addInPod("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, in("resources")...)
 	}
 }
 
