@@ -21,11 +21,36 @@ import (
 func most() map[string]int {
 	return map[string]int{
 		"The life of one command: resolve": 10,
+		"Adding a field to the lock":       3,
+		"Adding a setting":                 2,
 		"Adding a rule to diff":            3,
 		"Adding a catalog source":          2,
 		"Adding a GitOps profile":          2,
 		"Adding a kind of declaration":     3,
 		"Adding a command":                 2,
+	}
+}
+
+// TestPlacesOfArchitecture looks up what docs/contributing/architecture.md names. Each row of its
+// table of variants names the function that returns a table.
+func TestPlacesOfArchitecture(t *testing.T) {
+	page, err := os.ReadFile("../../docs/contributing/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, faults := places(os.DirFS("../.."), string(page))
+	for _, f := range faults {
+		t.Errorf("docs/contributing/architecture.md: %s", f)
+	}
+	_, table, _ := strings.Cut(string(page), "| Variant | Table | Today |\n| --- | --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		if !strings.Contains(row, ".go`: `") {
+			t.Errorf("docs/contributing/architecture.md: no function in the row %s", row)
+		}
+	}
+	if strings.Count(table, "\n") < 7 {
+		t.Errorf("docs/contributing/architecture.md: the table of variants has %d rows", strings.Count(table, "\n")+1)
 	}
 }
 
