@@ -20,9 +20,9 @@ IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=4
 # Test packages that keep golden files: those that define -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
 
-# The core, which mutation testing is for: it is pure, so that a mutant that
+# The core and the reader of clusters, which mutation testing is for: a mutant that
 # lives is a rule that no test pins.
-MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
+MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff ./internal/cluster
 
 .PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test without-olmexit verify clean
 
