@@ -42,8 +42,31 @@ func TestLeaving(t *testing.T) {
 		kind          lockfile.ChangeKind
 	}{{sample(), got, lockfile.Added}, {got, sample(), lockfile.Removed}} {
 		changes := lockfile.Diff(c.before, c.after)
-		if len(changes) != 1 || changes[0].Kind != c.kind || changes[0].Leaving != "my-etcd/etcd" || changes[0].Package != "etcd-classic" {
+		if len(changes) != 1 || changes[0].Kind != c.kind || changes[0].Leaving != "my-etcd/etcd" || changes[0].Package != "etcd-classic" || changes[0].Pruned {
 			t.Errorf("got %+v", changes)
+		}
+	}
+	pruned := leaves()
+	pruned.Leaving[0].ReplacedBy = ""
+	if changes := lockfile.Diff(sample(), pruned); len(changes) != 1 || !changes[0].Pruned || changes[0].Leaving != "" {
+		t.Errorf("without a successor: got %+v", changes)
+	}
+}
+
+// TestLeaves finds each leaving operator, and no other.
+func TestLeaves(t *testing.T) {
+	f := leaves()
+	second := f.Leaving[0]
+	second.Package = "etcd-older"
+	f.Leaving = append(f.Leaving, second)
+	for _, want := range f.Leaving {
+		if got, ok := f.Leaves(want.Key()); !ok || got.Package != want.Package {
+			t.Errorf("%s: got %q, %v", want.Key(), got.Package, ok)
+		}
+	}
+	for _, pin := range f.Pins {
+		if got, ok := f.Leaves(pin.Key()); ok {
+			t.Errorf("%s is pinned: got %+v", pin.Key(), got)
 		}
 	}
 }

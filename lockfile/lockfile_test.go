@@ -83,6 +83,28 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestPositions parses a lock and finds each field of a pin where its position points.
+func TestPositions(t *testing.T) {
+	text := lockfile.Format(sample())
+	f, err := lockfile.Parse("quayside.lock", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, pin := range f.Pins {
+		for _, field := range []string{"namespace", "package", "version", "bundle", "catalog", "installMode", "checksum"} {
+			at := pin.Fields[field]
+			if at.Line == 0 {
+				t.Errorf("%s: no position of %s", pin.Key(), field)
+				continue
+			}
+			if line := lines[at.Line-1]; !strings.HasPrefix(line[at.Col-1:], field+":") {
+				t.Errorf("%s: %s is not at %v: %q", pin.Key(), field, at, line)
+			}
+		}
+	}
+}
+
 // TestChecksum compares what a pin says of itself with the lock's text, whether
 // the pin comes from a file or not.
 func TestChecksum(t *testing.T) {

@@ -129,7 +129,7 @@ func TestLoweringsOfAny(t *testing.T) {
 }
 
 // TestVanished finds each operator that a side has and the settled lock has not, at the
-// higher version.
+// higher version, of the first side that has it.
 func TestVanished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours, theirs, settled := moved(t, nil, "ours", 1, 9), moved(t, nil, "theirs", 1, 9), moved(t, nil, "settled", 1, 9)
@@ -140,8 +140,12 @@ func TestVanished(t *testing.T) {
 			}
 		}
 		var got []lockfile.Pin
-		for _, l := range lockfile.Vanished(settled.lock(), lockfile.Side{Lock: ours.lock()}, lockfile.Side{Lock: theirs.lock()}) {
+		for _, l := range lockfile.Vanished(settled.lock(), lockfile.Side{Name: "ours", Lock: ours.lock()}, lockfile.Side{Name: "theirs", Lock: theirs.lock()}) {
 			got = append(got, l.Higher)
+			pkg := l.Higher.Package
+			if _, has := ours[pkg]; (l.Side == "ours") != (has && ours[pkg] >= theirs[pkg]) {
+				t.Errorf("%s: ours %v, theirs %v: side %q", pkg, ours, theirs, l.Side)
+			}
 		}
 		if diff := lockfile.Diff(want.lock(), lockfile.New(got)); diff != nil {
 			t.Errorf("ours %v, theirs %v, settled %v: %+v", ours, theirs, settled, diff)

@@ -186,6 +186,15 @@ func TestLargeIntegers(t *testing.T) {
 	if len(sums) != 4 {
 		t.Errorf("%d checksums of four integers", len(sums))
 	}
+	for n, asText := range map[string]bool{
+		"0": false, "-1": false, "9007199254740991": false, "-9007199254740991": false,
+		"9007199254740992": true, "-9007199254740992": true, "12345678901234567890": true, "-12345678901234567890": true,
+	} {
+		number, text := Pin{Config: []byte(`{"n":` + n + `}`)}, Pin{Config: []byte(`{"n":"` + n + `"}`)}
+		if got := number.Checksum() == text.Checksum(); got != asText {
+			t.Errorf("%s has the checksum of its text: %v", n, got)
+		}
+	}
 	if !regexp.MustCompile(`^sha256:`).MatchString(string((Pin{}).Checksum())) {
 		t.Error("a checksum of nothing is no digest")
 	}
