@@ -275,6 +275,12 @@ func TestReadFaults(t *testing.T) {
 		{"error/redirected", 1, func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
 			http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)
 		}, "Error 302 Found: redirect to another host not followed"},
+		{"error/several choices", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			w.WriteHeader(http.StatusMultipleChoices)
+		}, "Error 300 Multiple Choices: redirect to another host not followed"},
+		{"error/bad request", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			clustertest.Refuse(w, http.StatusBadRequest, "BadRequest", "the server rejected the request")
+		}, "Error the server rejected the request"},
 		{"error/huge", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			_, _ = w.Write(make([]byte, 11<<20))
 		}, "Error the response is too large"},
@@ -384,6 +390,40 @@ func TestPages(t *testing.T) {
 	got, err = c.List(t.Context(), cluster.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
 	if want := (cluster.Found{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestListExpires has a list that expires at its second page: it is read again, and
+// has each object once. A list that expires again is an error.
+func TestListExpires(t *testing.T) {
+	s := clustertest.New(t)
+	for i := range 300 {
+		s.Put(ours("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
+	}
+	expire := 1
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Query().Has("continue") && expire > 0 {
+			expire--
+			clustertest.Refuse(w, http.StatusGone, "Expired", "the continue token is too old")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	c, pods := opened(t, s, 0), cluster.ListOptions{APIVersion: "v1", Kind: "Pod"}
+	got, err := c.List(t.Context(), pods)
+	if err != nil || got.Reason != "" || expire != 0 {
+		t.Fatalf("%s %s, %v", got.Reason, got.Message, err)
+	}
+	names := map[string]bool{}
+	for _, o := range got.Objects {
+		names[k8s.Text(o, "metadata", "name")] = true
+	}
+	if len(got.Objects) != 300 || len(names) != 300 {
+		t.Errorf("%d objects with %d names, want 300", len(got.Objects), len(names))
+	}
+	expire = 2
+	if got, err = c.List(t.Context(), pods); err != nil || got.Reason != v1alpha1.ReasonError || expire != 0 {
+		t.Errorf("expired twice: %s %s, %v", got.Reason, got.Message, err)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/cluster"
@@ -31,6 +33,35 @@ func TestDiscoveryFails(t *testing.T) {
 	})
 	if got[0].Reason != v1alpha1.ReasonError || got[0].Message != "the server is currently unable to handle the request" || got[1].Object == nil {
 		t.Errorf("%q", summed(got))
+	}
+	asked := slices.DeleteFunc(s.Requests(), func(r string) bool { return !strings.HasPrefix(r, "GET /apis/packages.example.com/") })
+	if len(asked) != 4 {
+		t.Errorf("%d attempts at a group that is unavailable, want 4", len(asked))
+	}
+}
+
+// TestRetryAfter waits as long as the server wants.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := clustertest.New(t)
+	o := ours("v1", "ServiceAccount", "ns", "operator")
+	s.Put(o)
+	var asked []time.Time
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/operator") {
+			if asked = append(asked, time.Now()); len(asked) == 1 {
+				w.Header().Set("Retry-After", "1")
+				clustertest.Refuse(w, http.StatusTooManyRequests, "TooManyRequests", "busy")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+	if got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}); got[0].Object == nil {
+		t.Fatalf("%v", got)
+	}
+	if len(asked) != 2 || asked[1].Sub(asked[0]) < time.Second {
+		t.Errorf("requests at %v, want two, a second apart", asked)
 	}
 }
 
@@ -94,14 +125,18 @@ func TestLogins(t *testing.T) {
 		"apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": []string{program}, "interactiveMode": "Never",
 	}}
 	for _, c := range []struct {
-		name   string
-		user   map[string]any
-		header http.Header
+		name    string
+		address string // user and password in the address
+		user    map[string]any
+		header  http.Header
 	}{
-		{"token", map[string]any{"token": "t"}, http.Header{"Authorization": {"Bearer t"}}},
-		{"password", map[string]any{"username": "u", "password": "p"}, http.Header{"Authorization": {"Basic dTpw"}}},
-		{"impersonation", map[string]any{"token": "t", "as": "jane", "as-groups": []string{"dev"}}, http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev"}}},
-		{"program", exec, http.Header{"Authorization": {"Bearer printed"}}},
+		{"token", "", map[string]any{"token": "t"}, http.Header{"Authorization": {"Bearer t"}}},
+		{"password", "", map[string]any{"username": "u", "password": "p"}, http.Header{"Authorization": {"Basic dTpw"}}},
+		{"password in the address", "user:hunter2@", map[string]any{}, http.Header{"Authorization": {"Basic dXNlcjpodW50ZXIy"}}},
+		{"token, not the address", "user:hunter2@", map[string]any{"token": "t"}, http.Header{"Authorization": {"Bearer t"}}},
+		{"password, not the address", "user:hunter2@", map[string]any{"username": "u", "password": "p"}, http.Header{"Authorization": {"Basic dTpw"}}},
+		{"impersonation", "", map[string]any{"token": "t", "as": "jane", "as-groups": []string{"dev"}}, http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev"}}},
+		{"program", "", exec, http.Header{"Authorization": {"Bearer printed"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got http.Header
@@ -114,7 +149,8 @@ func TestLogins(t *testing.T) {
 			if err := json.Unmarshal([]byte(clustertest.KubeconfigOf(server.URL, nil, "")), &config); err != nil {
 				t.Fatal(err)
 			}
-			config["clusters"] = []any{object{"name": "test", "cluster": object{"server": server.URL, "insecure-skip-tls-verify": true}}}
+			address := strings.Replace(server.URL, "https://", "https://"+c.address, 1)
+			config["clusters"] = []any{object{"name": "test", "cluster": object{"server": address, "insecure-skip-tls-verify": true}}}
 			config["users"] = []any{object{"name": "test", "user": c.user}}
 			text, err := json.Marshal(config)
 			if err != nil {

@@ -44,19 +44,18 @@ type page struct {
 	most      int    // objects; 0: all
 }
 
-// listPages lists objects in pages and calls keep with each. It returns the
-// minimum number of objects beyond the limit of p. If a list changes meanwhile,
-// it starts again once, and keep gets the same objects again.
-func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (more int64, err error) {
-	for try := 0; ; try++ {
-		more, err = c.allPages(ctx, r, p, keep)
-		if try > 0 || !hasCode(err, http.StatusGone) {
-			return more, err
-		}
+// retryExpired calls list, and once more if the list changed between two pages.
+func retryExpired(list func() error) error {
+	err := list()
+	if hasCode(err, http.StatusGone) {
+		return list()
 	}
+	return err
 }
 
-func (c *Client) allPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
+// listPages lists objects in pages and calls keep with each. It returns the
+// minimum number of objects beyond the limit of p.
+func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
 	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {
 		opts.Limit = pageSize
@@ -144,8 +143,12 @@ func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
 	var found Found
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {
-		found.More, err = c.listPages(ctx, r, page{k, opt.Namespace, opt.Labels, opt.Limit}, func(o map[string]any) {
-			found.Objects = append(found.Objects, o)
+		err = retryExpired(func() (err error) {
+			found.Objects = nil
+			found.More, err = c.listPages(ctx, r, page{k, opt.Namespace, opt.Labels, opt.Limit}, func(o map[string]any) {
+				found.Objects = append(found.Objects, o)
+			})
+			return err
 		})
 	}
 	if err == nil {

@@ -35,6 +35,7 @@ func TestOpen(t *testing.T) {
 		return written(t, string(text))
 	}
 	absent := filepath.Join(t.TempDir(), "absent")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for _, c := range []struct {
 		name string
 		opt  cluster.Options
@@ -44,6 +45,8 @@ func TestOpen(t *testing.T) {
 		{"ok/first that is there", cluster.Options{Files: []string{absent, good}}, ""},
 		{"error/absent file", cluster.Options{File: absent}, "no such file"},
 		{"error/nothing there", cluster.Options{Files: []string{absent}}, "no kubeconfig with a context (tried " + absent + "): give one with --kubeconfig"},
+		{"error/in no cluster", cluster.Options{Files: []string{absent}, InCluster: true}, "unable to load in-cluster configuration"},
+		{"error/context of no kubeconfig", cluster.Options{Files: []string{absent}, InCluster: true, Context: "test"}, "no kubeconfig with a context"},
 		{"error/context", cluster.Options{File: good, Context: "tset"}, `no context "tset" in the kubeconfig (have test) (did you mean "test"?)`},
 		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: give one with --context (have test)"},
 		{"error/no cluster", cluster.Options{File: without("clusters")}, `context "test": `},

@@ -158,12 +158,16 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 	if slices.ContainsFunc(k.refs, func(ref v1alpha1.ObjectReference) bool { return ref.Namespace != namespace }) {
 		namespace = ""
 	}
-	out := map[string]map[string]any{}
-	_, err := c.listPages(ctx, r, page{of: k, namespace: namespace, labels: k8s.LabelPackage}, func(o map[string]any) {
-		at := namespacedName(k8s.Text(o, "metadata", "namespace"), k8s.Text(o, "metadata", "name"))
-		if _, asked := k.got[at]; asked {
-			out[at] = o
-		}
+	var out map[string]map[string]any
+	err := retryExpired(func() error {
+		out = map[string]map[string]any{}
+		_, err := c.listPages(ctx, r, page{of: k, namespace: namespace, labels: k8s.LabelPackage}, func(o map[string]any) {
+			at := namespacedName(k8s.Text(o, "metadata", "namespace"), k8s.Text(o, "metadata", "name"))
+			if _, asked := k.got[at]; asked {
+				out[at] = o
+			}
+		})
+		return err
 	})
 	return out, err
 }
