@@ -42,6 +42,10 @@ func short(name string) string {
 }
 
 func (s *scenario) catalog(args []string) {
+	if args[0] == "none" {
+		delete(s.cats, args[1])
+		return
+	}
 	ns := "olm"
 	if len(args) > 2 {
 		ns = args[2]

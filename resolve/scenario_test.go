@@ -19,7 +19,7 @@ import (
 // TestScenarios runs testdata/scenarios/*.txt, each a list of scenarios in a
 // line language. A line that begins with "== " names the next scenario.
 //
-//	catalog hi 10 [ns]         what follows is in this catalog (default: cat, priority 0, in olm)
+//	catalog hi 10 [ns]         what follows is in this catalog (default: cat, priority 0, in olm); "catalog none hi" takes it away
 //	stable: a1 a2<a1-a0~<2.0.0 channel of the package that the names begin with; the first is the default;
 //	                           < replaces, - skips, ~ skipRange (_ for a space)
 //	bundle a2 needs b >=1      requires a package; "api K [v2]" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
@@ -39,6 +39,7 @@ import (
 //	conflict NS/SUB …          the run found one between these
 //	fail TEXT                  the run ends in conflicts that say so, " | " for the end of a line
 //	stale [TEXT] / insync      what Check says of the lock
+//	unchecked TEXT             what Check says that no catalog confirms, " | " for the end of a line; "confirmed": all is
 //	merge NAME                 adds the pins of a saved lock that this one lacks
 //	show why b | whynot a@2 | tree | outdated
 //	olm a1 b1 / because / none  in TestUpstream
@@ -180,9 +181,21 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("got %v", s.err)
 		}
 	case "stale", "insync":
-		err := check(s.index(), &s.decl, s.lock, s.opt)
+		err := check(s.index(), &s.decl, s.parsed(), s.opt)
 		if (err != nil) != (words[0] == "stale") || err != nil && !strings.Contains(err.Error(), rest) {
 			fatal("got %v", err)
+		}
+	case "unchecked", "confirmed":
+		v, err := resolve.Check(s.index(), &s.decl, s.parsed(), s.opt)
+		if err != nil {
+			fatal("Check: %v", err)
+		}
+		var lines []string
+		for _, r := range v.Unchecked {
+			lines = append(lines, r.String())
+		}
+		if got := strings.Join(lines, " | "); got != rest {
+			fatal("got %s", got)
 		}
 	case "merge":
 		s.merge(args[0])
@@ -199,6 +212,18 @@ func (s *scenario) line(n int, words []string, rest string) {
 		}
 		s.channel(strings.TrimSuffix(words[0], ":"), args)
 	}
+}
+
+// parsed returns the lock as read from its file, with positions.
+func (s *scenario) parsed() *lockfile.File {
+	if s.lock == nil {
+		return nil
+	}
+	f, err := lockfile.Parse("quayside.lock", lockfile.Format(s.lock))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return f
 }
 
 func sorted(words []string) []string {
