@@ -346,6 +346,12 @@ func (s *scenario) resolveIn(x *model.Index, args []string) {
 			opt.Requirements = "warn"
 		case "settled":
 			opt.Settled = append(opt.Settled, v)
+		case "uninstalls":
+			opt.Uninstalls = true
+		case "gone":
+			opt.Gone = append(opt.Gone, v)
+		case "lenient":
+			opt.Lenient = true
 		case "shared":
 			opt.SharedDependencies = true
 		case "overlap":
@@ -438,6 +444,8 @@ func (s *scenario) recorded(pkg, field string) string {
 		return p.Version
 	case "channel":
 		return p.Channel
+	case "watch":
+		return strings.Join(p.WatchNamespaces, ",")
 	}
 	s.t.Fatalf("pin: no field %s", field)
 	return ""

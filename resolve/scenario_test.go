@@ -29,13 +29,14 @@ import (
 //	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, only, hold, approval, v1, policy, installed, watch, replaces
 //	unsub a
 //	csv a1 [bare] [replaces=]  a ClusterServiceVersion in ops
-//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, settled, from
+//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, settled, uninstalls, gone, lenient, from
 //	save NAME                  keeps the lock for run from=NAME; "again NAME" goes on from it
 //	want a2 team/b1            all that is pinned now
-//	leaving a1>ops/b           all that is leaving now, and what follows it
-//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image
+//	leaving a1>ops/b           all that is leaving now, and what follows it; "a1>+ops/c" with what it was one unit
+//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image, watch
 //	moves a1>a2                what the run moved
 //	warn CODE [text]           a warning of the run; "quiet": none at all
+//	stay NS/PKG TEXT           what could not be promoted, and why
 //	conflict NS/SUB …          the run found one between these
 //	fail TEXT                  the run ends in conflicts that say so, " | " for the end of a line
 //	stale [TEXT] / insync      what Check says of the lock
@@ -147,7 +148,11 @@ func (s *scenario) line(n int, words []string, rest string) {
 	case "leaving":
 		var got []string
 		for _, l := range s.lock.Leaving {
-			got = append(got, short(l.Bundle)+">"+l.ReplacedBy)
+			w := short(l.Bundle) + ">" + l.ReplacedBy
+			for _, key := range l.With {
+				w += "+" + key
+			}
+			got = append(got, w)
 		}
 		if !slices.Equal(got, args) {
 			fatal("got %s", strings.Join(got, " "))
@@ -167,6 +172,13 @@ func (s *scenario) line(n int, words []string, rest string) {
 		text := strings.TrimSpace(strings.TrimPrefix(rest, args[0]))
 		if !slices.ContainsFunc(s.res.Warnings, func(w diag.Warning) bool { return w.Code == args[0] && strings.Contains(w.Msg, text) }) {
 			fatal("got %v", s.res.Warnings)
+		}
+	case "stay":
+		text := strings.TrimSpace(strings.TrimPrefix(rest, args[0]))
+		if !slices.ContainsFunc(s.res.Stays, func(r resolve.Stay) bool {
+			return r.Namespace+"/"+r.Package == args[0] && strings.Contains(r.Text, text)
+		}) {
+			fatal("got %+v", s.res.Stays)
 		}
 	case "conflict":
 		if !slices.ContainsFunc(s.res.Conflicts, func(c *explain.Conflict) bool { return slices.Equal(c.Subscriptions, args) }) {

@@ -78,6 +78,9 @@ func (q *question) find() error {
 	if len(all) == 0 {
 		return q.t.faultf("no package %[2]q visible in namespace %[1]s%[3]s", q.t.Namespace, q.t.Package, didYouMean(q.t.Package, names))
 	}
+	if q.t.Version == "" { // no permitted channel exists
+		q.t.Version = all[0].Bundle().Version().String()
+	}
 	for _, e := range all {
 		v := e.Bundle().Version().String()
 		if (v == q.t.Version || e.Name() == q.t.Version) && !slices.Contains(q.entries, e) {
