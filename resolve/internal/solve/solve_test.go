@@ -2,6 +2,7 @@ package solve
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,6 +251,40 @@ func checkCore(t *rapid.T, p Problem, core []int) {
 		}
 		all[tag] = true
 	}
+}
+
+// TestShrinkCoreIsMinimal shrinks sets that contain several random cores: the rest is a
+// core, and no tag of it can be dropped.
+func TestShrinkCoreIsMinimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tags := rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 1, 5, rapid.ID)
+		cores := rapid.SliceOfN(tags, 1, 4).Draw(t, "cores")
+		found := func(among []int) []int {
+			for _, core := range cores {
+				if !slices.ContainsFunc(core, func(tag int) bool { return !slices.Contains(among, tag) }) {
+					return core
+				}
+			}
+			return nil
+		}
+		narrow := rapid.Bool().Draw(t, "narrow")
+		try := func(among []int) ([]int, bool, error) {
+			core := found(among)
+			if narrow || core == nil {
+				return core, core != nil, nil
+			}
+			return among, true, nil
+		}
+		core, err := shrinkCore([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, try)
+		if err != nil || found(core) == nil || !slices.IsSorted(core) {
+			t.Fatalf("cores %v: got %v, %v", cores, core, err)
+		}
+		for i := range core {
+			if rest := slices.Delete(slices.Clone(core), i, i+1); found(rest) != nil {
+				t.Errorf("cores %v: %v is not minimal, %d can be dropped", cores, core, core[i])
+			}
+		}
+	})
 }
 
 func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
