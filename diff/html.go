@@ -358,7 +358,7 @@ func (r *room) steps(list []Step) []Step {
 }
 
 // escapedLength returns the maximum length of a text in a page, in bytes: escaped for
-// HTML or for an address, with invisible characters replaced.
+// HTML or, beyond ASCII, for an address, with invisible characters replaced.
 func escapedLength(s string) int {
 	n := 0
 	for _, r := range s {
@@ -368,7 +368,7 @@ func escapedLength(s string) int {
 		case inert.Unseen(r), r == utf8.RuneError:
 			n += 12
 		default:
-			n += max(6, utf8.RuneLen(r))
+			n += max(6, 3*utf8.RuneLen(r)) // "&#34;", or "%" and two digits for each byte
 		}
 	}
 	return n

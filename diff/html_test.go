@@ -2,6 +2,8 @@ package diff
 
 import (
 	"fmt"
+	"html"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -129,12 +131,51 @@ func TestPageFits(t *testing.T) {
 					t.Errorf("it does not say how many %s are left out", what)
 				}
 			}
+			p := htmlOf(r)
+			for what, c := range map[string]struct{ shown, all int }{
+				"operators": {len(p.Operators), len(r.Operators)}, "uninstall plans": {len(p.Removals), len(r.Removals)},
+			} {
+				if note := fmt.Sprintf(">%d %s are omitted ", c.all-c.shown, what); !strings.Contains(got, note) {
+					t.Errorf("of %d %s %d are shown, and it does not say %q", c.all, what, c.shown, note)
+				}
+			}
 			for _, tag := range []string{"details", "section", "ul", "li", "table", "dl", "p"} {
 				if opens, closes := strings.Count(got, "<"+tag+">")+strings.Count(got, "<"+tag+" "), strings.Count(got, "</"+tag+">"); opens != closes {
 					t.Errorf("%d %s open, %d close", opens, tag, closes)
 				}
 			}
 		})
+	}
+}
+
+// TestPlanOfManyLinesFits shows the first lines of a plan and counts the others.
+func TestPlanOfManyLinesFits(t *testing.T) {
+	lines := slices.Repeat([]string{"kubectl delete"}, 50)
+	space := room(10 * (frame + len(lines[0]) + 6))
+	got := space.steps([]Step{{Title: "First", Lines: lines}})
+	n := len(got[0].Lines) - 1
+	if n < 5 || n > 10 || !slices.Equal(got[0].Lines[:n], lines[:n]) || !strings.Contains(got[0].Lines[n], fmt.Sprint(50-n)+" ") {
+		t.Errorf("%d lines, the last one is %q", n, got[0].Lines[n])
+	}
+}
+
+// TestEscapedLength compares the bound with what escaping gives, and is exact for letters
+// and digits, of which most texts consist.
+func TestEscapedLength(t *testing.T) {
+	for r := rune(0); r < 0x3000; r++ {
+		s := string(r)
+		most := len(html.EscapeString(s))
+		if r >= utf8.RuneSelf {
+			most = max(most, len(url.PathEscape(s)))
+		}
+		if got := escapedLength(s); got < most {
+			t.Errorf("%q: got %d, escaped it has %d bytes", s, got, most)
+		}
+	}
+	for s, want := range map[string]int{"azAZ09": 6, "a b-c": 5, "@`[{/:": 6*3 + 3, "\xff": 12, "é": 6} {
+		if got := escapedLength(s); got != want {
+			t.Errorf("%q: got %d, want %d", s, got, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,10 @@ func TestReadingIsBounded(t *testing.T) {
 	if len(text.Lines) != maxSentences || text.Left == 0 {
 		t.Errorf("%d lines, %d left", len(text.Lines), text.Left)
 	}
+	few := changedText(strings.Repeat("Old. ", 30), strings.Repeat("New. ", 35))
+	if len(few.Lines)+few.Left != 65 {
+		t.Errorf("%d lines and %d left of 65 changes", len(few.Lines), few.Left)
+	}
 	for _, line := range text.Lines {
 		if len(line) > maxSentence+2 {
 			t.Errorf("a line of %d bytes", len(line))
@@ -77,12 +82,53 @@ func TestReadingIsBounded(t *testing.T) {
 		one.Operator = fmt.Sprintf("ops/demo-%d", i)
 		r.Reading = append(r.Reading, one)
 	}
+	var list strings.Builder
+	markdownReading(&list, r.Reading)
+	shown := strings.Count(list.String(), "`ops/demo-")
+	if note := fmt.Sprintf("%d operators are not shown here", 5000-shown); shown == 0 || !strings.Contains(list.String(), note) {
+		t.Errorf("%d operators are shown, and it does not say %q", shown, note)
+	}
+	if left := htmlOf(r).Left; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
+		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
+	}
 	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: the JSON report has all.") {
 		t.Errorf("Markdown of %d bytes", len(md))
 	}
 	page, err := HTML(r)
 	if err != nil || len(page) > MaxPage || !strings.Contains(string(page), " operators with changes are omitted to keep this page short") {
 		t.Errorf("a page of %d bytes, %v", len(page), err)
+	}
+}
+
+// TestReadingIsCounted shows as much of a reading list as each form has room for, and the
+// number of the other changes.
+func TestReadingIsCounted(t *testing.T) {
+	links := []ReadingLink{{What: "support", URL: "https://a.example/new", Before: "https://a.example/old"}, {What: "repository", URL: "https://b.example"}}
+	for _, c := range []struct {
+		in, out, left int
+		title         string
+	}{
+		{2, 1, 0, "description: 2 in, 1 out"}, {0, 3, 0, "description: 0 in, 3 out"}, {40, 20, 7, "description, changed in more than 60 places"},
+	} {
+		text := ReadingText{What: "description", Lines: append(slices.Repeat([]string{"+ new"}, c.in), slices.Repeat([]string{"- old"}, c.out)...), Left: c.left}
+		if got := text.Title(); got != c.title {
+			t.Errorf("got %q, want %q", got, c.title)
+		}
+		list := []Reading{{Operator: "ops/a", Links: links, Texts: []ReadingText{text}}, {Operator: "ops/b", Links: links[1:]}}
+		var w textWriter
+		w.reading(list)
+		plain := w.out.String()
+		if strings.Count(plain, "changelogs to read") != 1 || strings.Count(plain, "(was ") != 1 || strings.Count(plain, "\n        ") != c.in+c.out+min(c.left, 1) {
+			t.Errorf("got\n%s", plain)
+		}
+		if note := fmt.Sprintf("and %d more", c.left); strings.Contains(plain, note) != (c.left > 0) {
+			t.Errorf("%q in\n%s", note, plain)
+		}
+		md := markdownPages(list[0])
+		shown := strings.Count(md, "    - `")
+		if all := c.in + c.out + c.left; shown != min(all, maxSteps) || shown < all && !strings.Contains(md, fmt.Sprintf("    - and %d more\n", all-shown)) {
+			t.Errorf("%d changes in\n%s", all, md)
+		}
 	}
 }
 

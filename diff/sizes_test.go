@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +34,21 @@ func TestMeasure(t *testing.T) {
 	}
 	if d := cmp.Diff(plain, lines(&Report{Findings: before})); d != "" || before[0].BytesAfter != 0 {
 		t.Errorf("what was measured was modified:\n%s", d)
+	}
+}
+
+// TestMeasureOneSide has images of which one size is known, or none.
+func TestMeasureOneSide(t *testing.T) {
+	for want, sizes := range map[string]map[string]int64{
+		"new digest":                             nil,
+		"new digest, 1.0 MB compressed":          {"a": 1_000_000},
+		"new digest, 1000.0 kB compressed":       {"b": 999_999},
+		"new digest, 1.0 kB → 2.5 MB compressed": {"a": 1000, "b": 2_500_000},
+	} {
+		r := &Report{Findings: []Finding{{Rule: "images.changed", Before: "a", After: "b", Message: "new digest"}, {Rule: "pods.replicas", Before: "a", After: "b", Message: "replicas"}}}
+		r.Measure(sizes)
+		if r.Findings[0].Message != want || strings.Contains(r.Findings[1].Message, "compressed") {
+			t.Errorf("got %q and %q, want %q", r.Findings[0].Message, r.Findings[1].Message, want)
+		}
 	}
 }

@@ -212,3 +212,45 @@ func TestPartlyWaived(t *testing.T) {
 		t.Errorf("-want +got\n%s", cmp.Diff(want, got))
 	}
 }
+
+// TestUnlistedVulnerabilitiesArePart splits findings that count more vulnerabilities than
+// they list: the counts of both halves are those of the whole.
+func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
+	f := Finding{Rule: vulnerabilitiesStayed, Counts: map[string]int{"high": 3, "critical": 2}, Vulnerabilities: []Vulnerability{{ID: "CVE-1", Severity: "critical"}, {ID: "CVE-2", Severity: "high"}}}
+	if n := len(f.parts()); n != 3 {
+		t.Fatalf("%d parts, want two that are listed and the others", n)
+	}
+	for first := range 3 {
+		one, rest := f.only([]int{first}), f.only(slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == first }))
+		if n := len(one.Vulnerabilities) + len(rest.Vulnerabilities); n != 2 {
+			t.Errorf("part %d: %d are listed", first, n)
+		}
+		for severity, want := range f.Counts {
+			if got := one.Counts[severity] + rest.Counts[severity]; got != want {
+				t.Errorf("part %d: %d of severity %s in %v and %v, want %d", first, got, severity, one.Counts, rest.Counts, want)
+			}
+		}
+		if first < 2 && (len(one.parts()) != 1 || one.Counts[one.Vulnerabilities[0].Severity] != 1) {
+			t.Errorf("part %d: got %+v", first, one)
+		}
+	}
+	f.Counts = map[string]int{"high": 1, "critical": 1}
+	if n := len(f.parts()); n != 2 {
+		t.Errorf("%d parts where all are listed, want 2", n)
+	}
+}
+
+// TestPlacesOfAPart takes some places of a finding: the message has their number, where
+// there are several.
+func TestPlacesOfAPart(t *testing.T) {
+	f := Finding{Rule: "images.changed"}
+	for _, name := range []string{"x", "y", "z"} {
+		f.spots = append(f.spots, spot{Object: Ref{Kind: "Pod", Name: name}})
+	}
+	f.Object, f.Message = f.spots[0].Object, "new digest"+atPlaces(3)
+	for want, which := range map[string][]int{"new digest": {1}, "new digest (at 2 places)": {1, 2}} {
+		if got := f.only(which); got.Message != want || got.Object.Name != "y" {
+			t.Errorf("%v: got %q at %s, want %q", which, got.Message, got.Object, want)
+		}
+	}
+}
