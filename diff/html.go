@@ -67,15 +67,22 @@ type htmlOperator struct {
 	Name, In, Range, Step string // In: names of clusters; Range: their indexes in the list of all, "0-2 7"; both empty for all
 	Words                 string // counts of findings and objects
 	Counts                []htmlCount
-	Lists                 []string
+	Objects               []htmlObjects
 	Open                  bool
 	Groups                []htmlGroup
 	Left                  string
 }
 
+// htmlObjects is a list of the objects that are added or removed.
+type htmlObjects struct {
+	Title, More string
+	Names       []string
+}
+
 type htmlGroup struct {
-	Severity, Kind, Label, Title, Rule, Why string // Kind: the filter value
-	Findings                                []htmlFinding
+	Severity, Kind, Label, Title, Rule, Why, Words string // Kind: the filter value
+	Open                                           bool
+	Findings                                       []htmlFinding
 }
 
 type htmlFinding struct {
@@ -89,10 +96,11 @@ type htmlRemoval struct {
 }
 
 // Up to fewOperators operators, all are expanded. Up to fewFaults reasons of the policy,
-// the list of reasons is.
+// the list of reasons is. Groups of severity info and waived ones are collapsed.
 const (
 	fewOperators = 3
 	fewFaults    = 10
+	fewNames     = 20 // in each list of objects
 )
 
 func htmlOf(r *Report) htmlPage {
@@ -183,13 +191,16 @@ func (p *htmlPage) operators(r *Report) {
 		k := key(op.Name, op.Clusters)
 		one := htmlOperator{
 			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.step(), 200),
-			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]), Lists: op.lists(),
+			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]),
 		}
-		for i := range one.Lists {
-			one.Lists[i] = inert.Cut(one.Lists[i], 1000)
-		}
+		one.add("added", op.Added)
+		one.add("removed", op.Removed)
 		one.Open = len(r.Operators) <= fewOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
-		if !heads.takes(append(one.Lists, one.Name, one.Name, one.In, one.In, one.Range, one.Step, one.Step)...) || !heads.takes(one.Words) {
+		var names []string
+		for _, o := range one.Objects {
+			names = append(names, o.Names...)
+		}
+		if !heads.takes(append(names, one.Name, one.Name, one.In, one.In, one.Range, one.Step, one.Step)...) || !heads.takes(one.Words) {
 			p.left(len(r.Operators)-len(p.Operators), "operator", "operators")
 			break
 		}
@@ -220,6 +231,19 @@ func (p *htmlPage) operators(r *Report) {
 			op.Left = fmt.Sprintf("%s of this operator omitted: use -o json for everything.", pluralize(left, "finding is", "findings are"))
 		}
 	}
+}
+
+// add adds the list of the objects with a change; no list if there are none.
+func (o *htmlOperator) add(change string, refs []Ref) {
+	if len(refs) == 0 {
+		return
+	}
+	list := htmlObjects{Title: pluralize(len(refs), "object "+change, "objects "+change)}
+	for _, name := range refNames(refs[:min(len(refs), fewNames)]) {
+		list.Names = append(list.Names, inert.Cut(name, 600))
+	}
+	list.More = moreText(len(refs)-len(list.Names), "object", "objects")
+	o.Objects = append(o.Objects, list)
 }
 
 func htmlCounts(findings []Finding) []htmlCount {
@@ -261,6 +285,8 @@ func htmlGroups(findings []Finding) []htmlGroup {
 		if countWaived(g) == 1 {
 			hg.Kind, hg.Label, hg.Severity = "waived", "waived, "+hg.Label, "info"
 		}
+		hg.Open = hg.Severity != Info.String()
+		hg.Words = pluralize(len(g.findings), "finding", "findings")
 		for _, f := range g.findings {
 			hg.Findings = append(hg.Findings, htmlFindingOf(f))
 		}

@@ -10,7 +10,7 @@
     e, row: document.getElementById("to-" + e.id.slice(3)), groups: [...e.querySelectorAll(".group")], name: e.dataset.name,
     ranges: e.dataset.clusters === undefined ? null : e.dataset.clusters.split(" ").map((r) => r.split("-").map(Number)),
   }));
-  const all = document.querySelectorAll(".findings > li").length;
+  const all = document.querySelectorAll(".findings tbody tr").length;
 
   const holds = (ranges, i) => i < 0 || !ranges || ranges.some(([from, to = from]) => from <= i && i <= to);
 
@@ -25,7 +25,7 @@
       for (const g of s.groups) {
         g.hidden = !every && !on.has(g.dataset.severity);
         if (!g.hidden) some++;
-        if (here && !g.hidden) shown += g.querySelectorAll(".findings > li").length;
+        if (here && !g.hidden) shown += g.querySelectorAll(".findings tbody tr").length;
       }
       const hidden = !here || (s.groups.length > 0 && some === 0) || (s.groups.length === 0 && s.row !== null && !every);
       s.e.hidden = hidden;
@@ -54,6 +54,9 @@
     e.scrollIntoView();
     e.querySelector("summary").focus({preventScroll: true});
   };
+  const open = () => {
+    for (const s of sections) if (!s.e.hidden) s.e.open = true;
+  };
   const read = () => {
     const fragment = location.hash.slice(1);
     if (/^op-\d+$/.test(fragment)) return apply(), to(fragment);
@@ -63,15 +66,15 @@
     const named = q.has("severity") ? new Set(q.get("severity").split(",")) : null;
     for (const s of severities) s.checked = !named || named.has(s.value);
     apply();
-    if (operator && operator.value) for (const s of sections) if (!s.e.hidden) s.e.open = true;
+    if (operator && operator.value) open();
   };
 
   const each = (open) => () => {
-    for (const s of sections) if (!s.e.hidden) s.e.open = open;
+    for (const s of sections) if (!s.e.hidden) for (const e of [s.e, ...s.groups]) e.open = open;
   };
   form.addEventListener("change", (event) => {
     write();
-    if (event.target === operator && operator.value) each(true)();
+    if (event.target === operator && operator.value) open();
   });
   form.addEventListener("reset", (event) => {
     event.preventDefault();

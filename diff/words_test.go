@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -122,8 +123,11 @@ func TestWhatIsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(string(page), " open>\n<summary>"); got != want {
+		if got := len(regexp.MustCompile(`<details class="operator"[^>]* open>`).FindAll(page, -1)); got != want {
 			t.Errorf("%d of %d operators are open, want %d", got, n, want)
+		}
+		if got := len(regexp.MustCompile(`<details class="group"[^>]* open>`).FindAll(page, -1)); got != 3 {
+			t.Errorf("%d groups of findings are open, want 3: all but those of severity info", got)
 		}
 	}
 }

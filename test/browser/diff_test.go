@@ -113,7 +113,7 @@ func TestDiffOnPaper(t *testing.T) {
 	}
 	p.Eval(t, `({
 		Form: document.getElementById("filter").checkVisibility(), Ground: getComputedStyle(document.body).backgroundColor,
-		Closed: [...document.querySelectorAll(".findings > li")].some((e) => e.getBoundingClientRect().height === 0),
+		Closed: [...document.querySelectorAll(".findings tbody tr")].some((e) => e.getBoundingClientRect().height === 0),
 	})`, &paper)
 	if paper.Form || paper.Closed || paper.Ground != "rgb(255, 255, 255)" {
 		t.Errorf("%+v", paper)
