@@ -50,11 +50,11 @@ func TestCorpus(t *testing.T) {
 			if size == nil {
 				t.Fatalf("%s: %.200s", p.Name(), svg)
 			}
-			if width, _ := strconv.Atoi(size[1]); width > 1200 {
+			if width, _ := strconv.Atoi(size[1]); width > 800 {
 				t.Errorf("%s %d: %d wide", p.Name(), i, width)
 			}
-			if n := strings.Count(svg, "<g><title>"); n != versions {
-				t.Errorf("%s %d: %d boxes of %d versions", p.Name(), i, n, versions)
+			if n := strings.Count(svg, "<circle"); n != versions {
+				t.Errorf("%s %d: %d dots of %d versions", p.Name(), i, n, versions)
 			}
 			if more := regexp.MustCompile(`\d+ more lines?`).FindString(svg); more != "" {
 				t.Logf("%s %d: %s", p.Name(), i, more)

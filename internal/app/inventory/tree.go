@@ -205,10 +205,11 @@ func (f Forest) picture() page.Picture {
 		if title != "" {
 			p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: title})
 		}
+		drawn := map[string]int{}
 		for _, roots := range groupByNamespace(g.roots) {
 			p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: "Namespace " + roots[0].Namespace})
 			for _, n := range roots {
-				p.Rows = n.rows(p.Rows, nil, 0)
+				n.draw(&p, drawn, nil, 0)
 			}
 		}
 	}
@@ -254,9 +255,19 @@ func (f Forest) summary() string {
 	return strings.Join(out, " ")
 }
 
-// rows appends a row for the operator, and rows for its dependencies below it.
-func (n *treeNode) rows(out []page.Row, above *treeNode, depth int) []page.Row {
+// draw adds a row for the operator, and below it rows for its dependencies. An operator
+// that has a row, by its key in drawn, gets a line from the operator above to that row.
+func (n *treeNode) draw(p *page.Picture, drawn map[string]int, above *treeNode, depth int) {
 	notes, warn := n.notes()
+	if row, ok := drawn[n.key()]; ok {
+		r := &p.Rows[row]
+		if above != nil {
+			p.Links = append(p.Links, page.Link{From: drawn[above.key()], To: row})
+			notes = []string{"also required by " + above.name(n) + ": " + n.Requirement}
+		}
+		r.Note = strings.TrimPrefix(r.Note+", "+strings.Join(notes, ", "), ", ")
+		return
+	}
 	if depth > maxDepth {
 		notes = append(notes, "for "+above.key())
 	}
@@ -264,11 +275,11 @@ func (n *treeNode) rows(out []page.Row, above *treeNode, depth int) []page.Row {
 	if warn {
 		r.Look = page.Faint
 	}
-	out = append(out, r)
+	drawn[n.key()] = len(p.Rows)
+	p.Rows = append(p.Rows, r)
 	for _, c := range n.children {
-		out = c.rows(out, n, depth+1)
+		c.draw(p, drawn, n, depth+1)
 	}
-	return out
 }
 
 // name returns the package and version, with the namespace if the parent operator is in
@@ -295,9 +306,6 @@ func (n *treeNode) notes() (out []string, warn bool) {
 		out = append(out, "subscription "+n.Subscription)
 	case n.top && len(n.neededBy) > 0:
 		out = append(out, "needed by "+diag.Some(n.neededBy, maxNames)+" (missing)")
-	}
-	if n.Repeated {
-		out = append(out, "dependencies shown above")
 	}
 	return out, n.absent || n.Orphan
 }

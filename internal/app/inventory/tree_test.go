@@ -118,10 +118,10 @@ func renderSVG(t *testing.T, f inventory.Forest) []byte {
 func svgTexts(t *testing.T, picture []byte) string {
 	t.Helper()
 	var out []string
-	for _, m := range regexp.MustCompile(`<text[^>]*>([^<]*)</text>`).FindAllSubmatch(picture, -1) {
-		out = append(out, string(m[1]))
+	for _, m := range regexp.MustCompile(`>([^<]+)</(?:text|tspan)>|<text[^>]*>([^<]+)<tspan`).FindAllSubmatch(picture, -1) {
+		out = append(out, string(m[1])+string(m[2]))
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(out, " ")
 }
 
 // TestForestClusters shows who is told together, and what is missing where.
@@ -129,9 +129,9 @@ func TestForestClusters(t *testing.T) {
 	got := svgTexts(t, renderSVG(t, exampleForests()["tree-fleet"]))
 	for _, want := range []string{
 		"2 clusters: dev, stage", "2 clusters: north, south", "Cluster chart-only", "Cluster empty: no operators",
-		"paper 0.9.1\nolm.package.required paper &lt;1.0.0, missing", // in north and south
-		"needed by sea/lantern, sea/pilot (missing)",                 // in chart-only
-		"land/telephone 7.0.0", "no longer needed", "dependencies shown above",
+		"paper 0.9.1 olm.package.required paper &lt;1.0.0, missing", // in north and south
+		"needed by sea/lantern, sea/pilot (missing)",                // in chart-only
+		"land/telephone 7.0.0", "no longer needed", "also required by pilot 4.1.0: olm.package.required chart &gt;=1.0.0",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the picture lacks %q:\n%s", want, got)
@@ -218,7 +218,7 @@ func checkHarmless(t *testing.T, svg []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, ok := token.(xml.StartElement); ok && !slices.Contains([]string{"svg", "title", "desc", "style", "g", "rect", "path", "text"}, e.Name.Local) {
+		if e, ok := token.(xml.StartElement); ok && !slices.Contains([]string{"svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"}, e.Name.Local) {
 			t.Errorf("an element <%s>", e.Name.Local)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/inert"
 )
 
 // Picture is a list with lines beside it.
@@ -22,8 +21,8 @@ type Picture struct {
 
 // Row is one row.
 type Row struct {
-	Text  string // in the box, or a heading
-	Note  string // beside the box
+	Text  string // name or heading
+	Note  string // after the name
 	Warn  bool   // the note is a warning
 	Look  Look
 	Depth int // indentation; a row with a depth belongs to the nearest row above with a smaller one
@@ -63,7 +62,7 @@ type Link struct {
 const (
 	maxRows    = 2000
 	maxColumns = 40
-	maxText    = 52 // cells in a box
+	maxText    = 253 // characters of a name: the limit of Kubernetes
 	maxDepth   = 8
 )
 
@@ -76,7 +75,7 @@ func (p Picture) bounded() Picture {
 	return p
 }
 
-// rail is a line that some links share: to the right of column 0, which is next to the boxes.
+// rail is a line that some links share. Column 0 is next to the dots.
 type rail struct {
 	Link
 	from        []int // rows, nearest to the target first
@@ -89,7 +88,7 @@ func (l Link) up() bool { return l.From > l.To }
 
 func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
 
-// rails returns the lines beside the boxes, the number of columns that they take, and the
+// rails returns the lines beside the rows, the number of columns that they take, and the
 // number of lines without a free column.
 func (p Picture) rails() (out []rail, columns, undrawn int) {
 	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
@@ -139,31 +138,30 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	return out, columns, undrawn
 }
 
-// textWidth returns the number of cells that text takes: two for each wide character.
-func textWidth(text []rune) int {
-	n := 0
+// textWidth returns the width of text in DejaVu Sans of 14 pixels, the widest of the
+// fonts in use, rounded up.
+func textWidth(text, class string) int {
+	n := 0 // tenths of a pixel
 	for _, r := range text {
-		if n++; r >= 0x1100 && (r < 0x2000 || r > 0x2027) {
-			n++
+		switch {
+		case strings.ContainsRune("ijlI.,:;'|! ", r):
+			n += 45
+		case strings.ContainsRune("ftr-/()[]", r):
+			n += 56
+		case strings.ContainsRune("mwMW@%…", r):
+			n += 140
+		case r >= 0x1100 && (r < 0x2000 || r > 0x2027):
+			n += 155
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			n += 88
+		default:
+			n += 118
 		}
 	}
-	return n
-}
-
-// cutText returns s as one line of at most n cells. Longer text loses its middle, because
-// names of bundles differ at their ends.
-func cutText(s string, n int) []rune {
-	r := []rune(inert.Line(s))
-	if textWidth(r) <= n {
-		return r
+	if class == "b" {
+		n = n * 115 / 100
 	}
-	if len(r) > 2*n {
-		r = slices.Concat(r[:n], r[len(r)-n:])
-	}
-	for textWidth(r) > n-1 {
-		r = slices.Delete(r, len(r)/2, len(r)/2+1)
-	}
-	return slices.Insert(r, (len(r)+1)/2, '…')
+	return n/10 + 1
 }
 
 // legend returns the strokes of the legend that are in use.

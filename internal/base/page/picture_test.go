@@ -113,8 +113,8 @@ func FuzzText(f *testing.F) {
 // refers to something.
 func harmless(t *testing.T, svg []byte) {
 	t.Helper()
-	elements := []string{"svg", "title", "desc", "style", "g", "rect", "path", "text"}
-	attributes := []string{"xmlns", "class", "role", "width", "height", "viewBox", "x", "y", "rx", "d"}
+	elements := []string{"svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"}
+	attributes := []string{"xmlns", "class", "role", "width", "height", "viewBox", "x", "y", "cx", "cy", "r", "dx", "d"}
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -134,28 +134,28 @@ func harmless(t *testing.T, svg []byte) {
 			if !slices.Contains(attributes, a.Name.Local) {
 				t.Errorf("<%s> has %s=%q", e.Name.Local, a.Name.Local, a.Value)
 			}
-			if width, _ := strconv.Atoi(a.Value); e.Name.Local == "svg" && a.Name.Local == "width" && width > widest {
+			if width, _ := strconv.Atoi(a.Value); e.Name.Local == "svg" && a.Name.Local == "width" && width > 16*maxText {
 				t.Errorf("%d pixels wide", width)
 			}
 		}
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestWrap(t *testing.T) {
 	for _, c := range []struct {
-		s    string
-		n    int
-		want string
+		text         string
+		first, width int
+		want         []string
 	}{
-		{"abc", 3, "abc"},
-		{"abcdef", 5, "ab…ef"},
-		{"漢漢漢", 5, "漢…漢"},
-		{"a\nb", 9, "a b"},
-		{"abc", 1, "…"},
-		{"lantern-operator.v1.2.3", 12, "lanter…1.2.3"},
+		{"", 0, 100, []string{""}},
+		{"one two", 100, 100, []string{"one two"}},
+		{"one two three", 60, 100, []string{"one two", "three"}},
+		{"one two three", 0, 60, []string{"", "one two", "three"}},
+		{"one verylongname two", 40, 40, []string{"one", "verylongname", "two"}},
 	} {
-		if got := string(cutText(c.s, c.n)); got != c.want {
-			t.Errorf("cut(%q, %d) = %q, want %q", c.s, c.n, got, c.want)
+		first, rest := wrap(c.text, c.first, c.width)
+		if got := append([]string{first}, rest...); !slices.Equal(got, c.want) {
+			t.Errorf("wrap(%q, %d, %d) = %q, want %q", c.text, c.first, c.width, got, c.want)
 		}
 	}
 }

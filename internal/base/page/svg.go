@@ -11,21 +11,21 @@ import (
 
 // The measures, in pixels.
 const (
-	widest = 1200 // picture
-	margin = 16
-	cell   = 8  // width of a letter of 13 pixels: 0.6 of that in fixed-width fonts
-	row    = 26 // from row to row
-	box    = 20
-	pad    = 8 // at the sides of the text in a box
-	track  = 7 // from column to column
-	indent = 22
+	widest = 468 // wider notes are wrapped, so that a phone shows a picture whole
+	margin = 12
+	line   = 20 // height of a line of text
+	gap    = 6  // between rows
+	dot    = 5  // radius
+	nameAt = 16 // from the left edge of a dot to the name
+	track  = 7  // from column to column
+	indent = 20
 )
 
 const pictureStyle = `.picture { background: var(--ground); }
-.picture text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: var(--text); white-space: pre; }
-.picture .b { font-weight: 600; } .picture .d { fill: var(--dim); } .picture .w { fill: var(--medium); }
-.picture rect { fill: var(--ground); stroke: var(--dim); } .picture .ground { stroke: none; }
-.picture .strong { stroke: var(--way); stroke-width: 3; } .picture .way { stroke: var(--way); stroke-width: 2; } .picture .faint { fill: var(--soft); stroke-dasharray: 4 3; }
+.picture text { font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--text); white-space: pre; }
+.picture .b { font-weight: 600; } .picture .d, .picture .w { font-weight: normal; } .picture .d { fill: var(--dim); } .picture .w { fill: var(--medium); }
+.picture .ground { fill: var(--ground); }
+.picture circle { fill: var(--ground); stroke: var(--dim); stroke-width: 1.5; } .picture .strong { fill: var(--way); stroke: var(--way); stroke-width: 4; } .picture .way { stroke: var(--way); stroke-width: 2.5; } .picture .faint { stroke-dasharray: 2 2; }
 .picture path { fill: none; stroke: var(--dim); stroke-width: 1.5; stroke-linejoin: round; } .picture .on { stroke: var(--way); stroke-width: 2.5; }
 .picture .dashed { stroke-dasharray: 7 4; } .picture .dotted { stroke-dasharray: 2 3; }
 .picture .head { fill: var(--dim); stroke: none; } .picture .on.head { fill: var(--way); }
@@ -62,6 +62,52 @@ const body = `<main>
 </main>
 `
 
+// canvas is a picture while it is drawn.
+type canvas struct {
+	strings.Builder
+	right, bottom int
+}
+
+// text writes a name and, after it, a note, in as many lines as it needs. The name stays
+// in one line.
+func (c *canvas) text(x int, class, name, noteClass, note string) {
+	name = inert.Cut(inert.Line(name), maxText)
+	fmt.Fprintf(c, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s", class, x, c.bottom+line-6, html.EscapeString(name))
+	at := x + textWidth(name, class)
+	first, rest := wrap(inert.Line(note), widest-margin-at-8, widest-margin-x)
+	if first != "" {
+		fmt.Fprintf(c, "<tspan class=\"%s\" dx=\"8\">%s</tspan>", noteClass, html.EscapeString(first))
+		at += 8 + textWidth(first, noteClass)
+	}
+	c.WriteString("</text>\n")
+	c.right, c.bottom = max(c.right, at), c.bottom+line
+	for _, s := range rest {
+		c.text(x, noteClass, s, "", "")
+	}
+}
+
+// row ends a row of text.
+func (c *canvas) row() { c.bottom += gap }
+
+// wrap returns the words that fit into the first line, which may be none, and the other
+// lines. A word that is wider than a line stays whole.
+func wrap(text string, first, width int) (string, []string) {
+	lines, room := []string{""}, first
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch longer := strings.TrimPrefix(*last+" "+word, " "); {
+		case textWidth(longer, "") <= room, *last == "" && len(lines) > 1:
+			*last = longer
+		default:
+			lines, room = append(lines, word), width
+		}
+	}
+	return lines[0], lines[1:]
+}
+
+// point is the center of a dot.
+type point struct{ x, y int }
+
 // draw returns the picture as an svg element.
 func (p Picture) draw(style string) string {
 	p = p.bounded()
@@ -70,75 +116,64 @@ func (p Picture) draw(style string) string {
 	if columns > 0 {
 		left += 2 * track // for arrows
 	}
-	var b strings.Builder
-	right, bottom := left, margin
-	text := func(x int, class, all string) {
-		s := cutText(all, (widest-margin-x)/cell)
-		fmt.Fprintf(&b, "<text class=\"%s\" x=\"%d\" y=\"%d\">%s</text>\n", class, x, bottom+box-6, html.EscapeString(string(s)))
-		right = max(right, x+textWidth(s)*cell)
-	}
-	text(margin, "b", p.Title)
-	bottom += row
-	first := bottom
-	for _, r := range rails {
-		b.WriteString(r.svg(first, left))
-	}
-	var lasts [maxDepth + 1]int // by depth, the y of the bottom of the last box
-	for _, r := range p.Rows {
+	c := canvas{bottom: margin}
+	c.text(margin, "b", p.Title, "", "")
+	c.row()
+	points := make([]point, len(p.Rows))
+	var above [maxDepth + 1]point // last dot, by depth
+	for i, r := range p.Rows {
 		depth := min(r.Depth, maxDepth)
-		x, s := left+depth*indent, cutText(r.Text, maxText)
-		w := textWidth(s)*cell + 2*pad
+		at := point{left + depth*indent + dot, c.bottom + line/2}
+		points[i], above[depth] = at, at
 		if r.Look == Heading {
-			text(x, "b", string(s))
-			w = textWidth(s) * cell
-		} else {
-			if up := lasts[max(depth-1, 0)]; depth > 0 && r.Depth <= maxDepth {
-				fmt.Fprintf(&b, "<path d=\"M%d %dV%dH%d\"/>\n", x-indent/2, up, bottom+box/2, x)
+			first, rest := wrap(r.Text, widest-margin-left, widest-margin-left)
+			for _, s := range append([]string{first}, rest...) {
+				c.text(left, "b", s, "", "")
 			}
-			fmt.Fprintf(&b, "<g><title>%s</title><rect class=\"%s\" x=\"%d.5\" y=\"%d.5\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
-				html.EscapeString(inert.Line(inert.Cut(r.Text+" "+r.Note, 2000))), [...]string{"plain", "", "strong", "way", "faint"}[r.Look], x, bottom, w-1, box-1)
-			text(x+pad, "b", string(s))
-			b.WriteString("</g>\n")
+			c.row()
+			continue
 		}
-		if r.Note != "" {
-			text(x+w+cell, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
+		if up := above[max(depth-1, 0)]; depth > 0 && r.Depth <= maxDepth {
+			fmt.Fprintf(&c, "<path d=\"M%d %dV%dH%d\"/>\n", up.x, up.y+dot, at.y, at.x-dot)
 		}
-		lasts[depth] = bottom + box
-		bottom += row
+		fmt.Fprintf(&c, "<circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"%d\"/>\n", [...]string{"plain", "", "strong", "way", "faint"}[r.Look], at.x, at.y, dot)
+		c.text(at.x-dot+nameAt, map[Look]string{Strong: "b", Faint: "d"}[r.Look], r.Text, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
+		c.row()
+	}
+	for _, r := range rails {
+		c.WriteString(r.svg(points, left))
 	}
 	for _, s := range p.legend(rails) {
-		b.WriteString(rail{Link: Link{Stroke: s}}.path(fmt.Sprintf("M%d %dh24", margin, bottom+box/2), margin+32, bottom+box/2))
-		text(margin+40, "d", p.Legend[s])
-		bottom += row
+		y := c.bottom + line/2
+		c.WriteString(rail{Link: Link{Stroke: s}}.path(fmt.Sprintf("M%d %dh24", margin, y), margin+32, y))
+		c.text(margin+40, "d", p.Legend[s], "", "")
 	}
 	for _, note := range p.notes(undrawn) {
-		text(margin, "d", note)
-		bottom += row
+		c.text(margin, "d", "", "d", note)
 	}
-	w, h := right+margin, bottom+margin
+	w, h := c.right+margin, c.bottom+margin
 	head := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<desc>%s</desc>\n%s",
 		w, h, w, h, html.EscapeString(inert.Line(p.Title)), html.EscapeString(inert.Line(p.Desc)), style)
 	if style != "" { // separate file: no page paints the ground
 		head += fmt.Sprintf("<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", w, h)
 	}
-	return head + b.String() + "</svg>"
+	return head + c.String() + "</svg>"
 }
 
-// svg returns the line, with the first row at a height and the boxes at a left edge.
-func (r rail) svg(first, left int) string {
+// svg returns the line between the dots, with the columns to the left of an edge.
+func (r rail) svg(points []point, left int) string {
 	x := left - 2*track - r.column*track
-	leave, enter := -4, 4 // upwards: sources at the top of their boxes, the target at its bottom
+	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom
 	if !r.up() {
 		leave, enter = enter, leave
 	}
-	middle := func(i int) int { return first + i*row + box/2 }
 	var d strings.Builder
 	for _, from := range r.from {
-		fmt.Fprintf(&d, "M%d %dH%d", left, middle(from)+leave, x)
+		fmt.Fprintf(&d, "M%d %dH%d", points[from].x-dot+1, points[from].y+leave, x)
 	}
-	y := middle(r.To) + enter
-	fmt.Fprintf(&d, "V%dH%d", y, left-8)
-	return r.path(d.String(), left, y)
+	to := points[r.To]
+	fmt.Fprintf(&d, "V%dH%d", to.y+enter, to.x-dot-8)
+	return r.path(d.String(), to.x-dot, to.y+enter)
 }
 
 // path returns a line with an arrow to the right, ending at (x, y).
