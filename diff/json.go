@@ -29,12 +29,12 @@ type FindingObject struct {
 	Object    *Ref     `json:"object,omitempty"`
 	Field     string   `json:"field,omitempty" doc:"what of the object, as users know it"`
 	Container string   `json:"container,omitempty" doc:"the container of the object that it is about"`
-	Also      []string `json:"also,omitempty" doc:"more fields of the object with the same change"`
+	Also      []string `json:"otherFields,omitempty" doc:"more fields of the object with the same change"`
 	Before    string   `json:"before,omitempty" doc:"empty where it was absent"`
 	After     string   `json:"after,omitempty" doc:"empty where it is absent"`
 	Message   string   `json:"message" form:"required"`
-	Why       string   `json:"why" form:"required" doc:"why it matters"`
-	Place     *Place   `json:"place,omitempty" doc:"where to look"`
+	Why       string   `json:"explanation" form:"required" doc:"why it matters"`
+	Place     *Place   `json:"location,omitempty" doc:"where to look"`
 	Waiver    string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
 	Clusters  []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
 

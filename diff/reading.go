@@ -22,7 +22,7 @@ type Reading struct {
 
 // ReadingLink is a link to a page.
 type ReadingLink struct {
-	What   string `json:"what" form:"required enum=changes|repository|support|link" doc:"changes: where a forge may compare both versions, if their tags are called so"`
+	What   string `json:"kind" form:"required enum=changes|repository|support|link" doc:"changes: where a forge may compare both versions, if their tags are called so"`
 	Text   string `json:"text,omitempty" doc:"what the bundle calls it; the tags that are compared"`
 	URL    string `json:"url" form:"required" doc:"over http or https"`
 	Before string `json:"before,omitempty" doc:"the address that it had"`
@@ -30,9 +30,9 @@ type ReadingLink struct {
 
 // ReadingText is the change of a text.
 type ReadingText struct {
-	What  string   `json:"what" form:"required" doc:"description, or the name of an annotation"`
+	What  string   `json:"name" form:"required" doc:"description, or the name of an annotation"`
 	Lines []string `json:"lines" form:"required" doc:"lines and sentences that came, which begin with +, and that went, which begin with -"`
-	Left  int      `json:"left,omitempty" doc:"how many more there are"`
+	Left  int      `json:"omitted,omitempty" doc:"how many more there are"`
 }
 
 // Limits of the reading list of one operator.

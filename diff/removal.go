@@ -20,7 +20,7 @@ type Removal struct {
 	Kinds      []Kind     `json:"kinds,omitempty"`      // to check in the cluster
 	Webhooks   []Ref      `json:"webhooks,omitempty"`   // removed with the operator; left over, they would block writes
 	Pruned     []Ref      `json:"pruned,omitempty"`     // deleted by pruning
-	Stays      []Ref      `json:"stays,omitempty"`      // protected from pruning: to be deleted by hand
+	Stays      []Ref      `json:"kept,omitempty"`       // protected from pruning: to be deleted by hand
 	StillOwned []Ref      `json:"stillOwned,omitempty"` // objects that another operator still renders
 	Clusters   []string   `json:"clusters,omitempty"`   // from which it is removed; nil: all
 }

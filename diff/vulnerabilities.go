@@ -33,7 +33,7 @@ func vulnerabilityRules() []Rule {
 // packages.
 type Vulnerability struct {
 	ID       string   `json:"id" form:"required" doc:"its CVE where it has one, else as the scanner calls it"`
-	Also     []string `json:"also,omitempty" doc:"its other names"`
+	Also     []string `json:"aliases,omitempty" doc:"its other names"`
 	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|negligible|unknown" doc:"the worst that a scanner says; unknown where nobody has rated it"`
 	Packages []string `json:"packages" form:"required" doc:"in which it was found, with their versions"`
 	Images   []string `json:"images" form:"required" doc:"in which it was found"`

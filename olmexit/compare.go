@@ -19,7 +19,7 @@ import (
 // "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
 	Path string `json:"path" doc:"Where in the object."`
-	How  How    `json:"how" form:"enum=differs|live|ours|order" doc:"differs: the values do; live: only the cluster has it; ours: only the tree has it; order: the same items in another order."`
+	How  How    `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: the values do; cluster-only: only the cluster has it; tree-only: only the tree has it; order: the same items in another order."`
 }
 
 // How is the kind of difference of a field.
@@ -27,9 +27,9 @@ type How string
 
 // The kinds of differences.
 const (
-	Differs  How = "differs"
-	OnlyLive How = "live"
-	OnlyOurs How = "ours"
+	Differs  How = "changed"
+	OnlyLive How = "cluster-only"
+	OnlyOurs How = "tree-only"
 	Order    How = "order"
 )
 

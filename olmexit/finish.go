@@ -30,7 +30,7 @@ type Finished struct {
 	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart, once."`
 	Condition    Renamed   `json:"condition" doc:"The OperatorCondition that the pods are told."`
 	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates were OLM's, and are made by the workspace's provider from then on."`
-	Needs        []string  `json:"needs" doc:"Kinds of objects that the tree has from then on and that it does not define: the cluster must serve them before the tree is applied."`
+	Needs        []string  `json:"requiredKinds" doc:"Kinds of objects that the tree has from then on and that it does not define: the cluster must serve them before the tree is applied."`
 	Objects      []Change  `json:"objects" doc:"What changes of the operator's part of the tree."`
 }
 

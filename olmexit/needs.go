@@ -25,7 +25,7 @@ type Dependence struct {
 	Bundle      string   `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
 	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: what it is there for is done by OLM; partly: it goes on without OLM, and loses what is told; unknown: it could use OLM, and whether it does cannot be seen; no: nothing points to OLM."`
 	Signals     []Signal `json:"signals" doc:"What points to OLM, the weightiest first."`
-	Definitions []string `json:"definitions" doc:"CustomResourceDefinitions of OLM that it watches objects of: they have to stay where OLM is uninstalled."`
+	Definitions []string `json:"crds" doc:"CustomResourceDefinitions of OLM that it watches objects of: they have to stay where OLM is uninstalled."`
 }
 
 // Signal is an indication that an operator uses OLM.
@@ -33,9 +33,9 @@ type Signal struct {
 	Code   string `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
 	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"How much it needs OLM for that."`
 	Object string `json:"object" doc:"Whose it is: a ServiceAccount, a Deployment, another object."`
-	What   string `json:"what" doc:"What it does, or may do."`
-	Loses  string `json:"loses" doc:"What is lost without OLM."`
-	Do     string `json:"do" doc:"What can be done."`
+	What   string `json:"description" doc:"What it does, or may do."`
+	Loses  string `json:"impact" doc:"What is lost without OLM."`
+	Do     string `json:"hint" doc:"What can be done."`
 }
 
 // sign is a category of signals.

@@ -13,7 +13,7 @@ type Report struct {
 	Operators []Operator        `json:"operators" doc:"By namespace and package."`
 	Shared    []Object          `json:"shared" doc:"Objects of several operators, and those that the tree holds for none, as operators' objects."`
 	Counts    Counts            `json:"counts" doc:"Of all objects."`
-	Unread    []snapshot.Unread `json:"unread" doc:"Kinds of which the cluster would not hand out the objects: what is said of them is incomplete."`
+	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds of which the cluster would not hand out the objects: what is said of them is incomplete."`
 }
 
 // OperatorKey identifies an installed operator.
@@ -61,8 +61,8 @@ type Object struct {
 	k8s.Key
 	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: the tree has it as it is, but for the marks of who manages it; changed: the tree changes it; added: the tree brings it beside what OLM made; olm: OLM's alone; unknown: nobody knows why it is there."`
 	Fields    []Field  `json:"fields,omitempty" doc:"In what the tree differs from the cluster."`
-	Goes      Stage    `json:"goes,omitempty" form:"enum=detach|clean-up|never" doc:"Of what is OLM's alone, when it goes."`
-	Why       string   `json:"why,omitempty" doc:"Of what is OLM's alone, what it is, and why it goes or stays."`
+	Goes      Stage    `json:"removedAt,omitempty" form:"enum=detach|clean-up|never" doc:"Of what is OLM's alone, when it goes."`
+	Why       string   `json:"reason,omitempty" doc:"Of what is OLM's alone, what it is, and why it goes or stays."`
 	Operators []string `json:"operators,omitempty" doc:"Of what is shared, whose it is: namespace/package."`
 }
 

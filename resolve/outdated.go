@@ -20,15 +20,15 @@ type Age struct {
 	Reachable    string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
 	Hops         int           `json:"hops"`                // to Reachable
 	Head         string        `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
+	Stays        string        `json:"reason,omitempty"`    // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
 	HeldBack     HeldBack      `json:"heldBack,omitempty"`  // the reason of Stays as a constant
 	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
 	Others       []ChannelHead `json:"others"`              // the other channels, default first
 	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
 
-	Lifecycle *model.SupportedVersion `json:"lifecycle,omitempty"` // the catalog's support data of the pinned version; nil: none
-	Support   *model.Support          `json:"support,omitempty"`   // its state on the requested day; nil: no support data, or no day
-	Unclear   string                  `json:"unclear,omitempty"`   // the reason why malformed support data is ignored
+	Lifecycle *model.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
+	Support   *model.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
+	Unclear   string                  `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
 }
 
 // ChannelHead is the newest version of a channel.

@@ -24,7 +24,7 @@ type Part struct {
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
-	Why      string `json:"why,omitempty"` // the reason why it is held back without the other; empty: unknown
+	Why      string `json:"reason,omitempty"` // the reason why it is held back without the other; empty: unknown
 }
 
 // Trees compares the rendered trees of locks that have a common base.

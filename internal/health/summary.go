@@ -33,7 +33,7 @@ type State string
 const (
 	StateFailed      State = "Failed"      // needs manual action
 	StateMissing     State = "Missing"     // pinned by the lock, absent from the cluster
-	StateOutOfDate   State = "OutOfStep"   // the cluster has another version or another pin
+	StateOutOfDate   State = "OutOfSync"   // the cluster has another version or another pin
 	StateUnpinned    State = "Unpinned"    // in the cluster, but not in the lock
 	StateProgressing State = "Progressing" // being rolled out
 	StateUnknown     State = "Unknown"     // some objects could not be read

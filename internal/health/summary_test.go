@@ -53,19 +53,19 @@ func TestSummarize(t *testing.T) {
 		},
 		"behind": {
 			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}, Spec: installed("0.9.2", digestB)},
-			"OutOfStep [0.9.2]: behind: the cluster has 0.9.2 (pin sha256:bbbbbbbbbbbb), the lock 0.9.4",
+			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2 (pin sha256:bbbbbbbbbbbb), the lock 0.9.4",
 		},
 		"behind, no reporter": {
 			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.9.2"}},
-			"OutOfStep [0.9.2]: behind: the cluster has 0.9.2, the lock 0.9.4",
+			"OutOfSync [0.9.2]: behind: the cluster has 0.9.2, the lock 0.9.4",
 		},
 		"ahead": {
 			OperatorObservation{Status: judged(metav1.ConditionFalse, "x", v1alpha1.ObjectCounts{Total: 2, InProgress: 2}), Applied: []string{"0.10.0"}},
-			"OutOfStep [0.10.0]: ahead: the cluster has 0.10.0, the lock 0.9.4",
+			"OutOfSync [0.10.0]: ahead: the cluster has 0.10.0, the lock 0.9.4",
 		},
 		"another pin": {
 			OperatorObservation{Status: well, Applied: []string{"0.9.4"}, Spec: installed("0.9.4", digestA)},
-			"OutOfStep [0.9.4]: behind: the cluster has another pin of 0.9.4 (pin sha256:aaaaaaaaaaaa), the lock " + own[:len("sha256:")+12],
+			"OutOfSync [0.9.4]: behind: the cluster has another pin of 0.9.4 (pin sha256:aaaaaaaaaaaa), the lock " + own[:len("sha256:")+12],
 		},
 		"not upgradeable": {
 			OperatorObservation{Applied: []string{"0.9.4"}, Status: judged(metav1.ConditionTrue, "", v1alpha1.ObjectCounts{Total: 1, Current: 1},
@@ -179,13 +179,13 @@ func TestParseObservedErrors(t *testing.T) {
 		"empty":         {"", "f: want one document, got 0: write it with 'quayside status --save'"},
 		"header":        {"kind: Lock\n", "f:1:1: no apiVersion (want quayside.dev/v1alpha1)\nf:1:7: kind: \"Lock\" is not Observed"},
 		"unknown field": {edit("upgradeable:", "upgradable:"), `f:11:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
-		"state":         {edit("state: Ready", "state: Fine"), `f:10:10: state: "Fine" is not one of Failed, Missing, OutOfStep, Unpinned, Progressing, Unknown, Ready`},
+		"state":         {edit("state: Ready", "state: Fine"), `f:10:10: state: "Fine" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
 		"upgradeable":   {edit(`"False"`, "perhaps"), `f:11:16: upgradeable: "perhaps" is not one of True, False, Unknown`},
 		"pin":           {edit(digestA, "sha256:x"), `f:9:8: pin: "sha256:x" is not a checksum`},
 		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
 		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:15:3: operator "a/zz" twice, first at f:6:3`},
 		"nameless":      {edit("  package: zz\n", ""), `f:6:3: operator "a/": no package`},
-		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:10:10: state: \"Fine\" is not one of Failed, Missing, OutOfStep, Unpinned, Progressing, Unknown, Ready\nf:19:3: operator \"/\": no namespace\nf:19:3: operator \"/\": no package\nf:19:3: operator \"/\": no state"},
+		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:10:10: state: \"Fine\" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:19:3: operator \"/\": no namespace\nf:19:3: operator \"/\": no package\nf:19:3: operator \"/\": no state"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseObserved("f", []byte(c.in))

@@ -40,14 +40,14 @@ type SupportState string
 // The states. Before the first phase a version is not supported yet; after the
 // last one its users are on their own.
 const (
-	Coming    SupportState = "coming"
+	Coming    SupportState = "upcoming"
 	Supported SupportState = "supported"
-	Ended     SupportState = "ended"
+	Ended     SupportState = "endOfLife"
 )
 
 // Support is the support of a version on one day.
 type Support struct {
-	State SupportState `json:"state" form:"enum=coming|supported|ended" doc:"Whether the version is supported on the day: coming before its first phase, ended after its last."`
+	State SupportState `json:"state" form:"enum=upcoming|supported|endOfLife" doc:"Whether the version is supported on the day: upcoming before its first phase, endOfLife after its last."`
 	Phase string       `json:"phase,omitempty" doc:"The phase that the day is in."`
 	From  string       `json:"from" doc:"The first day of support."`
 	Until string       `json:"until" doc:"The last day of support."`

@@ -24,12 +24,12 @@ func phases(days ...string) []model.SupportPhase {
 func TestOn(t *testing.T) {
 	v := &model.SupportedVersion{Name: "1.2", Phases: phases("2025-01-01", "2025-06-30", "2025-07-01", "2026-02-28")}
 	for _, c := range []struct{ day, want string }{
-		{"2024-12-31", "coming  2026-02-28 (from 2025-01-01)"},
+		{"2024-12-31", "upcoming  2026-02-28 (from 2025-01-01)"},
 		{"2025-01-01", "supported phase 1 2026-02-28 (phase 1)"},
 		{"2025-06-30", "supported phase 1 2026-02-28 (phase 1)"},
 		{"2025-07-01", "supported phase 2 2026-02-28 (phase 2)"},
 		{"2026-02-28", "supported phase 2 2026-02-28 (phase 2)"},
-		{"2026-03-01", "ended  ended 2026-02-28"},
+		{"2026-03-01", "endOfLife  ended 2026-02-28"},
 	} {
 		s := v.On(c.day)
 		if got := fmt.Sprint(s.State, " ", s.Phase, " ", s); got != c.want {

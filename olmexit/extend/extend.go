@@ -40,8 +40,8 @@ type Report struct {
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
 	Conflicts []Conflict         `json:"conflicts" doc:"what is declared otherwise, and stays so"`
-	Left      []Left             `json:"left" doc:"what is not imported"`
-	Unread    []snapshot.Unread  `json:"unread" doc:"what the cluster would not hand out"`
+	Left      []Left             `json:"skipped" doc:"what is not imported"`
+	Unread    []snapshot.Unread  `json:"unreadable" doc:"what the cluster would not hand out"`
 	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
 	Counts    Counts             `json:"counts"`
 	Warnings  []diag.Warning     `json:"warnings"`
@@ -75,7 +75,7 @@ type Counts struct {
 	Added     int `json:"added"`
 	Unchanged int `json:"unchanged"`
 	Conflicts int `json:"conflicts"`
-	Left      int `json:"left"`
+	Left      int `json:"skipped"`
 }
 
 // Whole reports whether every operator of the cluster is pinned at the installed bundle.

@@ -100,7 +100,7 @@ func TestMake(t *testing.T) {
 	way := plan.MakeWayBack(plan.WayBackInput{Plan: p, Deeds: deeds(p, 5), Before: before()})
 	want := []string{
 		"suspend (manual)",
-		"detach; orphan Subscription s; unfinalize ClusterServiceVersion v; orphan ClusterServiceVersion v",
+		"detach; orphan Subscription s; remove-finalizer ClusterServiceVersion v; orphan ClusterServiceVersion v",
 		"hand-back; restore OperatorCondition made-etcd.v1OperatorCondition",
 		"subscribe; create Subscription ",
 		"approve (manual)",

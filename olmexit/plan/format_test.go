@@ -115,16 +115,16 @@ tree: t
 manager: m
 olm: []
 operators: []
-left: []
+skipped: []
 steps:
 - number: 1
   name: detach
   title: x
-  before:
+  preconditions:
   - check: succeeded
   actions:
-  - {do: unfinalize, object: operators.coreos.com/v1alpha1 ClusterServiceVersion a/x.v1, uid: u1, finalizer: f}
-  - {do: orphan, object: operators.coreos.com/v1alpha1 ClusterServiceVersion a/x.v1, uid: u1}
+  - {verb: remove-finalizer, object: operators.coreos.com/v1alpha1 ClusterServiceVersion a/x.v1, uid: u1, finalizer: f}
+  - {verb: orphan, object: operators.coreos.com/v1alpha1 ClusterServiceVersion a/x.v1, uid: u1}
 `
 
 // TestFaults wants each fault of a plan with its place.
@@ -139,15 +139,15 @@ func TestFaults(t *testing.T) {
 		{"mode: stopped", "mod: stopped", `p.yaml:4:1: unknown field "mod" (did you mean "mode"?)`},
 		{"number: 1", "number: 2", "p.yaml:12:11: steps[0].number: step 2 after step 0"},
 		{"name: detach", "name: detahc", `p.yaml:13:9: steps[0].name: "detahc" is not one of `},
-		{"check: succeeded", "check: fine", `p.yaml:16:12: steps[0].before[0].check: "fine" is not one of `},
+		{"check: succeeded", "check: fine", `p.yaml:16:12: steps[0].preconditions[0].check: "fine" is not one of `},
 		{"title: x", "title: x\n  manual: do it", "p.yaml:15:11: steps[0].manual: a step is either manual or has actions, not both"},
-		{", finalizer: f", "", "p.yaml:18:5: steps[0].actions[0]: unfinalize needs finalizer"},
-		{"do: orphan", "to: 1, do: orphan", "p.yaml:19:10: steps[0].actions[1].to: orphan does not allow to"},
+		{", finalizer: f", "", "p.yaml:18:5: steps[0].actions[0]: remove-finalizer needs finalizer"},
+		{"verb: orphan", "to: 1, verb: orphan", "p.yaml:19:10: steps[0].actions[1].to: orphan does not allow to"},
 		{"x.v1, uid: u1}", "x.v1}", "p.yaml:19:5: steps[0].actions[1]: orphan needs a uid"},
-		{"do: orphan", "do: destroy", `p.yaml:19:10: steps[0].actions[1].do: "destroy" is not one of `},
-		{"a/x.v1, uid: u1}", "a/../x, uid: u1}", `p.yaml:19:26: steps[0].actions[1].object: name "../x" `},
-		{"ClusterServiceVersion a/x.v1, uid: u1}", "a/x, uid: u1}", `p.yaml:19:26: "operators.coreos.com/v1alpha1 a/x" is not an object reference`},
-		{"v1alpha1 ClusterServiceVersion a/x.v1, uid: u1}", "v1/2 K A_b/x, uid: u1}", `p.yaml:19:26: steps[0].actions[1].object: "operators.coreos.com/v1/2" is not an apiVersion`},
+		{"verb: orphan", "verb: destroy", `p.yaml:19:12: steps[0].actions[1].verb: "destroy" is not one of `},
+		{"a/x.v1, uid: u1}", "a/../x, uid: u1}", `p.yaml:19:28: steps[0].actions[1].object: name "../x" `},
+		{"ClusterServiceVersion a/x.v1, uid: u1}", "a/x, uid: u1}", `p.yaml:19:28: "operators.coreos.com/v1alpha1 a/x" is not an object reference`},
+		{"v1alpha1 ClusterServiceVersion a/x.v1, uid: u1}", "v1/2 K A_b/x, uid: u1}", `p.yaml:19:28: steps[0].actions[1].object: "operators.coreos.com/v1/2" is not an apiVersion`},
 	} {
 		at := strings.LastIndex(written, c[0])
 		if at < 0 {

@@ -140,7 +140,7 @@ func (v validator) step(at string, i int, s Step) {
 		for _, f := range yamlnode.Fields(reflect.TypeOf(a)) {
 			said := !reflect.ValueOf(a).FieldByIndex(f.Index).IsZero()
 			switch {
-			case slices.Contains([]string{"do", "object", "uid"}, f.Name), slices.Contains(line.may, f.Name):
+			case slices.Contains([]string{"verb", "object", "uid"}, f.Name), slices.Contains(line.may, f.Name):
 			case said && !slices.Contains(line.needs, f.Name):
 				v.Addf(here+"."+f.Name, "%s does not allow %s", a.Do, f.Name)
 			case !said && slices.Contains(line.needs, f.Name):

@@ -27,7 +27,7 @@ type Plan struct {
 	Manager    string     `json:"manager" form:"required" doc:"Field manager of what is applied: that of the tool which applies the tree from then on."`
 	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
 	Operators  []Operator `json:"operators" doc:"By namespace and package."`
-	Left       []Left     `json:"left" doc:"What the plan does not do, and why."`
+	Left       []Left     `json:"skipped" doc:"What the plan does not do, and why."`
 	Steps      []Step     `json:"steps" doc:"In order."`
 }
 
@@ -52,7 +52,7 @@ type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
 	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion; of one that OLM has forgotten, its bundle."`
-	Forgotten    bool     `json:"forgotten,omitempty" doc:"OLM has forgotten it, and the lock keeps nothing of OLM's: what its objects still have of OLM's goes."`
+	Forgotten    bool     `json:"detached,omitempty" doc:"OLM has forgotten it, and the lock keeps nothing of OLM's: what its objects still have of OLM's goes."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments whose pods restart, which the tree changes."`
 	Losses       []string `json:"losses,omitempty" doc:"What is lost, where OLM's controllers run."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates end (2028-07-01), which nobody renews."`
@@ -72,9 +72,9 @@ type Step struct {
 	Namespace string   `json:"namespace,omitempty" doc:"The namespace of the operators that it is about. Absent: the cluster."`
 	Title     string   `json:"title" doc:"What it does, for a person."`
 	Manual    string   `json:"manual,omitempty" doc:"What a person does, who then says that it is done; nothing is written."`
-	Before    []Check  `json:"before,omitempty" doc:"What must hold, or nothing of the step is done."`
+	Before    []Check  `json:"preconditions,omitempty" doc:"What must hold, or nothing of the step is done."`
 	Actions   []Action `json:"actions,omitempty" doc:"In order."`
-	After     []Check  `json:"after,omitempty" doc:"What must hold, or the next step does not begin."`
+	After     []Check  `json:"postconditions,omitempty" doc:"What must hold, or the next step does not begin."`
 }
 
 // Name is the kind of a step.
@@ -107,16 +107,16 @@ const (
 
 // Action is one change of one object, or its backup.
 type Action struct {
-	Do     Verb    `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize|unlabel"`
+	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
 	Object k8s.Ref `json:"object" form:"required"`
 	UID    string  `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
-	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove; unlabel: labels."`
+	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`
 	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
 	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
-	Finalizer string            `json:"finalizer,omitempty" doc:"unfinalize: the finalizer to remove."`
+	Finalizer string            `json:"finalizer,omitempty" doc:"remove-finalizer: the finalizer to remove."`
 }
 
 // Applied returns the object to apply for an object of the tree, which is not modified.
@@ -128,7 +128,7 @@ func (a Action) Applied(rendered k8s.Object) k8s.Object {
 }
 
 // IsDone reports whether an existing object has the changes of an action that changes only its
-// metadata: annotate, unlabel, unfinalize or take-over.
+// metadata: annotate, remove-labels, remove-finalizer or transfer-fields.
 func (a Action) IsDone(o k8s.Object) bool {
 	has := func(field string) bool {
 		have := k8s.TextMap(o, "metadata", field)
@@ -182,23 +182,23 @@ type Verb string
 
 // The verbs of actions.
 const (
-	Annotate   Verb = "annotate"   // set and remove annotations, by a merge patch
-	Apply      Verb = "apply"      // apply the tree's object server-side
-	Keep       Verb = "backup"     // read the object and write it to a file
-	Create     Verb = "create"     // create the object from its backup, without fields that the API server sets
-	Delete     Verb = "delete"     // delete the object with its dependents
-	Orphan     Verb = "orphan"     // delete the object without its dependents
-	Restore    Verb = "restore"    // restore the object from its backup, as far as the plan's manager changed it
-	Scale      Verb = "scale"      // set spec.replicas
-	TakeOver   Verb = "take-over"  // transfer the fields of OLM's managers to the plan's manager
-	Unfinalize Verb = "unfinalize" // remove a finalizer and annotations by a patch that tests the UID
-	Unlabel    Verb = "unlabel"    // remove labels, by a merge patch
+	Annotate   Verb = "annotate"         // set and remove annotations, by a merge patch
+	Apply      Verb = "apply"            // apply the tree's object server-side
+	Keep       Verb = "backup"           // read the object and write it to a file
+	Create     Verb = "create"           // create the object from its backup, without fields that the API server sets
+	Delete     Verb = "delete"           // delete the object with its dependents
+	Orphan     Verb = "orphan"           // delete the object without its dependents
+	Restore    Verb = "restore"          // restore the object from its backup, as far as the plan's manager changed it
+	Scale      Verb = "scale"            // set spec.replicas
+	TakeOver   Verb = "transfer-fields"  // transfer the fields of OLM's managers to the plan's manager
+	Unfinalize Verb = "remove-finalizer" // remove a finalizer and annotations by a patch that tests the UID
+	Unlabel    Verb = "remove-labels"    // remove labels, by a merge patch
 )
 
 // Check is a condition on objects. Checks of unchanged state compare with the result of
 // verify.Capture before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|gone|no-owner|no-plan|no-restart|prepared|ready|rights|same-version|stopped|succeeded|uid"`
+	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid"`
 	Objects []k8s.Ref `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
 }
 
@@ -207,17 +207,17 @@ type Condition string
 
 // The conditions of checks.
 const (
-	Succeeded   Condition = "succeeded"    // each ClusterServiceVersion is Succeeded
-	NoPlan      Condition = "no-plan"      // no InstallPlan of the namespace is in flight
-	IsStopped   Condition = "stopped"      // each Deployment has no replica left
-	IsReady     Condition = "ready"        // each Deployment has its replicas
-	Gone        Condition = "gone"         // no object exists
-	SameUID     Condition = "uid"          // each earlier object exists, with its UID
-	NoOwner     Condition = "no-owner"     // no object has an ownerReference to a ClusterServiceVersion
-	Conversion  Condition = "conversion"   // each CRD converts as before
-	Available   Condition = "available"    // each APIService that was available is available
-	Rights      Condition = "rights"       // each ServiceAccount has the same permissions
-	Prepared    Condition = "prepared"     // each ServiceAccount has them from the tree's own roles alone
-	NoRestart   Condition = "no-restart"   // no pod restarted without being named in the plan
-	SameVersion Condition = "same-version" // each object is as it was planned (UID and generation)
+	Succeeded   Condition = "succeeded"       // each ClusterServiceVersion is Succeeded
+	NoPlan      Condition = "no-install-plan" // no InstallPlan of the namespace is in flight
+	IsStopped   Condition = "stopped"         // each Deployment has no replica left
+	IsReady     Condition = "ready"           // each Deployment has its replicas
+	Gone        Condition = "deleted"         // no object exists
+	SameUID     Condition = "uid"             // each earlier object exists, with its UID
+	NoOwner     Condition = "no-owner"        // no object has an ownerReference to a ClusterServiceVersion
+	Conversion  Condition = "conversion"      // each CRD converts as before
+	Available   Condition = "available"       // each APIService that was available is available
+	Rights      Condition = "permissions"     // each ServiceAccount has the same permissions
+	Prepared    Condition = "prepared"        // each ServiceAccount has them from the tree's own roles alone
+	NoRestart   Condition = "no-restart"      // no pod restarted without being named in the plan
+	SameVersion Condition = "same-version"    // each object is as it was planned (UID and generation)
 )

@@ -47,9 +47,9 @@ const (
 	Created Outcome = "created"
 	Changed Outcome = "changed"
 	Gone    Outcome = "deleted"
-	Already Outcome = "already" // nothing was left to do
-	Kept    Outcome = "kept"    // the object is in the backup
-	ByHand  Outcome = "by-hand" // confirmed by a person
+	Already Outcome = "unchanged" // nothing was left to do
+	Kept    Outcome = "saved"     // the object is in the backup
+	ByHand  Outcome = "by-hand"   // confirmed by a person
 )
 
 // Entry is one line of a journal.
@@ -60,7 +60,7 @@ type Entry struct {
 	Plan    string    `json:"plan,omitempty"`   // digest
 	Step    int       `json:"step,omitempty"`
 	Action  int       `json:"action,omitempty"` // number in the step, from 1
-	Do      plan.Verb `json:"do,omitempty"`
+	Do      plan.Verb `json:"verb,omitempty"`
 	Object  *k8s.Ref  `json:"object,omitempty"`
 	UID     string    `json:"uid,omitempty"`             // of the object: before the action in Intends, after it in Did
 	Version string    `json:"resourceVersion,omitempty"` // likewise

@@ -58,7 +58,7 @@ type StepResult struct {
 	Number    int              `json:"number" doc:"As in the plan."`
 	Name      plan.Name        `json:"name" doc:"What sort of step it is."`
 	Namespace string           `json:"namespace,omitempty" doc:"The namespace that it is about. Absent: the cluster."`
-	State     State            `json:"state" form:"enum=done|before|tried|waiting|failed|pending" doc:"done: now; before: by an earlier run; tried: by the API server, which stored nothing; waiting: for a person; failed; pending: it was not its turn."`
+	State     State            `json:"state" form:"enum=done|already-done|dry-run|waiting|failed|pending" doc:"done: now; already-done: by an earlier run; dry-run: by the API server, which stored nothing; waiting: for a person; failed; pending: it was not its turn."`
 	Actions   []ActionResult   `json:"actions,omitempty" doc:"What was done in this run, in order."`
 	Findings  []verify.Finding `json:"findings,omitempty" doc:"What does not hold, where the step failed for it."`
 }
@@ -69,8 +69,8 @@ type State string
 // The states of steps.
 const (
 	Done    State = "done"
-	Before  State = "before"
-	Tried   State = "tried"
+	Before  State = "already-done"
+	Tried   State = "dry-run"
 	Waiting State = "waiting"
 	Broken  State = "failed"
 	Pending State = "pending"
@@ -78,9 +78,9 @@ const (
 
 // ActionResult is the result of an action.
 type ActionResult struct {
-	Do      plan.Verb       `json:"do" doc:"As in the plan."`
+	Do      plan.Verb       `json:"verb" doc:"As in the plan."`
 	Object  k8s.Ref         `json:"object" doc:"The object."`
-	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|already|kept|untried" doc:"created, changed, deleted, kept (in the backup); already: nothing was left to do; untried: not without what earlier actions bring."`
+	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing was left to do; skipped: not without what earlier actions bring."`
 	Changes []olmexit.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
 }
 

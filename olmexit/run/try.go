@@ -12,7 +12,7 @@ import (
 )
 
 // Untried is the outcome of an action that cannot be tried before earlier actions are done.
-const Untried Outcome = "untried"
+const Untried Outcome = "skipped"
 
 // try sends a step's actions as dry run. Preconditions are not checked: they require the
 // earlier steps.

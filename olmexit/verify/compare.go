@@ -11,7 +11,7 @@ import (
 
 // Finding is a deviation that a check found.
 type Finding struct {
-	Code      Code    `json:"code" form:"enum=lost|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|right-lost|right-gained|right-missing|phase|in-flight|running|not-ready|there|not-there|changed" doc:"What is the matter."`
+	Code      Code    `json:"code" form:"enum=missing|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|permission-lost|permission-gained|permission-missing|phase|in-flight|running|not-ready|exists|not-found|changed" doc:"What is the matter."`
 	Object    k8s.Ref `json:"object,omitzero" doc:"The object that it is about."`
 	Account   string  `json:"account,omitempty" doc:"Whose rights it is about."`
 	Namespace string  `json:"namespace,omitempty" doc:"Where it has them. Absent: in the whole cluster."`
@@ -24,25 +24,25 @@ type Code string
 
 // The kinds of findings.
 const (
-	Lost         Code = "lost"          // an object no longer exists
-	OtherUID     Code = "uid"           // an object was deleted and recreated
-	Deleting     Code = "deleting"      // an object is being deleted
-	Owned        Code = "owner"         // an object is still owned by a ClusterServiceVersion
-	Converts     Code = "conversion"    // the conversion of custom resources changed or is broken
-	Unavailable  Code = "unavailable"   // an aggregated API is unavailable
-	Template     Code = "template"      // the pod template changed
-	Rollout      Code = "replica-set"   // pods were replaced
-	PodRestarted Code = "pod"           // a pod was replaced or restarted
-	RightLost    Code = "right-lost"    // a permission was lost
-	RightGained  Code = "right-gained"  // a permission was gained
-	RightMissing Code = "right-missing" // a permission comes from OLM's roles alone
-	WrongPhase   Code = "phase"         // a ClusterServiceVersion is not Succeeded
-	InFlight     Code = "in-flight"     // OLM is installing
-	Running      Code = "running"       // a Deployment has pods
-	NotReady     Code = "not-ready"     // a Deployment lacks pods
-	There        Code = "there"         // an object still exists
-	NotThere     Code = "not-there"     // an object does not exist
-	NotAsPlanned Code = "changed"       // an object changed since the plan was made
+	Lost         Code = "missing"            // an object no longer exists
+	OtherUID     Code = "uid"                // an object was deleted and recreated
+	Deleting     Code = "deleting"           // an object is being deleted
+	Owned        Code = "owner"              // an object is still owned by a ClusterServiceVersion
+	Converts     Code = "conversion"         // the conversion of custom resources changed or is broken
+	Unavailable  Code = "unavailable"        // an aggregated API is unavailable
+	Template     Code = "template"           // the pod template changed
+	Rollout      Code = "replica-set"        // pods were replaced
+	PodRestarted Code = "pod"                // a pod was replaced or restarted
+	RightLost    Code = "permission-lost"    // a permission was lost
+	RightGained  Code = "permission-gained"  // a permission was gained
+	RightMissing Code = "permission-missing" // a permission comes from OLM's roles alone
+	WrongPhase   Code = "phase"              // a ClusterServiceVersion is not Succeeded
+	InFlight     Code = "in-flight"          // OLM is installing
+	Running      Code = "running"            // a Deployment has pods
+	NotReady     Code = "not-ready"          // a Deployment lacks pods
+	There        Code = "exists"             // an object still exists
+	NotThere     Code = "not-found"          // an object does not exist
+	NotAsPlanned Code = "changed"            // an object changed since the plan was made
 )
 
 // comparison compares two captures.

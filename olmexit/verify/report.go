@@ -23,7 +23,7 @@ type Namespace struct {
 	Namespace string    `json:"namespace"`
 	Step      int       `json:"step" doc:"The last step that is done, by what the cluster shows; 0 where none is."`
 	Name      plan.Name `json:"name,omitempty" doc:"What that step is."`
-	Partly    bool      `json:"partly,omitempty" doc:"The step behind it has begun."`
+	Partly    bool      `json:"partial,omitempty" doc:"The step behind it has begun."`
 	Next      int       `json:"next,omitempty" doc:"The step that comes next. Absent where none is left."`
 	Verdicts  []Verdict `json:"verdicts" doc:"What was asked."`
 }
@@ -31,9 +31,9 @@ type Namespace struct {
 // Verdict is the result of one check.
 type Verdict struct {
 	Check    plan.Condition `json:"check"`
-	State    State          `json:"state" form:"enum=holds|fails|unknown" doc:"unknown: nothing is known of before, or it cannot be read."`
+	State    State          `json:"state" form:"enum=passed|failed|unknown" doc:"unknown: nothing is known of before, or it cannot be read."`
 	Findings []Finding      `json:"findings,omitempty" doc:"Why it fails; what else there is to tell."`
-	Why      string         `json:"why,omitempty" doc:"Why it is unknown."`
+	Why      string         `json:"reason,omitempty" doc:"Why it is unknown."`
 }
 
 // State is the state of a check.
@@ -41,8 +41,8 @@ type State string
 
 // The states of checks.
 const (
-	Holds   State = "holds"
-	Fails   State = "fails"
+	Holds   State = "passed"
+	Fails   State = "failed"
 	Unknown State = "unknown"
 )
 

@@ -94,7 +94,7 @@ func TestPlannedChanges(t *testing.T) {
 	w.remove(k8s.Key{Group: olm, Kind: "OperatorCondition", Namespace: "op", Name: "x.v1"}, false)
 	w.plan.Mode, w.plan.Operators[0].Restarts = plan.Live, []string{"d"}
 	for step, want := range map[int][]string{
-		detach - 1: {"lost OperatorCondition.operators.coreos.com op/x.v1", "right-lost op", "template Deployment.apps op/d"},
+		detach - 1: {"missing OperatorCondition.operators.coreos.com op/x.v1", "permission-lost op", "template Deployment.apps op/d"},
 		detach:     {"template Deployment.apps op/d"},
 		tree:       {},
 	} {

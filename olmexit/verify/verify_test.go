@@ -115,21 +115,21 @@ func changes() []change {
 		{"a rollout", func(c *cluster) {
 			c.put(owned(object("apps/v1", "ReplicaSet", "op", "d-2", nil), c.objects[d]))
 		}, []string{"replica-set Deployment.apps op/d"}},
-		{"a deleted Secret", func(c *cluster) { delete(c.objects, secret) }, []string{"lost Secret op/d-service-cert"}},
+		{"a deleted Secret", func(c *cluster) { delete(c.objects, secret) }, []string{"missing Secret op/d-service-cert"}},
 		{"another Subscription", field(sub, "other", "metadata", "uid"), []string{"uid Subscription.operators.coreos.com op/x"}},
 		{"a deletion", field(api, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp"), []string{"deleting APIService.apiregistration.k8s.io v1.x.example"}},
 		{"an API that is down", field(api, map[string]any{}, "status"), []string{"unavailable APIService.apiregistration.k8s.io v1.x.example"}},
 		{"no conversion", field(crd, map[string]any{"strategy": "None"}, "spec", "conversion"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
 		{"no certificate", field(crd, converting("")["conversion"], "spec", "conversion"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
 		{"another converter", field(crd, "other", "spec", "conversion", "webhook", "clientConfig", "service", "name"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
-		{"a binding less", func(c *cluster) { delete(c.objects, inA) }, []string{"lost RoleBinding.rbac.authorization.k8s.io a/x.v1-hash", "right-lost a"}},
-		{"a verb less", field(inB, []any{rule("", "configmaps", "get")}, "rules"), []string{"right-lost b"}},
+		{"a binding less", func(c *cluster) { delete(c.objects, inA) }, []string{"missing RoleBinding.rbac.authorization.k8s.io a/x.v1-hash", "permission-lost a"}},
+		{"a verb less", field(inB, []any{rule("", "configmaps", "get")}, "rules"), []string{"permission-lost b"}},
 		{"a right more", func(c *cluster) {
 			for _, o := range role("op", "more", rule("", "secrets", "list")) {
 				c.put(o)
 			}
-		}, []string{"right-gained op"}},
-		{"the right to all", field(everywhere, []any{rule("*", "*", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}}, "rules"), []string{"right-gained "}},
+		}, []string{"permission-gained op"}},
+		{"the right to all", field(everywhere, []any{rule("*", "*", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}}, "rules"), []string{"permission-gained "}},
 		{"a restart", field(pod, []any{map[string]any{"restartCount": int64(2)}}, "status", "containerStatuses"), []string{"pod Deployment.apps op/d"}},
 	}
 }
@@ -164,8 +164,8 @@ func masked(codes []string) []string {
 		switch code {
 		case "pod Deployment.apps op/d":
 			return slices.Contains(codes, "replica-set Deployment.apps op/d")
-		case "right-gained op", "right-lost a", "right-lost b": // everything covers it
-			return slices.Contains(codes, "right-gained ")
+		case "permission-gained op", "permission-lost a", "permission-lost b": // everything covers it
+			return slices.Contains(codes, "permission-gained ")
 		}
 		return false
 	})
@@ -192,7 +192,7 @@ func TestConditions(t *testing.T) {
 		want  string
 	}{
 		"failed":     {plan.Succeeded, prepare, func(c *cluster) { c.set(csv, "Failed", "status", "phase") }, "phase ClusterServiceVersion.operators.coreos.com op/x.v1"},
-		"no version": {plan.Succeeded, prepare, func(c *cluster) { delete(c.objects, csv) }, "not-there ClusterServiceVersion.operators.coreos.com op/x.v1"},
+		"no version": {plan.Succeeded, prepare, func(c *cluster) { delete(c.objects, csv) }, "not-found ClusterServiceVersion.operators.coreos.com op/x.v1"},
 		"in flight": {plan.NoPlan, prepare, func(c *cluster) {
 			c.put(object(olm+"/v1alpha1", "InstallPlan", "op", "i", map[string]any{"status": map[string]any{"phase": "Installing"}}))
 		}, "in-flight InstallPlan.operators.coreos.com op/i"},
@@ -202,31 +202,31 @@ func TestConditions(t *testing.T) {
 		"ending":        {plan.IsStopped, stop, func(c *cluster) { c.put(workload("olm", "olm-operator")[2]) }, "running Deployment.apps olm/olm-operator"},
 		"not ready":     {plan.IsReady, start, func(c *cluster) { c.set(controller, int64(0), "status", "readyReplicas") }, "not-ready Deployment.apps olm/olm-operator"},
 		"still stopped": {plan.IsReady, start, func(c *cluster) { c.set(controller, int64(0), "spec", "replicas") }, "not-ready Deployment.apps olm/olm-operator"},
-		"no controller": {plan.IsReady, start, func(c *cluster) { delete(c.objects, controller) }, "not-there Deployment.apps olm/olm-operator"},
+		"no controller": {plan.IsReady, start, func(c *cluster) { delete(c.objects, controller) }, "not-found Deployment.apps olm/olm-operator"},
 		"hangs": {plan.Gone, detach, func(c *cluster) {
 			o := object(olm+"/v1alpha1", "ClusterServiceVersion", "op", "x.v1", nil)
 			c.put(k8s.With(o, any([]any{"f"}), "metadata", "finalizers"))
-		}, "there ClusterServiceVersion.operators.coreos.com op/x.v1"},
-		"lost": {plan.SameUID, detach, by("a deleted Secret"), "lost Secret op/d-service-cert"},
+		}, "exists ClusterServiceVersion.operators.coreos.com op/x.v1"},
+		"lost": {plan.SameUID, detach, by("a deleted Secret"), "missing Secret op/d-service-cert"},
 		"owned": {plan.NoOwner, detach, func(c *cluster) {
 			d := k8s.Key{Kind: "ServiceAccount", Namespace: "op", Name: "sa"}
 			c.put(owned(c.objects[d], newWorld().objects[csv]))
 		}, "owner ServiceAccount op/sa"},
 		"converts":    {plan.Conversion, tree, by("no conversion"), "conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"},
 		"unavailable": {plan.Available, tree, by("an API that is down"), "unavailable APIService.apiregistration.k8s.io v1.x.example"},
-		"rights":      {plan.Rights, clean, func(c *cluster) { delete(c.objects, binding) }, "right-lost "},
+		"rights":      {plan.Rights, clean, func(c *cluster) { delete(c.objects, binding) }, "permission-lost "},
 		"refused": {plan.Rights, tree, func(c *cluster) {
 			c.denies = func(r verify.Review) bool { return r.Namespace == "b" && r.Verb == "update" }
-		}, "right-lost b"},
+		}, "permission-lost b"},
 		"permitted": {plan.Rights, tree, func(c *cluster) {
 			c.grants = func(r verify.Review) bool { return r.Namespace == "kube-system" && r.Resource == "secrets" }
-		}, "right-gained kube-system"},
-		"not prepared": {plan.Prepared, prepare, func(c *cluster) { delete(c.objects, binding) }, "right-missing "},
+		}, "permission-gained kube-system"},
+		"not prepared": {plan.Prepared, prepare, func(c *cluster) { delete(c.objects, binding) }, "permission-missing "},
 		"a user's": {plan.Prepared, prepare, func(c *cluster) {
 			o := role("a", "jo", rule("", "x", "y"))[1]
 			o["roleRef"], o["subjects"] = map[string]any{"kind": "Role", "name": "x.v1-hash"}, []any{map[string]any{"kind": "User", "name": "jo"}}
 			c.put(o)
-		}, "right-missing a"},
+		}, "permission-missing a"},
 		"template": {plan.NoRestart, tree, by("a template"), "template Deployment.apps op/d"},
 		"rollout":  {plan.NoRestart, tree, by("a rollout"), "replica-set Deployment.apps op/d"},
 		"restart":  {plan.NoRestart, tree, by("a restart"), ""},

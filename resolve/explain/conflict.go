@@ -13,11 +13,11 @@ import (
 // solution). It is structured data; Error renders it.
 type Conflict struct {
 	Namespace     string   `json:"namespace"`
-	Subscriptions []string `json:"subscriptions"` // "ns/name" of the subscriptions that take part, sorted; may be empty
-	At            string   `json:"at,omitempty"`  // position of a requested version ("--upgrade=a@1.2.3"), otherwise of the first subscription: "subscriptions/a.yaml:9:12"
-	Chain         []Link   `json:"chain"`         // requirements, from the subscription down
-	Changes       []Change `json:"changes"`       // proven solutions, each sufficient by itself; the least invasive first
-	Tried         int      `json:"tried"`         // the number of tried changes
+	Subscriptions []string `json:"subscriptions"`      // "ns/name" of the subscriptions that take part, sorted; may be empty
+	At            string   `json:"position,omitempty"` // position of a requested version ("--upgrade=a@1.2.3"), otherwise of the first subscription: "subscriptions/a.yaml:9:12"
+	Chain         []Link   `json:"chain"`              // requirements, from the subscription down
+	Changes       []Change `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
+	Tried         int      `json:"tried"`              // the number of tried changes
 
 	Waits []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
 }
@@ -25,13 +25,13 @@ type Conflict struct {
 // Link is one line of a chain.
 type Link struct {
 	Depth int    `json:"depth"` // 0: a declaration, or a broken rule
-	At    string `json:"at,omitempty"`
+	At    string `json:"position,omitempty"`
 	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
 }
 
 // Change is one action that resolves a conflict.
 type Change struct {
-	At   string `json:"at,omitempty"`
+	At   string `json:"position,omitempty"`
 	Text string `json:"text"`
 }
 

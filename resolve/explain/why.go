@@ -32,7 +32,7 @@ type Reasons struct {
 // Asked is one step of a chain.
 type Asked struct {
 	Subscription string `json:"subscription,omitempty"` // "ns/name": the chain begins here
-	At           string `json:"at,omitempty"`           // position of the declaration
+	At           string `json:"position,omitempty"`     // position of the declaration
 	Pin          string `json:"pin"`                    // "ns/package" added by this step
 	Version      string `json:"version"`
 	Requirement  string `json:"requirement,omitempty"` // the requirement that pin meets for the previous step

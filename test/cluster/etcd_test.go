@@ -209,7 +209,7 @@ func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
 			t.Errorf("with Upgradeable=%s: exit code %d\n%s%s", said, code, stdout, stderr)
 		}
 	}
-	w.says(t, 1, "my-etcd/etcd\t0.9.4\t0.9.2\tOutOfStep\tTrue\tbehind: the cluster has 0.9.2, the lock 0.9.4")
+	w.says(t, 1, "my-etcd/etcd\t0.9.4\t0.9.2\tOutOfSync\tTrue\tbehind: the cluster has 0.9.2, the lock 0.9.4")
 }
 
 // isRefused looks with the rights of a user that has none.

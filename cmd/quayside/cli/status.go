@@ -64,7 +64,7 @@ func newStatus(a *app) *cobra.Command {
 			says so. The content of Secrets and ConfigMaps is not fetched.
 
 			An operator is Ready, Progressing, Failed (something needs intervention),
-			Missing, OutOfStep (the cluster has a different version than the lock, or the
+			Missing, OutOfSync (the cluster has a different version than the lock, or the
 			same one rendered differently), Unpinned (in the cluster, not in the lock) or
 			Unknown (something could not be read).
 

@@ -35,7 +35,7 @@ type ArtifactReport struct {
 	Made      *Producer             `json:"provenance,omitempty" doc:"what they state of what it was made of"`
 	Files     int                   `json:"files"`
 	Clusters  []string              `json:"clusters" doc:"that it has overlays for"`
-	InStep    bool                  `json:"inStep"` // no differences found; unchecked parts do not count
+	InStep    bool                  `json:"upToDate"` // no differences found; unchecked parts do not count
 	Changes   []filetree.FileChange `json:"changes" doc:"of the files, against the commit: missing, differs, extra"`
 	Unchecked []string              `json:"unchecked"`
 	workspace.Failure

@@ -134,7 +134,7 @@ func (b *proposal) request(ctx context.Context, branch string, text []byte) (*fo
 type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"what the workspace is called in titles and branches; empty for one without a name at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
-	Done         []string      `json:"done" doc:"branches of earlier runs in which nothing is left to move"`
+	Done         []string      `json:"obsolete" doc:"branches of earlier runs in which nothing is left to move"`
 }
 
 // PullRequest is one branch with its upgrade.
@@ -142,12 +142,12 @@ type PullRequest struct {
 	Branch    string               `json:"branch"`
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string               `json:"pushed,omitempty" doc:"the remote that holds the commit now"`
-	Sent      bool                 `json:"sent" doc:"it did not before"`
+	Sent      bool                 `json:"updated" doc:"it did not before"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
 	Operators []string             `json:"operators" doc:"that were to move and do; the first gives the branch its name"`
 	Changes   []workspace.Change   `json:"changes"`
-	Bonds     []resolve.Bond       `json:"bonds" doc:"why several operators move together"`
+	Bonds     []resolve.Bond       `json:"couplings" doc:"why several operators move together"`
 	Request   *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 

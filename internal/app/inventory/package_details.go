@@ -26,9 +26,9 @@ type PackageDetails struct {
 	Requires     []string         `json:"requires,omitempty"`
 	Channels     []ChannelDetails `json:"channels"`
 
-	Support   *model.Support           `json:"support,omitempty"`   // of the head, today; absent if not in the catalog
-	Lifecycle []model.SupportedVersion `json:"lifecycle,omitempty"` // of all versions
-	Unclear   string                   `json:"unclear,omitempty"`   // errors in the lifecycle of the catalog
+	Support   *model.Support           `json:"support,omitempty"`        // of the head, today; absent if not in the catalog
+	Lifecycle []model.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
+	Unclear   string                   `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
 
 	head *model.SupportedVersion // lifecycle of the head
 }

@@ -14,7 +14,7 @@ type Status struct {
 	Environment string           `json:"environment" doc:"what the workspace is called; empty for one without a name at the top of the repository"`
 	Cluster     string           `json:"cluster" doc:"as quayside.yaml names it"`
 	ObservedAt  metav1.Time      `json:"observedAt"`
-	Healthy     bool             `json:"well"`
+	Healthy     bool             `json:"healthy"`
 	Operators   []OperatorStatus `json:"operators"`
 
 	Summary health.Summary `json:"-"` // of the operators, for an observed file

@@ -37,7 +37,7 @@ type Problem struct {
 	Operator string      `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for what is the user's own."`
 	Object   *diff.Ref   `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
 	Message  string      `json:"message" doc:"What is wrong, in one line."`
-	Place    *diff.Place `json:"place,omitempty" doc:"Where it stands."`
+	Place    *diff.Place `json:"location,omitempty" doc:"Where it stands."`
 	Clusters []string    `json:"clusters,omitempty" doc:"Clusters that it holds for. Absent: all that were looked at."`
 }
 
@@ -46,7 +46,7 @@ type PlatformVerdict string
 
 // The verdicts.
 const (
-	PlatformSupported  PlatformVerdict = "lives"
+	PlatformSupported  PlatformVerdict = "supported"
 	PlatformDeprecated PlatformVerdict = "deprecated" // supported, but not on a later version
 	PlatformBlocked    PlatformVerdict = "blocked"
 )
@@ -55,12 +55,12 @@ const (
 type OperatorVerdict struct {
 	Operator string          `json:"operator" doc:"namespace/package."`
 	Version  string          `json:"version"`
-	Verdict  PlatformVerdict `json:"verdict" form:"enum=lives|deprecated|blocked" doc:"Whether it can live there: lives, deprecated where a later version will not have what it uses, blocked."`
+	Verdict  PlatformVerdict `json:"verdict" form:"enum=supported|deprecated|blocked" doc:"Whether it can live there: supported, deprecated where a later version will not have what it uses, blocked."`
 }
 
 // Judgement is the result for one lock.
 type Judgement struct {
-	Lives     bool              `json:"lives" doc:"Whether nothing is in the way."`
+	Lives     bool              `json:"supported" doc:"Whether nothing is in the way."`
 	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
 	Problems  []Problem         `json:"problems" doc:"What is in the way first, then by operator and object."`
 }

@@ -19,7 +19,7 @@ type PlatformReport struct {
 	Judgement
 	Upgrades []PlatformStep `json:"upgrades" doc:"Upgrades after which no operator is blocked, and none of which can be left out. Empty where there are none, or none are needed."`
 	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
-	Why      []string       `json:"why" doc:"Why no upgrades help, or not alone."`
+	Why      []string       `json:"reasons" doc:"Why no upgrades help, or not alone."`
 	Notes    []string       `json:"notes" doc:"What could not be looked at."`
 }
 

@@ -30,11 +30,11 @@ type PromotionOutcome string
 
 // The outcomes.
 const (
-	OutcomeUpgraded  PromotionOutcome = "moves" // to the version of the upstream environment
-	OutcomeAdded     PromotionOutcome = "comes" // likewise, and not pinned here before
-	OutcomeUnchanged PromotionOutcome = "same"  // already at that version
-	OutcomeKept      PromotionOutcome = "stays" // by a declaration here, or by the upstream environment
-	OutcomeHeld      PromotionOutcome = "held"  // by the gate
+	OutcomeUpgraded  PromotionOutcome = "upgraded"  // to the version of the upstream environment
+	OutcomeAdded     PromotionOutcome = "added"     // likewise, and not pinned here before
+	OutcomeUnchanged PromotionOutcome = "unchanged" // already at that version
+	OutcomeKept      PromotionOutcome = "kept"      // by a declaration here, or by the upstream environment
+	OutcomeHeld      PromotionOutcome = "held"      // by the gate
 )
 
 // PromotionReason is the reason for an operator that is kept or held.
@@ -52,18 +52,18 @@ const (
 	ReasonContent     PromotionReason = "content"     // the catalog here has another bundle of that name
 	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
 	ReasonGate        PromotionReason = "gate"        // insufficient observations
-	ReasonNeeds       PromotionReason = "needs"       // it requires a held operator
+	ReasonNeeds       PromotionReason = "dependency"  // it requires a held operator
 )
 
 // PromotionRow is the outcome for one operator with its versions.
 type PromotionRow struct {
 	Operator string           `json:"operator"`
-	From     string           `json:"from,omitempty" doc:"version in the environment before"`          // empty if not pinned
-	Have     string           `json:"have,omitempty" doc:"version in the one that takes over, before"` // likewise
-	Outcome  PromotionOutcome `json:"fate" form:"enum=moves|comes|same|stays|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|needs" doc:"why it stays or is held"`
-	Message  string           `json:"message,omitempty"`                              // likewise, as text
-	Verdict  *gate.Verdict    `json:"seen,omitempty" doc:"in the environment before"` // nil without a rule
+	From     string           `json:"upstream,omitempty" doc:"version in the environment before"`         // empty if not pinned
+	Have     string           `json:"current,omitempty" doc:"version in the one that takes over, before"` // likewise
+	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"why it stays or is held"`
+	Message  string           `json:"message,omitempty"`                                  // likewise, as text
+	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"in the environment before"` // nil without a rule
 }
 
 // isPromoted reports whether the outcome is an upgrade or an addition.

@@ -226,99 +226,99 @@ func TestPromotionRows(t *testing.T) {
 	}{
 		"moves": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "a@1 b@1", ""},
-			want: []string{"a moves", "b moves"}, lock: "a@2 b@2",
+			want: []string{"a upgraded", "b upgraded"}, lock: "a@2 b@2",
 		},
 		"comes": {
 			from: environment{plain, "a@1", ""}, to: environment{plain, "b@1", "a b"},
-			want: []string{"a comes", "b stays notInFrom"}, lock: "a@1 b@1",
+			want: []string{"a added", "b kept notInFrom"}, lock: "a@1 b@1",
 		},
 		"same": {
 			from: environment{plain, "a@2", ""}, to: environment{plain, "a@2", ""},
-			want: []string{"a same"},
+			want: []string{"a unchanged"},
 		},
 		"declared here alone, and not pinned": {
 			from: environment{plain, "a@2", ""}, to: environment{plain, "a@1", "a b"},
-			want: []string{"a moves", "b stays notInFrom"}, lock: "a@2",
+			want: []string{"a upgraded", "b kept notInFrom"}, lock: "a@2",
 		},
 		"older": {
 			from: environment{plain, "a@1 b@2", ""}, to: environment{plain, "a@2 b@1", ""},
-			want: []string{"a stays older", "b moves"}, lock: "a@2 b@2",
+			want: []string{"a kept older", "b upgraded"}, lock: "a@2 b@2",
 		},
 		"not declared": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "a@1", ""},
-			want: []string{"a moves", "b stays notDeclared"}, lock: "a@2",
+			want: []string{"a upgraded", "b kept notDeclared"}, lock: "a@2",
 		},
 		"range and hold": {
 			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{plain, "a@1 b@1 c@1", "a<2 b! c"},
-			want: []string{"a stays range", "b stays hold", "c moves"}, lock: "a@1 b@1 c@2",
+			want: []string{"a kept range", "b kept hold", "c upgraded"}, lock: "a@1 b@1 c@2",
 		},
 		"catalog": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\nb@1\nb@2", "a@1 b@1", ""},
-			want: []string{"a stays catalog", "b moves"}, lock: "a@1 b@2",
+			want: []string{"a kept catalog", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"cluster": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 k8s=1.35.0\nb@1\nb@2", "a@1 b@1", ""},
-			want: []string{"a stays cluster", "b moves"}, lock: "a@1 b@2",
+			want: []string{"a kept cluster", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"content": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2*\nb@1\nb@2", "a@1 b@1", ""},
-			want: []string{"a stays content", "b moves"}, lock: "a@1 b@2",
+			want: []string{"a kept content", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"content of one that is needed": {
 			from: environment{"a@1\na@2 b@2\nb@1\nb@2\nc@1\nc@2", "a@2 b@2 c@2", ""},
 			to:   environment{"a@1\na@2 b@2\nb@1\nb@2*\nc@1\nc@2", "a@1 b@1 c@1", ""},
-			want: []string{"a held needs", "b stays content", "c moves"}, lock: "a@1 b@1 c@2",
+			want: []string{"a held dependency", "b kept content", "c upgraded"}, lock: "a@1 b@1 c@2",
 		},
 		"gate": {
 			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{plain, "a@1 b@1", "a b c"}, unhealthy: []string{"a", "c"},
-			want: []string{"a held gate", "b moves", "c held gate"}, lock: "a@1 b@2",
+			want: []string{"a held gate", "b upgraded", "c held gate"}, lock: "a@1 b@2",
 		},
 		"gate of one that is needed": {
 			from: environment{"a@1\na@2 b@2\nb@1\nb@2\nc@1\nc@2", "a@2 b@2 c@2", ""},
 			to:   environment{"a@1\na@2 b@2\nb@1\nb@2\nc@1\nc@2", "a@1 b@1 c@1", ""}, unhealthy: []string{"b"},
-			want: []string{"a held needs", "b held gate", "c moves"}, lock: "a@1 b@1 c@2",
+			want: []string{"a held dependency", "b held gate", "c upgraded"}, lock: "a@1 b@1 c@2",
 		},
 		"gate of one that comes as a need": {
 			from: environment{"a@1\na@2 b@2\nb@1\nb@2", "a@2", ""},
 			to:   environment{"a@1\na@2 b@2\nb@1\nb@2", "a@1", ""}, unhealthy: []string{"b"},
-			want: []string{"a held needs", "b stays notDeclared"},
+			want: []string{"a held dependency", "b kept notDeclared"},
 		},
 		"named, with what it needs": {
 			from: environment{"a@1\na@2 b@2\nb@1\nb@2\nc@1\nc@2", "a@2 b@2 c@2", ""},
 			to:   environment{"a@1\na@2 b@2\nb@1\nb@2\nc@1\nc@2", "a@1 b@1 c@1", ""}, only: []string{"ops/a"},
-			want: []string{"a moves", "b moves"}, lock: "a@2 b@2 c@1",
+			want: []string{"a upgraded", "b upgraded"}, lock: "a@2 b@2 c@1",
 		},
 		"conflict with one that stays": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "a@1 b@1 c@1", "a b c<2"},
-			want: []string{"a stays conflict", "b moves", "c stays notInFrom"}, lock: "a@1 b@2 c@1",
+			want: []string{"a kept conflict", "b upgraded", "c kept notInFrom"}, lock: "a@1 b@2 c@1",
 		},
 		"conflict of one that is new": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "b@1 c@1", "a b c<2"},
-			want: []string{"a stays conflict", "b moves", "c stays notInFrom"}, lock: "b@2 c@1",
+			want: []string{"a kept conflict", "b upgraded", "c kept notInFrom"}, lock: "b@2 c@1",
 		},
 		"new, in a namespace where nothing can be installed": {
 			from: environment{plain, "a@2", ""}, to: environment{plain, "", "a groups"},
-			want: []string{"a stays conflict"},
+			want: []string{"a kept conflict"},
 		},
 		"new, and not what it is to start with": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "b@1", "a^1 b"},
-			want: []string{"a stays range", "b moves"}, lock: "b@2",
+			want: []string{"a kept range", "b upgraded"}, lock: "b@2",
 		},
 		"new, and of no version that it may have": {
 			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "b@1", "a<2 b"},
-			want: []string{"a stays range", "b moves"}, lock: "b@2",
+			want: []string{"a kept range", "b upgraded"}, lock: "b@2",
 		},
 		"new, needed, and of no version that it may have": {
 			from: environment{"a@1\na@2\nb@1\nb@2 a@1", "a@2 b@2", ""}, to: environment{"a@1\na@2\nb@1\nb@2 a@1", "b@1", "a<2 b"},
-			want: []string{"a stays range", "b stays conflict"},
+			want: []string{"a kept range", "b kept conflict"},
 		},
 		"two that are new and do not go together": {
 			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{"a@1\na@2 b=1\nb@1\nb@2\nc@1\nc@2", "c@1", "a b c"},
-			want: []string{"a stays conflict", "b comes", "c moves"}, lock: "b@2 c@2",
+			want: []string{"a kept conflict", "b added", "c upgraded"}, lock: "b@2 c@2",
 		},
 		"moving it would move one that is held": {
 			from: environment{"a@1\na@2\nb@1 a=1\nb@2", "a@2 b@2", ""}, to: environment{"a@1\na@2\nb@1 a=1\nb@2", "a@1 b@1", ""}, unhealthy: []string{"b"},
-			want: []string{"a stays conflict", "b held gate"},
+			want: []string{"a kept conflict", "b held gate"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ type Change struct {
 	From          string              `json:"from,omitempty"`
 	To            string              `json:"to,omitempty"`
 	Fields        []string            `json:"fields,omitempty"`
-	Why           string              `json:"why,omitempty"`
+	Why           string              `json:"reason,omitempty"`
 	RemainingHops []string            `json:"remainingHops,omitempty"`
 	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"migration step before an upgrade that drops versions in which objects may be stored"`
 }

@@ -50,7 +50,7 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 // CheckReport is the result of checking a lock, as a document.
 type CheckReport struct {
 	Lock      string           `json:"lock"`
-	InStep    bool             `json:"inStep"` // no differences found; unchecked parts do not count
+	InStep    bool             `json:"upToDate"` // no differences found; unchecked parts do not count
 	Stale     []resolve.Reason `json:"stale"`
 	Unchecked []resolve.Reason `json:"unchecked"`
 	Failure

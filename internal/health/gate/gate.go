@@ -64,7 +64,7 @@ type ClusterNote struct {
 // Verdict is the decision of the gate on one operator.
 type Verdict struct {
 	Pass     bool      `json:"pass"`
-	Good     int       `json:"good" doc:"clusters that suffice"`
+	Good     int       `json:"healthy" doc:"clusters that suffice"`
 	Clusters int       `json:"clusters" doc:"that get the operator"`
 	Since    time.Time `json:"-"`                                                                // when the last of the good clusters became healthy; zero if there is none
 	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
