@@ -28,36 +28,35 @@ func newAdd(a *app) *cobra.Command {
 		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
 		Short: "Declare operators and pin them in the lock",
 		Long: Doc(`
-			Declare operators in the workspace's files, choose versions for them and for what
-			they depend on, and write quayside.lock. Without a solution nothing is written.
+			Declare operators: write declarations to the workspace, choose versions for the
+			operators and their dependencies, and write quayside.lock. If there is no solution,
+			nothing is written.
 
-			A declaration is written in the dialect of the workspace: OLM's Subscription with
-			the OperatorGroup that it needs, a ClusterExtension, or quayside's own
-			Subscription, whichever most declarations are; quayside's own where there is
-			none. It is written to a file of its own in the directory that --to names, else
-			spec.newDeclarations, else the only directory of spec.declarations in the
-			workspace (subscriptions/ by default), else the only one at all; where there are
-			several you are asked on a terminal. A file among spec.declarations is appended
-			to. Nothing else in a file changes. Other environments that read the same
-			directory are listed.
+			PACKAGE can be followed by @ and a channel, a version or a range of versions. The
+			default is the package's default channel. If a package has several channels, quayside
+			asks on a terminal.
 
-			Behind an @ stands a channel, a version, which is then the only one that is
-			wanted, or a range of versions. Without it the package's default channel is
-			taken; on a terminal you are asked, where there are several.
+			quayside writes the kind of declaration that most of the existing ones have: OLM's
+			Subscription with its OperatorGroup, a ClusterExtension, or quayside's own
+			Subscription, which is the default. Each declaration is a new file in the directory of
+			--to, else of spec.newDeclarations, else in the only directory of spec.declarations
+			(default: subscriptions/). If there are several directories, quayside asks on a
+			terminal. If --to names a file, the declaration is appended. If other environments read
+			the same directory, quayside lists them.
 
-			The namespace is that of -n, else what the operator suggests, else the name of
-			the package. The operator watches all namespaces if it can, else its own, unless
-			--watch or an OperatorGroup says otherwise.
+			The namespace is that of -n, else the one that the operator suggests, else the name of
+			the package. The operator watches all namespaces if it supports this, else its own;
+			--watch or an existing OperatorGroup overrides this.
 
-			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 no
+			Exit codes: 0 done; 1 with --check, there is something to write; 2 an error; 3 no
 			solution.`),
 		Example: Examples(`
 			quayside add etcd -n databases
 
-			# a channel, and the namespaces to watch
+			# with a channel and the namespaces to watch
 			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a
 
-			# a range of versions; and render at once
+			# with a range of versions; also render
 			quayside add etcd@0.9.x -n team-b --render
 
 			# into one of several directories of spec.declarations
@@ -94,17 +93,17 @@ func newRemove(a *app) *cobra.Command {
 		Use:   "remove [NAMESPACE/]PACKAGE...",
 		Short: "Remove operators from the declarations and the lock",
 		Long: Doc(`
-			Take operators out of the declarations, and out of quayside.lock together with
-			what nothing requires any more. The OperatorGroup of a namespace in which nothing
-			is declared any more goes too; a Namespace stays. Nothing else in a file changes;
-			a file in which nothing is left is removed.
+			Remove operators from the declarations, and from quayside.lock together with
+			dependencies that nothing else requires. If no other operator is declared in the
+			namespace, its OperatorGroup is removed, too; its Namespace is kept. Other content of
+			the files does not change. A file without remaining content is deleted.
 
-			A declaration is removed from the file that has it, also outside of the workspace;
-			other environments that read that file are listed. What a kustomization builds and
-			what stands in one document with other objects is left for you to edit.
+			quayside edits the file with the declaration, even outside of the workspace, and lists
+			other environments that read it. It does not edit files of a kustomization, or
+			documents that contain other objects: remove the declaration there by hand.
 
-			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 what
-			is left has no solution.`),
+			Exit codes: 0 done; 1 with --check, there is something to write; 2 an error; 3 the
+			remaining declarations have no solution.`),
 		Example: Examples(`
 			quayside remove vault/vault
 			quayside remove at-operator my-etcd/etcd --render`),

@@ -26,29 +26,28 @@ func newBuild(a *app) *cobra.Command {
 		Use:   "build <source>... <oci:path[:tag]>",
 		Short: "Build the image of a bundle or of a catalog in an OCI layout",
 		Long: Doc(`
-			Build an image in an OCI layout. The layout is created if it does not exist, and
-			may hold other images. Sources are validated before anything is written. The same
-			sources give the same image, byte for byte, on every machine; neither Docker nor
-			opm is needed.
+			Build the image of a bundle or a catalog in an OCI layout, without Docker or opm. The
+			layout is created if it does not exist, and can contain other images. The sources are
+			validated first. The same sources give the same image, byte for byte.
 
-			A single bundle directory, with manifests/ and metadata/, gives the image of that
-			bundle: manifests/, metadata/ and tests/, with the annotations of the metadata as
-			labels. Everything else, and a bundle directory with --bundle-repository, gives
-			the image of a catalog: directories of bundle directories, file-based catalogs
-			(directories or images), and bundle images.
+			A single bundle directory gives the image of the bundle, with manifests/, metadata/ and
+			tests/, and with the annotations in metadata/ as labels. All other sources give the
+			image of a catalog: directories of bundle directories, file-based catalogs (directories
+			or images), and bundle images. With --bundle-repository, a single bundle directory gives
+			a catalog, too.
 
-			The channels and upgrade edges of bundles are those that they declare. A catalog
-			refers to a bundle image by its digest. A bundle directory is embedded, unless
-			--bundle-repository says where its image is, or will be: then the catalog refers
-			to it by the digest that 'quayside push' gives that directory.`),
+			A catalog has the channels and upgrade edges that its bundles declare. It refers to
+			bundle images by digest. Bundle directories are embedded in the catalog. With
+			--bundle-repository, the catalog refers to their images instead, by the digests of
+			'quayside push'.`),
 		Example: Examples(`
 			# a bundle
 			quayside build catalog-src/memcached-operator/0.0.1 oci:dist/memcached-operator:v0.0.1
 
-			# a catalog with the bundles embedded
+			# a catalog with embedded bundles
 			quayside build catalog-src oci:dist/catalog:v1
 
-			# a catalog that names the images that 'quayside push' pushes
+			# a catalog that refers to bundle images, which 'quayside push' pushes
 			quayside build catalog-src oci:dist/catalog:v2 --bundle-repository registry.example.com/ops/{package}`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {

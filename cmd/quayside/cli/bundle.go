@@ -7,9 +7,9 @@ func newBundle(a *app) *cobra.Command {
 		Use:   "bundle",
 		Short: "Validate bundles, for authors of operators",
 		Long: Doc(`
-			A bundle is one version of an operator: a directory with manifests/ (the
-			ClusterServiceVersion, the CRDs and whatever else belongs to it) and
-			metadata/annotations.yaml (the package and its channels).`),
+			Validate bundles. A bundle is one version of an operator: a directory with manifests/
+			(the ClusterServiceVersion, the CRDs and other objects) and metadata/annotations.yaml
+			(the package and its channels).`),
 		Example: Examples(`quayside bundle validate catalog-src/etcd/0.9.4`),
 		RunE:    Group,
 	}

@@ -15,12 +15,12 @@ func newBundleValidate(a *app) *cobra.Command {
 		Use:   "validate {<directory> | <image>}",
 		Short: "Report all faults of a bundle",
 		Long: Doc(`
-			Report everything that keeps a bundle from being installed, with file and field:
-			what either generation of the Operator Lifecycle Manager refuses, and what the
-			API server would refuse of what the bundle renders to, in every install mode
-			that it supports. Warnings say what the bundle expects from its surroundings.
+			Report all faults that prevent the installation of a bundle, with file and field.
+			quayside checks the rules of OLM v0 and OLM v1, and validates the rendered objects like
+			the API server, in every install mode that the bundle supports. Warnings list what the
+			bundle needs from the cluster.
 
-			Exit codes: 0 no faults; 1 faults; 2 the bundle could not be read.`),
+			Exit codes: 0 no faults; 1 faults; 2 the bundle cannot be read.`),
 		Example: Examples(`
 			# a directory with manifests/ and metadata/
 			quayside bundle validate catalog-src/etcd/0.9.4

@@ -17,8 +17,8 @@ func newCatalog(a *app) *cobra.Command {
 		Use:   "catalog",
 		Short: "Explore the catalogs",
 		Long: Doc(`
-			Read the catalogs of the workspace (those of quayside.yaml and the declared
-			CatalogSource and ClusterCatalog objects) to find what to subscribe to.`),
+			Explore the catalogs of the workspace: those in quayside.yaml, and the declared
+			CatalogSource and ClusterCatalog objects.`),
 		Example: Examples(`quayside catalog list`),
 		RunE:    Group,
 	}

@@ -25,13 +25,12 @@ func newCatalogDiff(a *app) *cobra.Command {
 		Use:   "diff <before> <after>",
 		Short: "Show the changes between two catalogs",
 		Long: Doc(`
-			Show the changes between two catalogs, or two states of one: packages, default
-			channels, channels and their heads, the edges of the upgrade graphs, bundles
-			with their images, properties and related images, deprecations, and how long
-			versions are supported.
+			Show the changes between two catalogs, or between two versions of one: packages, default
+			channels, channels and their heads, upgrade edges, bundles with their images and
+			properties, deprecations and support dates.
 
-			Each is given as in quayside.yaml ("image:quay.io/org/catalog@sha256:…"), as a
-			directory, as an image, or by its name in the workspace.
+			Name a catalog by its source as in quayside.yaml ("image:quay.io/org/catalog@sha256:…"),
+			by a directory, by an image, or by its name in the workspace.
 
 			Exit codes: 0 no differences; 1 differences; 2 an error.`),
 		Example: Examples(`

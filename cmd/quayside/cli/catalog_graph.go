@@ -19,11 +19,12 @@ func newCatalogGraph(a *app) *cobra.Command {
 		Use:   "graph <package>",
 		Short: "Show the upgrade graph of a package",
 		Long: Doc(`
-			Show what can be upgraded to what, channel by channel: as text, as a picture
-			(svg), as a page with the picture and the text (html), for Graphviz (dot) or for
-			Mermaid. If the package is in the lock, its channel is shown from the pin to the
-			head, with the remaining hops marked; else the newest versions of every channel.
-			--all shows every version. JSON and YAML always have the whole graph.`),
+			Show the upgrade graph of a package, by channel: as text, as a picture (svg), as a page
+			for a browser (html), or for Graphviz (dot) or Mermaid.
+
+			If the package is in the lock, quayside shows its channel from the pinned version to the
+			head, and marks the remaining hops. Otherwise it shows the newest versions of every
+			channel. --all shows every version. JSON and YAML always have the whole graph.`),
 		Example: Examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid

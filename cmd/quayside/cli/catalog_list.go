@@ -10,7 +10,8 @@ func newCatalogList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the packages",
-		Long:  "List the packages of every catalog, with the default channel and the version at its head.",
+		Long: Doc(`
+			List the packages of every catalog, with their default channel and its newest version.`),
 		Example: Examples(`
 			quayside catalog list
 			quayside catalog list --catalog olm/quickstart -o json`),

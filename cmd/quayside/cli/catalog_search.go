@@ -15,11 +15,10 @@ func newCatalogSearch(a *app) *cobra.Command {
 		Use:   "search <word>...",
 		Short: "Search the packages",
 		Long: Doc(`
-			Search the catalogs for packages that mention every word: in the name, the
-			display name, the description, the provider, the keywords or the APIs that the
-			head of a channel owns. Case does not matter. What is called so comes first, then
-			what begins with the words, then what has them in its name, in its display name,
-			and elsewhere.`),
+			Search the catalogs for packages that contain every word in their name, display name,
+			description, provider, keywords, or in the APIs of a channel's newest version. Case does
+			not matter. The best matches are listed first: equal names, names that begin with the
+			words, other matches in the name, in the display name, and in the other fields.`),
 		Example: Examples(`
 			quayside catalog search database
 			quayside catalog search etcdcluster -o json`),

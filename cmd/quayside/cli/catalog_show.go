@@ -15,9 +15,9 @@ func newCatalogShow(a *app) *cobra.Command {
 		Use:   "show <package>",
 		Short: "Show a package",
 		Long: Doc(`
-			Show what a package is, what its newest bundle provides and requires, where it
-			can be installed, and every version in every channel; where the catalog says it,
-			until when each is supported, and on which platforms.`),
+			Show a package: its description, the APIs that its newest bundle provides and requires,
+			its install modes, and every version in every channel. If the catalog has support dates
+			and platforms, they are shown, too.`),
 		Example: Examples(`
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),

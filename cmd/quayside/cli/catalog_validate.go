@@ -11,16 +11,15 @@ func newCatalogValidate(a *app) *cobra.Command {
 		Use:   "validate {<directory> | <source>}",
 		Short: "Report all faults of a catalog",
 		Long: Doc(`
-			Report all faults of a catalog: what cannot be read, packages
-			without their default channel, channels without a head or with several, entries
-			that name no bundle, bundles without an image or a version, and the like. It is
-			as strict as 'opm validate' and reports all faults at once. Bundles whose
-			requirements cannot be read affect only themselves, and are warnings.
+			Report all faults of a catalog, such as unreadable files, packages without their default
+			channel, channels without a head or with several, entries without a bundle, and bundles
+			without an image or a version. The rules are as strict as those of 'opm validate'. A
+			bundle with unreadable requirements is a warning.
 
-			A catalog is given as in quayside.yaml ("oci:catalog", "bundles:src"), as a
-			directory, as an image, or by its name in the workspace.
+			Name a catalog by its source as in quayside.yaml ("oci:catalog", "bundles:src"), by a
+			directory, by an image, or by its name in the workspace.
 
-			Exit codes: 0 no faults; 1 faults; 2 the catalog could not be opened.`),
+			Exit codes: 0 no faults; 1 faults; 2 the catalog cannot be opened.`),
 		Example: Examples(`
 			quayside catalog validate catalog-src
 			quayside catalog validate oci:catalog -o json`),

@@ -8,10 +8,10 @@ func newCompletion(a *app) *cobra.Command {
 		Use:   "completion {bash | zsh | fish | powershell}",
 		Short: "Print a completion script for a shell",
 		Long: Doc(`
-			Print a script that completes quayside's commands, flags, packages and
-			namespaces in a shell. That for bash wants the package bash-completion.
+			Print a script that completes quayside's commands, flags, packages and namespaces in a
+			shell. The script for bash requires the package bash-completion.
 
-			To load it in every session:
+			Install the script for all sessions:
 
 			  bash        quayside completion bash > ~/.local/share/bash-completion/completions/quayside
 			  zsh         quayside completion zsh > "${fpath[1]}/_quayside"

@@ -14,22 +14,24 @@ func newConfig(a *app) *cobra.Command {
 		Use:   "config",
 		Short: "Print the effective settings and the file and line that set each",
 		Long: Doc(`
-			Print the settings of the workspace as they apply: those of quayside.yaml, of the
-			files that it extends, and the defaults. Each value is replaced by the file and
-			line that set it, relative to the workspace.
+			Print the effective settings of the workspace: those of quayside.yaml and of the files
+			that it extends, and the defaults.
 
-			The output is a quayside.yaml that extends no other file; paths in it are relative
-			to the workspace. -o json and yaml list each field with its value, file and line,
-			too; a field without a file is a default.
+			Each value is followed by a comment with the file and line that set it, relative to
+			the workspace, or with "default". The output is a valid quayside.yaml that extends no
+			other file.
 
-			See also: docs/promotion.md, which has the rules of spec.extends.`),
+			With -o json and yaml, the output also lists each field with its value, file and line.
+			Fields with default values have no file.
+
+			See also: docs/configuration.md, docs/promotion.md`),
 		Example: Examples(`
 			quayside config
 
-			# compare two environments
+			# compare environments
 			quayside config --all -o json
 
-			# which file sets the policy?
+			# print the file and line of every field
 			quayside config -o yaml`),
 		RunE: func(*cobra.Command, []string) error { return a.config() },
 	}

@@ -41,50 +41,53 @@ func newDiff(a *app) *cobra.Command {
 	o := &diffOptions{app: a, upgrade: operatorFlag{name: "upgrade", versions: true}}
 	cmd := &cobra.Command{
 		Use:   "diff [REV | REV..REV | REV...REV | ARTIFACT [REV | ARTIFACT]]",
-		Short: "Show the changes of an upgrade, by operator and by risk",
+		Short: "Show the changes of an upgrade, by operator and risk",
 		Long: Doc(`
-			Compare two states of the workspace and report what really changes between them:
-			custom resource definitions, custom resources of this repository that would be
-			rejected or lose fields, permissions, images, webhooks, removed APIs, Pod
-			Security, deletions that lose data.
+			Compare two states of the workspace and report the risks of the changes, by operator:
+			CRDs, custom resources in the repository that the API server would reject or prune,
+			permissions, images, webhooks, removed APIs, Pod Security, and deletions that lose
+			data. Nothing is written.
 
-			Without arguments, the work tree is compared with its merge base with the
-			default branch. REV compares the work tree with a revision, A..B one revision
-			with another, A...B the merge base of both with B. --locks and --trees compare
-			two files or directories, --upgrade compares the lock with what 'quayside
-			resolve --upgrade' would make of it. An artifact (oci://registry/repository:tag,
-			as 'quayside push' makes it) is compared with the work tree, or with a revision or
-			an artifact that is named before or after it. Nothing is ever modified.
+			  quayside diff                 the merge base with the default branch, and the work tree
+			  quayside diff REV             a revision, and the work tree
+			  quayside diff A..B            two revisions
+			  quayside diff A...B           the merge base of A and B, and B
+			  quayside diff --upgrade       the lock, and the result of 'quayside resolve --upgrade'
+			  quayside diff --locks A B     two lock files
+			  quayside diff --trees A B     two directories of manifests
+			  quayside diff oci://A [B]     an artifact, and the work tree, a revision or an artifact
 
-			Each side is read from its committed tree if that is what its lock says, else
-			rendered from its lock. The policy in quayside.yaml decides what is refused;
-			KUBECTL_EXTERNAL_DIFF names the program that --text runs.
+			quayside reads the committed tree of each side if it is up to date with its lock; else
+			it renders the lock. spec.policy in quayside.yaml refuses findings.
 
-			-o html prints a page for a browser. Its findings link to their lines at GitHub,
-			GitLab, Forgejo or Bitbucket where the remote origin is there.
+			-o html prints a page for a browser, with links to the files at GitHub, GitLab, Forgejo
+			or Bitbucket. --text prints the lines that differ, or runs the program in
+			KUBECTL_EXTERNAL_DIFF.
+
+			See also: docs/diff.md, docs/diff-rules.md
 
 			Exit codes: 0 no differences; 1 differences; 2 an error; 3 with --upgrade, the
 			declarations have no solution; 4 refused by the policy.`),
 		Example: Examples(`
-			# what does this branch change?
+			# show the changes of this branch
 			quayside diff --exit-zero
 
-			# the same in CI, for people, for code scanning and for GitLab
+			# in CI: write reports for people, for code scanning and for GitLab
 			quayside diff --exit-zero --save markdown=diff.md --save sarif=diff.sarif --save codequality=codequality.json
 
-			# what would an upgrade bring, as a comment for a pull request
+			# show the changes of an upgrade, as a comment for a pull request
 			quayside diff --upgrade --offline -o markdown --exit-zero
 
-			# and which vulnerabilities it brings and mends, by what scanners found in the images
+			# include vulnerabilities that the upgrade adds or fixes, from scanner reports
 			quayside diff --upgrade --offline --scan scans/ --exit-zero
 
-			# likewise, where a version is dropped in which clusters may store objects
+			# include removed CRD versions in which a cluster stores objects
 			quayside diff --upgrade --observed observed.yaml --exit-zero
 
-			# what would a promotion of artifacts change?
+			# compare two artifacts before a promotion
 			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next
 
-			# the lines, not the risks
+			# print lines instead of risks
 			quayside diff --upgrade --offline --text --exit-zero`),
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +104,7 @@ func newDiff(a *app) *cobra.Command {
 	f.Var(&o.upgrade, "upgrade", "compare with the result of an upgrade, of all operators or of one: `[NAMESPACE/]PACKAGE[@VERSION]`")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	addScan(cmd, &o.scan)
-	f.BoolVar(&o.sizes, "image-sizes", false, "get the sizes of added and removed images from the registries")
+	f.BoolVar(&o.sizes, "image-sizes", false, "report the sizes of added and removed images, from the registries")
 	f.BoolVar(&o.reading, "reading", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', with the stored versions; with --upgrade, hold back the operators that it reports as not upgradeable; may be given several times, one for each cluster")
@@ -114,7 +117,7 @@ func newDiff(a *app) *cobra.Command {
 	addToday(cmd, &o.today, "support and waivers")
 	o.rendered = "auto"
 	sides := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
-	f.Var(sides, "from", "read each side from its committed tree, render it from its lock, or choose")
+	f.Var(sides, "from", "use the committed tree of each side, or its rendered lock; auto: the tree if it is up to date")
 	a.complete(cmd, "from", sides.known)
 	a.offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)

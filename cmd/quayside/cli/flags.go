@@ -57,7 +57,7 @@ func (f *dayFlag) time() time.Time {
 
 // addToday adds the flag to cmd. The parameter what is the object of the evaluation.
 func addToday(cmd *cobra.Command, f *dayFlag, what string) {
-	cmd.Flags().Var(f, "today", "judge "+what+" as on this `DATE`, as in 2026-01-31 (default: the present day)")
+	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
 }
 
 // addScan adds the flag for scanner results to cmd.

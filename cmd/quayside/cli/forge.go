@@ -12,7 +12,7 @@ import (
 
 // addForge adds the flag --forge to cmd.
 func addForge(cmd *cobra.Command, a *app, kind *string) {
-	cmd.Flags().StringVar(kind, "forge", "", "the `KIND` of the remote's server: github, gitlab or gitea (default: from its address or the CI job)")
+	cmd.Flags().StringVar(kind, "forge", "", "the `KIND` of forge: github, gitlab or gitea (default: derived from the remote or the CI job)")
 	a.complete(cmd, "forge", forge.Kinds())
 }
 

@@ -23,23 +23,20 @@ func newImages(a *app) *cobra.Command {
 		Use:   "images",
 		Short: "List every image that the lock and the clusters need",
 		Long: Doc(`
-			List every image that quayside.lock needs: the catalogs and bundles that resolve
-			and render read, and the images that the operators run, as their authors list
-			them. Beyond these, list what the clusters run: what your own patches, components
-			and resources set in their overlays. An image that not every cluster gets has the
-			names of those that do.
+			List every image that quayside.lock and the clusters need: the catalogs and bundles that
+			quayside reads, the images that the operators run, and the images that your patches,
+			components and resources add to overlays. If only some clusters use an image, they are
+			listed.
 
-			The overlays are built over the rendered tree if that is what the lock says, else
-			over what the lock renders to. --inspect asks the registries for digests and
-			platforms.
+			quayside builds the overlays over the rendered tree if it is up to date with the lock,
+			else over the rendered lock. --inspect gets digests, platforms and sizes from the
+			registries.
 
-			With -o imageset the list is an ImageSetConfiguration for oc-mirror that lists
-			every image individually, so that exactly those of the lock are mirrored.
+			-o imageset prints an ImageSetConfiguration for oc-mirror with exactly these images.
 
-			With -o cyclonedx it is a bill of materials in the form of CycloneDX 1.6: the
-			operators with the digests of their bundles, the catalogs that these come from,
-			and the images that the clusters run, with package URLs and dependencies. The same
-			lock gives the same bytes, serial number included.`),
+			-o cyclonedx prints a bill of materials (CycloneDX 1.6) with operators, catalogs and
+			images, their digests, package URLs and dependencies. The same lock and overlays give
+			the same bytes.`),
 		Example: Examples(`
 			quayside images
 			quayside images -o imageset
@@ -53,7 +50,7 @@ func newImages(a *app) *cobra.Command {
 	}
 	addOutput(cmd, a, []string{"imageset", "cyclonedx"}, inventory.ImageList{})
 	addAll(cmd, a)
-	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
+	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "get the digest, the platforms and the size of each image from the registries")
 	addOffline(cmd, o.app)
 	return cmd
 }

@@ -39,18 +39,20 @@ func newInit(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Create a workspace",
 		Long: Doc(`
-			Write quayside.yaml with what you say and every other choice as a comment, and
-			.gitattributes, so that no checkout changes the lock or the tree. For Flux also
-			.sourceignore, so that no declaration reaches a cluster.
+			Create a workspace: write quayside.yaml with your choices, and all other settings as
+			comments, and .gitattributes, which prevents Git from changing line ends in the lock and
+			the tree. For Flux, also write .sourceignore, so that Flux does not apply declarations.
 
-			On a terminal you are asked for what no flag says. A file that is there is never
-			changed, but for .gitattributes and .sourceignore, to which lines are added.
+			On a terminal, quayside asks for values without a flag. Existing files are not changed,
+			except that missing lines are added to .gitattributes and .sourceignore.
 
-			A catalog is one that everybody knows by name (operatorhubio; community, certified
-			and redhat, of a version of OpenShift), an image, a directory, or anything else
-			that spec.catalogs takes, with the name that Subscriptions have for it before it.
-			Paths are relative to the workspace. Where registries are reached through a mirror,
-			--mirrors names the file that says so, as podman and clusters have it.`),
+			A catalog is a well-known name (operatorhubio; community, certified or redhat with an
+			OpenShift version), an image, a directory, or any other source of spec.catalogs. To set
+			the name that Subscriptions use, write NAMESPACE/NAME=SOURCE. Paths are relative to the
+			workspace.
+
+			If you reach registries through a mirror, --mirrors names a file with its configuration,
+			as for podman or a cluster.`),
 		Example: Examples(`
 			quayside init envs/dev --catalog operatorhubio --kubernetes 1.34
 			quayside init envs/prod --catalog redhat@4.20 --catalog community@4.20 --profile flux

@@ -22,25 +22,23 @@ func newMigrate(a *app) *cobra.Command {
 		Use:   "migrate",
 		Short: "Move files of an earlier layout to the current layout",
 		Long: Doc(`
-			Move your own overlays from rendered/clusters/<cluster>/, where an earlier version
-			expected them, to overlays/<cluster>/. Run it once if 'quayside render' asks for it,
-			and 'quayside render' afterwards.
+			Move your overlays from rendered/clusters/<cluster>/, the location of earlier versions,
+			to overlays/<cluster>/. Run it once if 'quayside render' asks for it, and then run
+			'quayside render'.
 
-			Your own resources are moved to overlays/<cluster>/resources/. A change that names
-			single objects, such as a patch without a target, replicas or a replacement, is moved
-			to the overlay of the one operator whose objects it changes. All other changes become
-			the overlay of the cluster. Paths in kustomizations are adjusted, and comments are
-			kept.
+			Your own resources are moved to overlays/<cluster>/resources/. A change to named
+			objects, such as a patch without a target, is moved to the overlay of the operator that
+			has these objects. All other changes become the overlay of the cluster. quayside adjusts
+			the paths in kustomizations, and keeps comments.
 
-			Each cluster is built before and after the move. If an object would change, or if a
-			change cannot be placed, the command reports the file and the line, and moves
-			nothing.
+			quayside builds each cluster before and after the move. If an object would change, or if
+			it finds no location for a change, it reports the file and the line, and moves nothing.
 
-			See also: docs/gitops.md.
+			See also: docs/gitops.md
 
-			Exit codes: 0 done; 1 with --check, files would be moved; 2 an error.`),
+			Exit codes: 0 done; 1 with --check, there are files to move; 2 an error.`),
 		Example: Examples(`
-			# show what would be moved, in every workspace of the repository
+			# list the files to move, in every workspace of the repository
 			quayside migrate --check --all
 
 			# move the files, and render

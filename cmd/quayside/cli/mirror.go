@@ -29,31 +29,27 @@ func newMirror(a *app) *cobra.Command {
 		Use:   "mirror {<registry[/path]> | oci:<directory>}",
 		Short: "Copy every image that the lock and the clusters need to a registry or a directory",
 		Long: Doc(`
-			Copy every image that 'quayside images' lists, with all its platforms and byte for
-			byte, to a registry: quay.io/org/name becomes registry/path/org/name. An image
-			that is referred to by digest alone is tagged after its digest, so that the
-			registry keeps it. An image's signatures are copied with it, whether they have a
-			tag of their own, as cosign makes them, or refer to the image.
+			Copy every image of 'quayside images' to a registry, with all platforms and signatures,
+			byte for byte: quay.io/org/name is copied to registry/path/org/name. Images without a
+			tag get a tag with their digest, so that the registry does not delete them.
 
-			To carry the images to a place without a network, copy them to an OCI layout
-			directory, and from there to a registry with --from. No other registry is
-			contacted then.
+			For a network without internet access, copy the images to an OCI layout directory first,
+			and from there to the registry with --from. With --from, no other registry is contacted.
 
-			--check lists what would be copied where, without copying it.
+			Images that the target already has are not copied again: to continue an interrupted
+			copy, repeat the command. Nothing is deleted. If an image cannot be copied, the others
+			are copied, and all errors are reported at the end.
 
-			What is already there is not sent again: run the same command to continue an
-			interrupted copy. Nothing is removed. An image that cannot be copied does not
-			stop the others; all failures are reported at the end.
+			--mirror-set writes an ImageDigestMirrorSet and an ImageTagMirrorSet for the new
+			locations. Apply the file to the cluster, and list it in spec.mirrors of quayside.yaml.
+			References in the lock do not change.
 
-			--mirror-set writes a file that says where the images went, as
-			ImageDigestMirrorSet and ImageTagMirrorSet, to be applied to the cluster and
-			listed under spec.mirrors in quayside.yaml. References in the lock do not
-			change.`),
+			Exit codes: 0 done; 1 with --check, there are images to copy; 2 an error.`),
 		Example: Examples(`
-			# what would be copied?
+			# list the images to copy
 			quayside mirror registry.example.com/mirror --check
 
-			# copy it, and say to the cluster where it is
+			# copy them, and write the mirror sets for the cluster
 			quayside mirror registry.example.com/mirror --mirror-set mirrors.yaml
 
 			# across an air gap

@@ -30,30 +30,30 @@ func newOutdated(a *app) *cobra.Command {
 		Use:   "outdated",
 		Short: "List the operators with newer versions in the catalogs",
 		Long: Doc(`
-			List the operators in the lock that are not at the head of their channel: where
-			one hop leads, where all of them lead, and what holds the operator back; where a
-			catalog says it, until when the pinned version is supported. One whose support
-			has ended is listed at the head of its channel, too. Catalog tags are looked up
-			again.
+			List the operators in the lock that have a newer version in their channel: the next
+			version, the highest version that upgrades can reach, the head of the channel, and the
+			reason if an upgrade is blocked. If the catalog has support dates, the list shows
+			them, and includes unsupported operators at the head of their channel. Tags of
+			catalog images are looked up again.
 
-			--feed also writes the available upgrades as static JSON files, in the form of a
-			custom datasource of Renovate. Only files that change are written. An upgrade that
-			is blocked is left out: its declaration or a cluster holds the operator, or the
-			next version does not run there.
+			--feed also writes the available upgrades as JSON files for a custom datasource of
+			Renovate. Blocked upgrades are left out. Files without changes are not rewritten.
 
-			  operators/<namespace>/<package>.json   the pinned version, and where one hop leads
-			  packages/<package>/<channel>.json      every version that the channel offers`),
+			  operators/<namespace>/<package>.json   the pinned version and the next one
+			  packages/<package>/<channel>.json      every version in the channel
+
+			Exit codes: 0 done; 2 an error.`),
 		Example: Examples(`
 			quayside outdated
 			quayside outdated --current -o json
 
-			# as files for Renovate, of every workspace
+			# write files for Renovate, for every workspace
 			quayside outdated --all --feed public
 
-			# what will be without support by then?
+			# list the operators that will be unsupported on a date
 			quayside outdated --today 2027-01-31
 
-			# with what a cluster holds back
+			# include the upgrades that a cluster holds back
 			quayside status --save observed.yaml
 			quayside outdated --observed observed.yaml`),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },

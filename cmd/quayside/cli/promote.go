@@ -38,44 +38,44 @@ func newPromote(a *app) *cobra.Command {
 		Use:   "promote [from to [namespace/package...]]",
 		Short: "Promote versions observed healthy in another environment",
 		Long: Doc(`
-			Take over what another environment pins, by the digest of its bundles, as far as
-			the declarations here allow, and write quayside.lock. Environments are the
-			workspaces below the root of the Git repository, or below -C; each goes by its
-			name (metadata.name, else that of its directory) or, with a slash in it, by its
-			directory, as in ./envs/dev.
+			Promote operator versions from one environment to the next, and write
+			quayside.lock there. quayside promotes a version by the digest of its bundle, as far
+			as the declarations of the target environment allow it.
 
-			Without arguments, every environment that follows another (spec.follows) takes one
-			step: what dev has comes to stage, and what stage had before comes to prod. With
-			operators, these alone move, with what they need.
+			An environment is a workspace below the root of the Git repository, or below -C. Its
+			name is metadata.name, or else the name of its directory. You can also give a
+			directory with a slash, such as ./envs/dev.
 
-			A table says what becomes of every operator of both: it moves, comes, is the same,
-			stays (for the declaration's range or hold, the version of the clusters, a catalog
-			that does not have it, or because the environment before has an older version or
-			none), or is held, because what was seen of it does not suffice.
+			Without arguments, quayside promotes once along every spec.follows: stage gets the
+			versions of dev, and prod gets those that stage had before this run. With operators,
+			quayside promotes only these and their dependencies.
 
-			What suffices is said by spec.promotion of the environment that takes over, or by
-			flags: a share and a number of clusters of the environment before that were seen
-			lately at that very bundle, and healthy, and so for long enough. An operator that
-			says Upgradeable=False in one of them, or here, is held. Where neither says
-			anything and nothing was observed, nothing need be seen.
+			Before it promotes a version, quayside checks that clusters of the upstream
+			environment were observed to be healthy with it. spec.promotion of the target
+			environment sets the requirements, and flags override them. An operator that reports
+			Upgradeable=False or Unknown in one of these clusters, or in one of the target
+			environment, is held. Without spec.promotion, flags and observations, no health is
+			required.
 
-			--observed names files, or directories of them, with what 'quayside status -o json'
-			printed of one cluster or several, or 'kubectl get installations.quayside.dev -A -o
-			yaml', which the reporter in the cluster keeps. The latter does not say which
-			cluster it is of: the file, or its directory, is named for it, and the directory
-			around it may be named for the environment.
+			--observed reads the output of 'quayside status -o json', or of 'kubectl get
+			installations.quayside.dev -A -o yaml' with the reporter in the cluster. Name the
+			second file, or its directory, after the cluster.
 
-			Exit codes: 0 done, or nothing to promote; 1 with --check, something would be
-			taken over; 2 an error; 3 the declarations have no solution; 4 an operator that is
+			The output lists each operator of both environments with the result and the reason.
+
+			See also: docs/promotion.md
+
+			Exit codes: 0 done, or nothing to promote; 1 with --check, there is something to
+			promote; 2 an error; 3 the declarations have no solution; 4 an operator that you
 			named is held.`),
 		Example: Examples(`
-			# what is there to promote, and what is not, and why
+			# list the operators to promote, and the reasons for those that are held
 			quayside promote dev stage --observed observed/ --check
 
-			# one step for every ring, each on a branch of its own, for pull requests
+			# promote once along every spec.follows, with a branch for each environment
 			quayside propose --promote --observed observed/ --push origin --pr-body bodies
 
-			# one operator, whatever quayside.yaml asks for
+			# promote one operator with other requirements than those of quayside.yaml
 			quayside promote dev stage my-etcd/etcd --healthy 90% --soak 2h --observed dev-1.json`),
 		Args:              promoteArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -93,7 +93,7 @@ func newPromote(a *app) *cobra.Command {
 	f.StringVar(&o.rule.soak, "soak", "", "soak time: a `TIME` such as 24h, in place of spec.promotion.soak (default "+d.Soak.String()+")")
 	f.StringVar(&o.rule.within, "observed-within", "", "maximum age of an observation: a `TIME`, in place of spec.promotion.observedWithin (default "+d.Within.String()+")")
 	f.IntVar(&o.rule.clusters, "clusters", 0, "minimum `NUMBER` of clusters, in place of spec.promotion.clusters (default 1)")
-	f.StringVar(&o.now, "now", "", "judge the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	f.StringVar(&o.now, "now", "", "evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if something would be promoted")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	addOffline(cmd, a)

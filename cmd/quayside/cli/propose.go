@@ -34,30 +34,33 @@ func newPropose(a *app) *cobra.Command {
 	o := &proposeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}}}
 	cmd := &cobra.Command{
 		Use:   "propose {[[NAMESPACE/]PACKAGE[@VERSION]]... | --edited | --promote [FROM TO [NAMESPACE/PACKAGE]...]}",
-		Short: "Put upgrades on branches and open pull requests",
+		Short: "Commit upgrades to branches and open pull requests",
 		Long: Doc(`
-			Commit what is to move, with the rendered tree, on branches, push them and open pull
-			requests, as far as that is asked for. The work tree stays as it is. Without
-			arguments, every operator moves that 'quayside resolve --upgrade' would move; with
-			arguments, those that are named.
+			Commit upgrades to branches, with the lock and the rendered tree. The work tree does
+			not change. --push pushes the branches, --pull-request opens a pull request for each.
 
-			Each operator has a branch of its own, NAME/ENVIRONMENT/NAMESPACE/PACKAGE; operators
-			that must be upgraded together share one. Any of the branches can be merged, in any
-			order; an upgrade for which that cannot be proven waits, with a warning. With
-			--one-branch, everything is on the branch NAME, or with --all on NAME/ENVIRONMENT.
+			Without arguments, quayside proposes every upgrade that 'quayside resolve --upgrade'
+			would make; with arguments, the upgrades of these operators.
 
-			With --edited, the versions that somebody wrote over those in the lock say where
-			these operators are to go; with --prune, operators that nothing requires any more go
-			too. Either is on one branch. With --promote, each environment takes over what
-			'quayside promote' with these arguments would write, on a branch of its own.
+			Each operator has its own branch, NAME/ENVIRONMENT/NAMESPACE/PACKAGE. Operators that
+			must be upgraded together share one. You can merge the branches in any order: quayside
+			checks this, and leaves out an upgrade, with a warning, if it cannot prove it.
+			--one-branch commits everything to the branch NAME, or with --all to NAME/ENVIRONMENT.
 
-			With --observed, no operator moves that one of these files says is not upgradeable
-			or not healthy: 'quayside status --save' writes them. For --promote, see 'quayside
-			promote --help'.
+			--edited proposes the versions that you, or a bot such as Renovate, wrote into
+			quayside.lock. --prune also removes operators that nothing requires. Both use one
+			branch. --promote proposes what 'quayside promote' would write, with a branch for each
+			environment.
 
-			Exit codes: 0 done, or nothing is to move; 1 with --check, something would be
-			proposed; 2 an error; 3 the declarations have no solution; 4 an operator that is
-			named is held.`),
+			--observed holds back operators that a cluster reports as unhealthy or not
+			upgradeable; 'quayside status --save' writes these files. With --promote, the files
+			are those of 'quayside promote'.
+
+			See also: docs/ci.md
+
+			Exit codes: 0 done, or nothing to propose; 1 with --check, there is something to
+			propose; 2 an error; 3 the declarations have no solution; 4 an operator that you named
+			is held.`),
 		Example: Examples(`
 			# every night, in every environment: a pull request for each operator
 			quayside propose --all --push origin --pull-request --force
@@ -65,10 +68,10 @@ func newPropose(a *app) *cobra.Command {
 			# one upgrade on a branch, with the text for its pull request
 			quayside propose my-etcd/etcd --branch etcd --one-branch --pr-body body.md
 
-			# one step for every ring
+			# promotions along every spec.follows
 			quayside propose --promote --observed observed/ --push origin --pr-body bodies
 
-			# what would be proposed?
+			# list the branches, and write nothing
 			quayside propose --all --check`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -100,10 +103,10 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.promotes, "promote", false, "propose promotions between environments")
 	f.BoolVar(&o.edited, "edited", false, "propose the versions edited by hand in the lock")
-	f.BoolVar(&o.prune, "prune", false, "also remove operators that are no longer required")
+	f.BoolVar(&o.prune, "prune", false, "also remove operators that nothing requires")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of clusters: a `FILE` written by 'quayside status --save', or for --promote a directory of such files; may be given several times")
-	f.StringVar(&o.now, "now", "", "with --promote, judge the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
+	f.StringVar(&o.now, "now", "", "with --promote, evaluate the observations as of this `TIME`, such as 2026-01-31T12:00:00Z (default: now)")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "propose the upgrades that resolve, even if others do not")
 	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, or promote with --promote)")

@@ -31,36 +31,29 @@ func newPush(a *app) *cobra.Command {
 		Use:   "push {oci://REGISTRY/REPOSITORY[:TAG] | oci:DIRECTORY[:TAG] | {DIRECTORY | LAYOUT} IMAGE}",
 		Short: "Push the rendered tree as an artifact, or a bundle or catalog as an image",
 		Long: Doc(`
-			With one argument, push the rendered tree as one OCI artifact, as Flux's
-			OCIRepository and Argo CD's OCI source take it, to a registry or into an OCI
-			layout. With two, push a bundle or a catalog: a directory, which is validated and
-			built as by 'quayside build', or an image in an OCI layout; with
-			--bundle-repository the images of a catalog's bundles are pushed before it, each
-			tagged with its version. Prints the reference by digest. What follows is about
-			the tree.
+			Push the rendered tree of a commit to a registry or an OCI layout, as one OCI artifact
+			that Flux (OCIRepository) and Argo CD can apply. With two arguments, push a bundle or a
+			catalog instead: a directory, which quayside validates and builds like 'quayside
+			build', or an image in an OCI layout. quayside prints the reference of a tree with its
+			digest.
 
-			What is pushed is the tree of the commit that is checked out, or of the one that
-			--at names: the whole environment, or with --cluster what these clusters get of
-			it, and all that their overlays build from, wherever that lies in the repository.
-			The artifact begins where spec.gitops.path finds the tree below it (default:
-			spec.output), so that the paths in what Flux or Argo CD apply are right.
+			quayside pushes the tree of HEAD, or of --at. The work tree must not have changes, the
+			tree must be up to date with its lock, and all overlays must build. --cluster limits the
+			artifact to the files of these clusters. The artifact includes all files that the
+			overlays use, and its paths begin where spec.gitops.path expects them.
 
-			The same commit of the same branch gives the same digest on every machine: name
-			the branch where a commit is checked out, as in CI. What the registry holds
-			already is not sent again; the tag moves.
+			The same commit and branch give the same digest on every machine. Use --branch in CI,
+			where a commit is checked out instead of a branch.
 
-			With --sign the artifact is signed, by its digest, in both of cosign's forms, and so
-			is a statement of what it was made of beside it (provenance, as SLSA has it), and with
-			--bom one of the bill of materials. With a key, an artifact that it has signed is left
-			as it is; with --sign keyless, one that spec.trust takes for signed. The tag moves last, so
-			that whoever follows it never sees an artifact without its signature.
-
-			A work tree that differs from the commit is refused, and so is a tree that is not
-			what its lock says, or an overlay that does not build.
+			--sign signs the artifact and its SLSA provenance with a cosign key, or keyless. --bom
+			attaches a bill of materials, which --sign also signs. The tag is set last, after the
+			signatures are in the registry.
 
 			Credentials are those of 'podman login' and 'docker login'.
 
-			Exit codes: 0 done; 1 the tree is not what the lock says; 2 an error.`),
+			See also: docs/artifacts.md
+
+			Exit codes: 0 done; 1 the tree is out of date with its lock; 2 an error.`),
 		Example: Examples(`
 			quayside push oci://registry.example.com/fleet/stage:main
 			quayside push oci://registry.example.com/fleet/default:main --cluster default

@@ -24,33 +24,31 @@ func newRender(a *app) *cobra.Command {
 	o := &renderOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "render",
-		Short: "Write the plain manifests of everything in quayside.lock",
+		Short: "Write the manifests of all operators in quayside.lock",
 		Long: Doc(`
-			Write the plain manifests of every operator in quayside.lock as a tree of
-			kustomizations: a base per operator, an overlay per cluster, the
-			CustomResourceDefinitions in a directory of their own. The tree is written to
-			rendered/, or to spec.output of quayside.yaml.
+			Write the manifests of every operator in quayside.lock as a tree of kustomizations:
+			a base for each operator, an overlay for each cluster, and a directory with all
+			CustomResourceDefinitions. The tree is written to rendered/, or to spec.output of
+			quayside.yaml.
 
-			Only the lock, quayside.yaml and the content of the bundles are read. The same
-			lock gives the same bytes on every machine. Files that quayside did not write
-			are never touched; its own files that are no longer needed are removed. A file
-			of its own that you edited is an error that names it: put the change in an
-			overlay, or overwrite the file with --force.
+			quayside reads only the lock, quayside.yaml and the bundles: the same lock gives the
+			same bytes on every machine. It removes its own files that are no longer needed, and
+			does not touch files that it did not write. If you edited one of its files, it reports
+			an error: move your change to an overlay, or overwrite the file with --force.
 
-			With --stdout nothing is written: a cluster's overlay, including your own
-			patches, is built as 'kubectl kustomize' would build it, and printed after the
-			CustomResourceDefinitions of the operators in it.
+			With --stdout, nothing is written: quayside builds the overlay of one cluster, with
+			your patches, like 'kubectl kustomize', and prints the CustomResourceDefinitions and
+			then the other objects.
 
-			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
-			error.`),
+			Exit codes: 0 done; 1 with --check, the tree is out of date; 2 an error.`),
 		Example: Examples(`
 			# write the tree
 			quayside render
 
-			# in CI: is the committed tree what the lock says?
+			# in CI: check that the committed tree is up to date with the lock
 			quayside render --check
 
-			# what one cluster gets, as one stream in the order to apply it
+			# print the objects of one cluster as one stream, in apply order
 			quayside render --stdout --overlay default`),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {

@@ -47,64 +47,50 @@ func newResolve(a *app) *cobra.Command {
 		Use:   "resolve",
 		Short: "Choose a version for every declared operator and write quayside.lock",
 		Long: Doc(`
-			Choose a version for every declared operator and everything it depends on, and
-			write quayside.lock. Declarations are read from subscriptions/, or from
-			spec.declarations of quayside.yaml: files, directories of files, and directories
-			with a kustomization.yaml, which are built as kustomize builds them. Helm
-			templates and objects of other kinds are named and left alone.
+			Choose a version for every declared operator and its dependencies, and write
+			quayside.lock. Declarations are read from subscriptions/, or from spec.declarations of
+			quayside.yaml.
 
-			A pin that is still valid stays: without --upgrade, only what is missing is
-			filled in, and a new release in a catalog changes nothing. An upgrade takes one
-			hop along the edges that the operator's author declared; 'quayside outdated'
-			lists the remaining hops, and what --upgrade would hold back. Subscriptions with
-			installPlanApproval: Manual move only when they are named.
+			Valid pins do not change: without --upgrade, quayside adds missing pins and replaces
+			those that the declarations no longer allow. A new release in a catalog changes
+			nothing.
 
-			What an operator depends on is pinned too, and stays pinned when nothing
-			requires it any more: a warning says so, and --prune removes it. --unpin forgets
-			a pin, so that the operator is chosen as if it were new. --reinstall moves to
-			the head of the channel even if no edge leads there.
+			--upgrade upgrades each operator by one hop along the upgrade graph of its channel.
+			An operator with installPlanApproval: Manual is upgraded only if you name it. --edited
+			upgrades to the versions that you, or a bot such as Renovate, wrote into the lock.
+			--observed holds back operators that a cluster reports as unhealthy, out of date or
+			not upgradeable. List available and blocked upgrades with 'quayside outdated'.
 
-			With --edited, the versions that somebody wrote over those in the lock say where
-			these operators are to go: a person, or a bot such as Renovate, for any number of
-			them at once. A workspace in whose lock no version was edited is left alone.
-			--render writes the tree as 'quayside render' does, after the lock.
+			Dependencies are pinned, too. --prune removes those that nothing requires any more.
+			--unpin drops a pin and chooses a version as for a new operator. --reinstall pins the
+			head of the channel, even without an upgrade edge.
 
-			After a merge conflict in the lock, run 'git checkout --theirs quayside.lock' and
-			'quayside resolve'. A version lower than on a side that upgraded it is an error,
-			unless --allow-downgrade accepts it (see docs/lock.md).
+			After a merge conflict in the lock, run 'git checkout --theirs quayside.lock' and then
+			'quayside resolve'.
 
-			With --observed, an operator stays at its pin if a cluster was seen where it
-			says that it must not be upgraded (in its OperatorCondition), was not healthy,
-			or had not reached its pin: 'quayside status --save' writes the file. New
-			operators are pinned, and those that the file does not name may move.
+			See also: docs/resolving.md, docs/lock.md, docs/succession.md, docs/stored-versions.md
 
-			An operator whose declaration has spec.replaces succeeds another one, whose
-			leftover objects are rendered until --observed or --prune shows that the successor
-			runs. An upgrade that drops a version in which objects may be stored happens in
-			stages, and --observed has to show that every cluster has reached one before the
-			next. See also: docs/lock.md, docs/succession.md, docs/stored-versions.md.
-
-			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
-			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
-			is one that --observed forbids.`),
+			Exit codes: 0 done; 1 with --check, the lock is out of date; 2 an error, such as a
+			downgrade without --allow-downgrade; 3 the declarations have no solution; 4
+			--observed holds back an upgrade that you requested by name.`),
 		Example: Examples(`
-			# fill in what is missing
+			# add missing pins
 			quayside resolve
 
-			# with what was seen of two clusters
-			quayside resolve --upgrade --observed one.yaml --observed two.yaml
-
-			# move everything that may move, or one operator
+			# upgrade all operators, or one
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
 
-			# after a bot wrote new versions into locks: move there, and render
+			# hold back operators that one of two clusters reports as unhealthy or not upgradeable
+			quayside resolve --upgrade --observed one.yaml --observed two.yaml
+
+			# after a bot edited versions in locks: upgrade to them, and render
 			quayside resolve --edited --render --all
 
-			# remove what nothing requires any more
+			# remove operators that nothing requires
 			quayside resolve --prune
 
-			# in CI: is the lock in step with the declarations?
+			# in CI: check that the lock is up to date
 			quayside resolve --check`),
 		Args:              resolveArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -124,7 +110,7 @@ func newResolve(a *app) *cobra.Command {
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	f.Var(&o.reinstall, "reinstall", "pin an operator to the head of its channel, without an upgrade edge: `[NAMESPACE/]PACKAGE`")
 	f.Var(&o.unpin, "unpin", "drop the pin of an operator and resolve it again: `[NAMESPACE/]PACKAGE`")
-	f.BoolVar(&o.prune, "prune", false, "remove operators that are not required, and leftover objects of replaced operators")
+	f.BoolVar(&o.prune, "prune", false, "remove operators that nothing requires, and leftover objects of replaced operators")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "hold back operators that `FILE`, written by 'quayside status --save', reports as unhealthy or not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")

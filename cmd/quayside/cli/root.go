@@ -29,21 +29,21 @@ func newRoot(a *app) *cobra.Command {
 		Use:   "quayside",
 		Short: "Manage Kubernetes operators from Git instead of through OLM",
 		Long: Doc(`
-			quayside takes Kubernetes operators out of the cluster's control loop and puts
-			them into Git. It reads the declarations that you have (Subscription,
-			OperatorGroup, CatalogSource, ClusterExtension, OperatorPolicy), resolves them
-			into a lock file, and renders the lock into plain manifests that Argo CD or
-			Flux applies.
+			quayside manages Kubernetes operators from Git, without the Operator Lifecycle
+			Manager (OLM) in the cluster. It resolves your declarations (OLM's Subscriptions,
+			ClusterExtensions and OperatorPolicies, or quayside's own Subscriptions) into a lock
+			file, quayside.lock, and renders the lock into plain manifests. Argo CD or Flux
+			applies the manifests to the cluster.
 
-			Exit codes: 0 done, in step, no differences; 1 something differs, is out of step
-			or is not healthy; 2 an error; 3 the declarations have no solution; 4 a policy
-			said no.`),
+			Exit codes: 0 done, up to date or no differences; 1 out of date, different or
+			unhealthy; 2 an error; 3 the declarations have no solution; 4 refused by a policy,
+			or an upgrade that you requested by name is held back.`),
 		Example: Examples(`
-			# find an operator, and declare it; subscriptions/ may also be written by hand
+			# find an operator and declare it
 			quayside catalog search database
 			quayside add etcd -n databases
 
-			# choose versions, write manifests, see what an upgrade would change
+			# choose versions, write manifests, review an upgrade
 			quayside resolve
 			quayside render
 			quayside diff --upgrade --exit-zero`),

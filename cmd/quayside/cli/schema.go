@@ -20,12 +20,13 @@ func newSchema(a *app) *cobra.Command {
 		Use:   "schema [name]",
 		Short: "Print the JSON schema of a file or of a command's output",
 		Long: Doc(`
-			Print a JSON schema (draft 2020-12). Those of files, for editors, are workspace
-			(quayside.yaml), subscription and lock; inputs is what a tree says of a cluster to
-			an ApplicationSet or a ResourceSet of yours. The schema of what a command prints with
-			-o json is named after the command, such as status or catalog-show; it allows
-			the command's own document and the list of errors that is printed in its place
-			if the command fails. Without an argument, the names are listed.`),
+			Print a JSON schema (draft 2020-12). Without a name, list the names.
+
+			  workspace, subscription, lock   the files, for editors
+			  inputs                          parameters of a cluster in the tree, for your own
+			                                  ApplicationSet or ResourceSet
+			  status, catalog-show, …         the output of a command with -o json, named after the
+			                                  command; also valid for the errors of a failed command`),
 		Example: Examples(`
 			quayside schema
 			quayside schema workspace

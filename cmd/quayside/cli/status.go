@@ -51,36 +51,38 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [namespace/package...]",
 		Short: "Report whether a cluster runs the locked versions, and their health",
 		Long: Doc(`
-			Look at a cluster and report the state of every operator in the lock, or of
-			those named: the version there and in the lock, whether everything that was
-			rendered for it exists and is healthy, whether it says that it may be upgraded,
-			and what the reporter in the cluster says, if there is one. This is followed by
-			the number of custom resources of the operators' kinds, with those that are not
-			ready (they are yours, and do not affect the result), every object, unhealthy
-			ones first, and the images.
+			Compare a cluster with quayside.lock, and report the version and health of every
+			operator, or of those that you name. The output also lists custom resources of the
+			operators' kinds, all objects (unhealthy ones first), and images. Custom resources do
+			not affect the result.
 
-			The cluster is that of the kubeconfig's current context, or of --context. It is
-			only read, with your permissions; where they do not suffice, the object's entry
-			says so. The content of Secrets and ConfigMaps is not fetched.
+			The cluster is that of the kubeconfig's current context, or of --context. It is only
+			read, with your permissions: if one is missing, the entry of the object names it. The
+			content of Secrets and ConfigMaps is not read.
 
-			An operator is Ready, Progressing, Failed (something needs intervention),
-			Missing, OutOfSync (the cluster has a different version than the lock, or the
-			same one rendered differently), Unpinned (in the cluster, not in the lock) or
-			Unknown (something could not be read).
+			An operator is
 
-			--save writes what was seen to a file that tells 'quayside resolve --observed'
-			which operators not to move.
+			  Ready         all objects exist, match the lock and are healthy
+			  Progressing   objects are missing or being rolled out
+			  Failed        an object needs intervention
+			  Missing       in the lock, but not in the cluster
+			  OutOfSync     the cluster has another version or another pin than the lock
+			  Unpinned      in the cluster, but not in the lock
+			  Unknown       some objects could not be read
 
-			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, including a
-			cluster that does not answer.`),
+			--save writes the observations to a file. 'quayside resolve --observed' uses it to hold
+			back operators that are unhealthy or report that they are not upgradeable.
+
+			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, such as a cluster that
+			does not answer.`),
 		Example: Examples(`
 			quayside status
 			quayside status my-etcd/etcd --context prod -o json
 
-			# after a merge: wait until the cluster has caught up
+			# after a merge: wait until the cluster is up to date and healthy
 			quayside status --wait --timeout 10m
 
-			# move no operator that says it must not be upgraded, or that is not healthy yet
+			# upgrade only operators that are healthy and upgradeable
 			quayside status --save observed.yaml
 			quayside resolve --upgrade --observed observed.yaml`),
 		Args:              cobra.ArbitraryArgs,

@@ -16,9 +16,9 @@ func newTree(a *app) *cobra.Command {
 		Use:   "tree",
 		Short: "Show the operators in the lock with their dependencies",
 		Long: Doc(`
-			Show the operators in the lock as trees: each declared one with the operators
-			that it depends on below it. As a picture (svg) or a page (html) they stand in
-			their namespaces, once for all clusters that get the same.`),
+			Show the operators in the lock as trees, with the dependencies below each declared
+			operator. The picture (svg) and the page (html) group the operators by namespace, and
+			combine clusters with the same operators.`),
 		Example: Examples(`
 			quayside tree
 			quayside tree -o svg`),

@@ -25,32 +25,32 @@ func newUpgrade(a *app) *cobra.Command {
 	o := &upgradeOptions{resolveOptions: resolveOptions{app: a, upgrade: operatorFlag{versions: true}, render: true}}
 	cmd := &cobra.Command{
 		Use:   "upgrade [[NAMESPACE/]PACKAGE[@VERSION]]...",
-		Short: "Upgrade operators and render",
+		Short: "Upgrade operators, or check them against another cluster version",
 		Long: Doc(`
-			Move all operators that may move, or those that are named, write quayside.lock and
-			render: 'quayside resolve --upgrade' and 'quayside render' in one step. What is
-			going to move is shown first. On a terminal you are asked, unless --yes says so
-			already.
+			Upgrade all operators, or those that you name, by one hop: write quayside.lock and the
+			rendered tree, like 'quayside resolve --upgrade --render'. quayside prints the changes
+			first. On a terminal it asks for confirmation, unless you set --yes.
 
-			With --check and --kubernetes or --openshift, ask of every operator in the lock, and
-			of everything that clusters get, whether it can live on that version of the cluster:
-			what bundles say of themselves (minKubeVersion, olm.maxOpenShiftVersion) and catalogs
-			of their support, objects at APIs that are no longer served there, overlays built,
-			and custom resources of this repository that their definitions refuse. Where an
-			operator is in the way, upgrades are looked for that can be made before the
-			cluster's, as few as help: each answer was resolved, rendered and asked the same.
+			With --check and --kubernetes or --openshift, check instead whether the operators in
+			the lock support that version of the cluster. quayside checks the versions that bundles
+			and catalogs support, and looks for objects with removed APIs and for custom resources
+			in the repository that their CRDs reject. If operators block the cluster upgrade,
+			quayside searches for the operator upgrades to make first, as few as possible. Nothing
+			is written.
 
-			Exit codes: 0 done; 1 with --check, something would move, or cannot live on that
-			version; 2 an error; 3 the declarations have no solution.`),
+			See also: docs/cluster-upgrades.md
+
+			Exit codes: 0 done; 1 with --check, there is something to upgrade, or the cluster
+			version is not supported; 2 an error; 3 the declarations have no solution.`),
 		Example: Examples(`
-			# what would move?
+			# list the upgrades, and write nothing
 			quayside upgrade --check
 
-			# one operator, or all
+			# upgrade one operator, or all
 			quayside upgrade memcached-operator-system/memcached-operator@0.0.2
 			quayside upgrade
 
-			# can the operators live on another version of the cluster?
+			# check the operators against another version of the cluster
 			quayside upgrade --check --kubernetes 1.37 --offline
 			quayside upgrade --check --kubernetes 1.37 --openshift 5.0 --offline -o json`),
 		Args: cobra.ArbitraryArgs,

@@ -23,31 +23,27 @@ func newVendor(a *app) *cobra.Command {
 		Use:   "vendor",
 		Short: "Store all content that resolve and render read in the repository",
 		Long: Doc(`
-			Keep every bundle image that quayside.lock names, and every catalog image of the
-			workspace, in quayside.vendor, an OCI layout beside the lock, so that resolve
-			and render work from the repository alone, without a registry and without a
-			cache. Bundles are looked up in this order: embedded in their catalog, in the
-			cache, in quayside.vendor, in their registry. Catalogs and bundles that are
-			already files in the repository stay as they are.
+			Store every bundle image in quayside.lock, and every catalog image of the workspace, in
+			quayside.vendor, an OCI layout beside the lock. 'quayside resolve' and 'quayside render'
+			then need neither a registry nor a cache. quayside adds missing images and removes
+			unneeded ones. The same lock and catalogs give the same bytes.
 
-			A catalog that no pin of the lock comes from is kept as well, because a new
-			subscription may need it. If it is named by tag, it stays as it is in
-			quayside.vendor until --refresh looks the tag up again. --locked-only leaves such
-			catalogs out: what is left is enough to render, and to resolve what the lock
-			holds.
+			Content is looked up in this order: embedded in the catalog, in the cache, in
+			quayside.vendor, in the registry. Catalogs and bundles that are files in the repository
+			are not copied.
 
-			Images that have to be signed (spec.trust in quayside.yaml) are verified, and
-			their signatures are kept with them.
+			Catalogs without a pin in the lock are stored, too, because a new declaration may need
+			them. If such a catalog is named by tag, it does not change until --refresh looks the
+			tag up again. --locked-only leaves these catalogs out.
 
-			Only what is missing is fetched, and what is no longer needed is removed. The
-			same lock and the same catalogs give the same bytes.
+			If spec.trust requires signatures, quayside verifies them and stores them with the
+			images.
 
-			Exit codes: 0 done; 1 with --check, the layout is not what the lock says; 2 an
-			error.`),
+			Exit codes: 0 done; 1 with --check, quayside.vendor is out of date; 2 an error.`),
 		Example: Examples(`
 			quayside vendor
 
-			# in CI: does the layout hold what the lock needs?
+			# in CI: check that quayside.vendor is up to date with the lock
 			quayside vendor --check --offline`),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}

@@ -26,34 +26,26 @@ func newVerify(a *app) *cobra.Command {
 		Use:   "verify [ARTIFACT]",
 		Short: "Check that the lock and the rendered tree are up to date",
 		Long: Doc(`
-			Check that quayside.lock answers the declarations and that the rendered tree is
-			what the lock says: 'quayside resolve --check' and 'quayside render --check' in
-			one. Every file that differs (~), is missing (+), is no longer needed (-) or is
-			not quayside's (?) is listed. Your own files are no fault, but among the
-			CustomResourceDefinitions, where every file is applied. Nothing is written.
+			Check that quayside.lock is up to date with the declarations, and the rendered tree
+			with the lock. Nothing is written. Files that differ (~), are missing (+), are no longer
+			needed (-) or were not written by quayside (?) are listed. Your own files are reported
+			only in the directory of CustomResourceDefinitions, where every file is applied.
 
-			The overlays of all clusters are built with your own patches over what the lock
-			renders to: one that does not build, a patch that has nothing left to change, and
-			a custom resource whose definition the cluster does not get, is a fault.
+			quayside compares the lock with the declarations, the catalogs and the content of the
+			bundles. It warns about content that is not available, for example without a network;
+			with --strict it exits with 1. It builds the overlays of all clusters with your patches,
+			and reports a failed build, a patch without a target, and a custom resource whose CRD
+			the cluster does not get. It applies the rules of spec.policy with 'on: tree'.
 
-			Whatever the lock says is found out again: from the declarations, from the
-			catalogs, and from the content of the bundles where no catalog confirms it.
-			What could not be checked, for want of a network or of a catalog, is a warning
-			that names it.
+			With an ARTIFACT (oci://registry/repository:tag, pushed by 'quayside push'), check the
+			artifact instead: its digests and files, the overlays of its clusters, and its files
+			against the commit that it names, if the repository has that commit. If spec.trust
+			requires a signature, quayside also verifies the signatures of the artifact and of its
+			provenance.
 
-			The rules of spec.policy that are marked 'on: tree' judge every object that each
-			cluster gets.
+			See also: docs/artifacts.md
 
-			An artifact (oci://registry/repository:tag, as 'quayside push' makes it) is
-			verified by itself: that it holds what its digests say and files alone, that the
-			overlays of its clusters build, and that it is what the commit that it names has,
-			where the repository around the workspace has that commit.
-			One of a registry whose signature spec.trust demands is not read unless it is
-			signed, and what it was made of is, too (its provenance, as 'quayside push --sign'
-			states it): who signed it is told, and what they state is compared with the
-			artifact and with the commit.
-
-			Exit codes: 0 in step; 1 something is out of step; 2 an error; 4 refused by the policy.`),
+			Exit codes: 0 up to date; 1 out of date; 2 an error; 4 refused by the policy.`),
 		Example: Examples(`
 			quayside verify --offline
 			quayside verify oci://registry.example.com/fleet/stage:main`),

@@ -11,8 +11,10 @@ import (
 
 func newVersion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of quayside",
+		Use:   "version",
+		Short: "Print the version of quayside",
+		Long: Doc(`
+			Print the version of quayside, the commit that it was built from, and the platform.`),
 		Example: Examples(`quayside version -o json`),
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}

@@ -11,7 +11,9 @@ func newWhy(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why <[namespace/]package>",
 		Short: "Explain why an operator is installed",
-		Long:  "Explain why an operator is installed: the chains of declarations and requirements that lead to it, shortest first.",
+		Long: Doc(`
+			Explain why an operator is installed: list the chains of declarations and
+			requirements that lead to it, shortest first.`),
 		Example: Examples(`
 			quayside why vault
 			quayside why vault/etcd`),

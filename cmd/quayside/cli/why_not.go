@@ -11,12 +11,11 @@ import (
 func newWhyNot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why-not <[namespace/]package[@version]>",
-		Short: "Explain what rules out a version",
+		Short: "Explain why a version cannot be installed",
 		Long: Doc(`
-			Show what stands against installing a version of a package in a namespace, and
-			the smallest change that would allow it. Without a version it is the head of
-			the channel. The namespace may be left out where only one has the package or asks
-			for it.`),
+			Explain why a version of an operator cannot be installed, and show the smallest
+			change that allows it. The default version is the head of the channel. You can omit
+			the namespace if the package is installed or declared in only one.`),
 		Example: Examples(`
 			quayside why-not memcached-operator@0.0.2
 			quayside why-not my-etcd/vault`),
