@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/bundle"
@@ -129,6 +130,9 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		}
 		if !e.IsDir() {
 			return nil
+		}
+		if fbc.IsGit(name) {
+			return fs.SkipDir
 		}
 		if !bundle.IsDir(fsys, name) {
 			return nil // subdirectories may be bundles

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"strconv"
 	"time"
+
+	"github.com/quayside/quayside/catalog/fbc"
 )
 
 // stamp detects changes of files without reading them, by their names, sizes,
@@ -26,7 +28,7 @@ const (
 )
 
 // stampOf returns the stamp of a file, or of every file and directory below fsys
-// where file is empty, taken at the given time.
+// but Git's where file is empty, taken at the given time.
 func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
 	s := stamp{taken: taken}
 	if file != "" {
@@ -40,6 +42,9 @@ func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if d.IsDir() && fbc.IsGit(name) {
+			return fs.SkipDir
 		}
 		info, err := d.Info()
 		if err != nil {

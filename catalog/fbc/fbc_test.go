@@ -137,6 +137,7 @@ func TestLayouts(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		files := fstest.MapFS{".indexignore": {Data: []byte("*.md\n/skipped/\n")}, "README.md": {Data: []byte("# no catalog")}, "skipped/x": {Data: []byte("?")}}
+		files[".git/HEAD"], files["a/.git"] = &fstest.MapFile{Data: []byte("?")}, &fstest.MapFile{Data: []byte("gitdir: elsewhere")}
 		objects := small()
 		rnd.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 		for _, o := range objects {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
@@ -12,7 +13,7 @@ import (
 )
 
 // LoadFS decodes the catalog in fsys: all files except those excluded by
-// .indexignore files. Symbolic links are not followed but reported as faults.
+// .indexignore files, and Git's own. Symbolic links are not followed but reported as faults.
 // The content does not depend on the distribution of objects over files; the
 // caller sets ID, Source and Digest. The error is a diag.List of all faults.
 func LoadFS(fsys fs.FS) (model.Content, error) {
@@ -78,6 +79,11 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
+		case IsGit(name):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		case name != "." && rules.match(name) && (err != nil || !e.IsDir()):
 			return nil
 		case err != nil:
@@ -104,6 +110,12 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 		return read(name)
 	})
 }
+
+// IsGit reports whether a path of a catalog directory belongs to Git: the directory .git of a
+// clone, or the file of that name of a work tree or submodule. opm excludes only what
+// .indexignore lists: it reads directories that a build prepared, quayside also clones, where
+// everybody would need that entry.
+func IsGit(name string) bool { return path.Base(name) == ".git" }
 
 // withoutPath removes the operation and the path, because the position has the
 // path.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -15,13 +16,16 @@ func fileDigest(fsys fs.FS, name string) (model.Digest, error) {
 	return model.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
-// treeDigest returns a digest of the names and contents of all files, in
-// name order.
+// treeDigest returns a digest of the names and contents of all files but
+// Git's, in name order.
 func treeDigest(fsys fs.FS) (model.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err == nil && d.IsDir() && fbc.IsGit(name) {
+			return fs.SkipDir
+		}
+		if err != nil || !d.Type().IsRegular() || fbc.IsGit(name) {
 			return err
 		}
 		sum, err := fileSum(fsys, name, buf)
