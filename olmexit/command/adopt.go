@@ -41,10 +41,15 @@ func newAdopt(h cli.Host) *cobra.Command {
 		Use:   "adopt",
 		Short: "Adopt operators from OLM",
 		Long: cli.Doc(`
-			Take over the operators that OLM installed in a cluster, as they run, so that
-			Git says what runs there and OLM need not.`),
+			Adopt operators that OLM installed in a cluster: from then on they are upgraded from
+			Git, without OLM. Their pods keep running and their custom resources do not change.
+
+			Run the subcommands in this order: check, inspect, plan, run, verify. 'revert' returns
+			operators to OLM until the clean-up. Only 'run' and 'revert' write to the cluster.
+
+			See also: docs/adopt.md`),
 		Example: cli.Examples(`
-			# who needs OLM itself, and who can leave it?
+			# check which operators need OLM, and which can be adopted
 			quayside adopt check --context prod
 			quayside adopt inspect --context prod`),
 		RunE: cli.Group,
@@ -65,38 +70,40 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 	o := &adoptInspectOptions{Host: h}
 	cmd := &cobra.Command{
 		Use:   "inspect [FILE | DIR | -]",
-		Short: "Report which operators can be adopted from OLM, and the outcome for every object",
+		Short: "Report which operators can be adopted from OLM, and the result for each object",
 		Long: cli.Doc(`
-			Compare what OLM installed in a cluster with what the lock renders to, and report
-			for every operator whether the tree can take its place, and for every object that
-			belongs to it what becomes of it. Nothing is written to the cluster.
+			Compare the operators that OLM installed in a cluster with the rendered lock, and report
+			which of them can be adopted. Nothing is written to the cluster. The lock must pin the
+			installed versions, as 'quayside import' writes it.
 
-			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
-			standard input), a directory of such files, a must-gather, or without an argument
-			the live cluster of the kubeconfig's current context, or of --context. The lock
-			pins what is installed there, as 'quayside import' writes it.
+			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
+			standard input), a directory of such files, or a must-gather. Without an argument,
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.
 
-			An operator is Adoptable (no pod restarts), AdoptableWithRestart (the workspace's
-			settings change its pods), Blocked (for the reasons given), AlreadyAdopted (OLM
-			knows nothing of it any more), or NotOLM.
+			An operator is
 
-			An object is equal in the cluster and in the tree, changed by the tree, added by
-			the tree under a name of its own, OLM's alone (it goes when OLM is made to forget
-			the operator or when what OLM left is cleaned up, or it stays), or unknown, which
-			blocks the operator. --objects lists them, with the fields that change.
+			  Adoptable              no pod restarts
+			  AdoptableWithRestart   pods restart once, because the workspace's settings change them
+			  Blocked                cannot be adopted now, for the listed reasons
+			  AlreadyAdopted         no longer managed by OLM
+			  NotOLM                 not installed by OLM
 
-			No pod restarts because the tree keeps what OLM did to the operator's pods and its
-			certificates, until the operator's next version. --record writes into quayside.lock
-			what of that the bundle does not tell; without it that is only computed. Render the
-			tree after that.
+			--objects also lists every object: equal, changed or added by the tree, only from OLM,
+			or unknown. An unknown object blocks the operator.
+
+			--record writes OLM's changes to the pods and certificates into quayside.lock. Run
+			'quayside render' afterwards. The tree then keeps these changes, and no pod restarts
+			until the operator's next version.
+
+			See also: docs/adopt.md
 
 			Exit codes: 0 no operator is Blocked; 1 some are; 2 an error.`),
 		Example: cli.Examples(`
-			# the current context of the kubeconfig, or another one
+			# the cluster of the current context, or of another one
 			quayside adopt inspect
 			quayside adopt inspect --context prod --objects
 
-			# a must-gather; keep in the lock what the tree needs for a take-over without restarts
+			# from a must-gather; record OLM's changes, to avoid restarts
 			quayside adopt inspect must-gather.local.4711 --record
 			quayside render`),
 		Args:              cobra.MaximumNArgs(1),

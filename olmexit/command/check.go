@@ -26,26 +26,30 @@ func newAdoptCheck(h cli.Host) *cobra.Command {
 		Use:   "check [FILE | DIR | -]",
 		Short: "Report which operators need OLM while they run",
 		Long: cli.Doc(`
-			Report for every operator in the lock whether it needs OLM while it runs, by what
-			it may do with OLM's objects, by what its pods read and are told, and by what it
-			brings: with what it loses where OLM is not, and what can be done.
+			Report which operators need OLM while they run, what they lose without it, and what you
+			can do. quayside looks at their permissions, their pods and their bundles.
 
-			With an argument, --context or --kubeconfig, report it for every operator that OLM
-			installed in a cluster; no workspace is needed. The cluster is a file as 'kubectl
-			get -o json' or '-o yaml' prints it ('-' for standard input), a directory of such
-			files, a must-gather, or the live cluster of a kubeconfig. It is only read.
+			By default quayside checks the operators in the lock. With an argument, --context or
+			--kubeconfig, it checks the operators that OLM installed in a cluster; no workspace is
+			needed. The argument is a file with the output of 'kubectl get -o json' or '-o yaml'
+			('-' for standard input), a directory of such files, or a must-gather. The cluster is
+			only read.
 
-			An operator needs OLM (it installs others through it), loses something without it
-			(it reads or writes objects that only OLM fills or heeds), could need it (it may do
-			everything in the cluster, or speaks of OLM; nobody can see whether it makes use of
-			that), or does not need it.
+			An operator
+
+			  needs OLM               it installs other operators through OLM
+			  loses something         it uses objects that only OLM fills or acts on
+			  could need it           it has all permissions, or mentions OLM
+			  does not need it        quayside found no sign of OLM
+
+			See also: docs/adopt.md
 
 			Exit codes: 0 no operator needs OLM or loses something; 1 some do; 2 an error.`),
 		Example: cli.Examples(`
 			# the operators in the lock
 			quayside adopt check
 
-			# those of a cluster
+			# the operators in a cluster
 			quayside adopt check --context prod
 			quayside adopt check must-gather.local.4711`),
 		Args:              cobra.MaximumNArgs(1),

@@ -30,30 +30,31 @@ func newImport(h cli.Host) *cobra.Command {
 		Use:   "import [FILE | DIR | -]",
 		Short: "Import the operators that OLM installed in a cluster into the workspace",
 		Long: cli.Doc(`
-			Read a cluster in which OLM runs, and declare in files what it installed there:
-			Subscriptions, OperatorGroups, CatalogSources, ClusterExtensions, and the
-			Namespaces that operators are installed in. Then write quayside.lock, with every
-			operator pinned at exactly what is installed.
+			Import the operators that OLM installed in a cluster: write declarations of them to the
+			workspace (Subscriptions, OperatorGroups, CatalogSources, ClusterExtensions,
+			Namespaces), and pin the installed versions in quayside.lock.
 
-			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
-			standard input), a directory of such files, a must-gather, or without an argument
-			the live cluster of the kubeconfig's current context, or of --context. It is only
-			read.
+			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
+			standard input), a directory of such files, or a must-gather. Without an argument,
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+			The cluster is only read.
 
-			What OLM, the cluster or a GitOps tool added to the objects is left out. An
-			operator whose version its catalog no longer has, or whose catalog cannot be read,
-			is pinned by the image of its bundle, as the InstallPlan says it. --catalog says
-			where the content of a catalog is that only the cluster can reach.
+			Fields that OLM, the cluster or a GitOps tool added are left out. If a catalog cannot be
+			read, or no longer has the installed version, quayside pins the bundle image that the
+			InstallPlan names. --catalog gives the content of a catalog that only the cluster can
+			reach.
 
-			An existing workspace is extended: what it declares already stays as it is, and is
-			named where the cluster says something else. A second import changes nothing.
-			What is not imported is listed with the reason. Nothing is written unless the
-			declarations resolve to what is installed.
+			In an existing workspace, quayside adds declarations and never changes existing ones; it
+			lists those that differ from the cluster. Objects that are not imported are listed with
+			the reason. quayside writes nothing unless the declarations resolve to exactly the
+			installed versions.
 
-			Exit codes: 0 every operator of the cluster is in the workspace; 1 some are not, or,
-			with --check, something would be written; 2 an error.`),
+			See also: docs/adopt.md
+
+			Exit codes: 0 the workspace has every operator of the cluster; 1 some are missing, or
+			with --check, there is something to write; 2 an error.`),
 		Example: cli.Examples(`
-			# the current context of the kubeconfig, or another one
+			# the cluster of the current context, or of another one
 			quayside import
 			quayside import --context prod
 
@@ -62,7 +63,7 @@ func newImport(h cli.Host) *cobra.Command {
 			quayside import olm.json
 			quayside import must-gather.local.4711
 
-			# a catalog that only the cluster can reach
+			# with the content of a catalog that only the cluster can reach
 			quayside import olm.json --catalog olm/quickstart=oci:catalog`),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),

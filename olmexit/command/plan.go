@@ -44,47 +44,43 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 		Use:   "plan [FILE | DIR | -]",
 		Short: "Write a step-by-step plan for adopting operators from OLM",
 		Long: cli.Doc(`
-			Write a plan of how the operators that OLM installed in a cluster are taken over
-			as they run: numbered steps, namespace by namespace, each with what is done to
-			which object and with what must hold before and after. Nothing is written to the
-			cluster. Review the plan and commit it; 'quayside adopt run' does what it says,
-			and nothing else.
+			Write a plan for adopting the operators that OLM installed in a cluster: numbered steps,
+			by namespace, each with its actions on objects, its preconditions and its
+			postconditions. Nothing is written to the cluster. Review and commit the plan; 'quayside
+			adopt run' executes it.
 
-			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
-			standard input), a directory of such files, a must-gather, or without an argument
-			the live cluster of the kubeconfig's current context, or of --context. The lock
-			must say already what the tree keeps of OLM's: 'quayside adopt inspect --record',
-			then 'quayside render'.
+			Before you plan, run 'quayside adopt inspect --record' and 'quayside render'.
 
-			OLM's two controllers are stopped for seconds while each namespace is taken over.
-			Where they cannot be, --mode live does without, and loses the OperatorConditions,
-			which are made again.
+			The argument is a file with the output of 'kubectl get -o json' or '-o yaml' ('-' for
+			standard input), a directory of such files, or a must-gather. Without an argument,
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.
 
-			Of an operator that OLM has forgotten, once the lock keeps nothing of OLM's for it
-			('quayside adopt run --finish', or its next version), the plan has what is left of OLM's in
-			its objects go, with one rollout.
+			Start with one unimportant namespace (--namespace). Blocked operators, and those that
+			are tied to them, stay with OLM; the output gives the reason.
 
-			Begin with one namespace that matters little: --namespace. An operator that cannot
-			be taken over is left to OLM with those that are tied to it, and named with the
-			reason.
+			The plan stops OLM's two controllers for some seconds per namespace. If you cannot stop
+			them, use --mode live: OperatorConditions are then deleted and created again, without
+			the conditions that the operators reported.
 
-			With --rbac, print the roles with the rights that it takes to do what the plan in
-			--file says, to check that nothing was lost, and to go back to OLM, and no others: a
-			ClusterRole, and a Role in each namespace where something is changed. They are bound
-			to nobody: bind them to who runs the plan, and delete them afterwards. A plan
-			applies roles, so these give the right to hand on exactly these roles (escalate,
-			bind), whether or not who runs the plan has what they give.
+			For operators that have left OLM and whose settings of OLM are no longer in the lock
+			('quayside adopt run --finish', or their next version), the plan removes OLM's remaining
+			fields from their objects. Their pods restart once.
 
-			Exit codes: 0 every operator that was asked for is in the plan; 1 some are not; 2 an
-			error.`),
+			--rbac prints a ClusterRole and Roles with exactly the permissions for run, verify and
+			revert of the plan in --file. Bind them to the account that runs the plan, and delete
+			them afterwards. They allow this account to grant these roles (escalate, bind).
+
+			See also: docs/adopt.md
+
+			Exit codes: 0 the plan has every requested operator; 1 some are missing; 2 an error.`),
 		Example: cli.Examples(`
-			# one namespace first, into a file of its own
+			# plan one namespace first
 			quayside adopt plan --context prod --namespace vault -f adopt-vault.yaml
 
-			# the same by hand
+			# print kubectl commands instead
 			quayside adopt plan --context prod --namespace vault --kubectl
 
-			# the rights that the plan takes, for 'kubectl apply -f -'
+			# print the roles for the plan, for 'kubectl apply -f -'
 			quayside adopt plan --rbac -f adopt-plan.yaml`),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),

@@ -22,30 +22,31 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 	o := &adoptRunOptions{Host: h}
 	cmd := &cobra.Command{
 		Use:   "revert PLAN",
-		Short: "Give operators back to OLM, from any step of a plan before its clean-up",
+		Short: "Return operators to OLM, from any step of a plan before its clean-up",
 		Long: cli.Doc(`
-			Lead operators back to OLM from wherever 'quayside adopt run' is in a plan, as long
-			as nothing of OLM's was deleted in the namespace's clean-up: what the tree changed
-			becomes what it was, Subscriptions are created again at the versions that run
-			(spec.startingCSV), OLM is started, and once it has installed all again what the
-			tree brought is deleted. No pod restarts but those that restarted on the way here.
+			Return operators to OLM, after any step of 'quayside adopt run' before the clean-up.
+			quayside restores changed objects, creates the Subscriptions again with startingCSV at
+			the running version, starts OLM, waits until OLM has installed the operators, and
+			deletes the objects that the tree added. Pods restart only if they restarted during the
+			adoption.
 
-			The way back has steps like the plan, and is done in the same way: each is shown,
-			what a person has to do waits for that person, everything is noted (in PLAN.journal),
-			and it goes on where it was stopped when the command is given again. Its first step
-			is a person's: nothing may apply the tree meanwhile. Where OLM waits for an approval
-			the plan to approve is the one that installs what runs.
+			The first step is yours: suspend the tool that applies the tree. If a Subscription is
+			manual, approve the InstallPlan of the running version. quayside asks before each of
+			the other steps, unless you set --yes. It records its actions in PLAN.journal. If it is
+			interrupted, repeat the command: it continues.
 
-			A namespace whose clean-up has begun stays as it is, with what to do by hand.
-			Afterwards the plan is of no use any more: make a new one.
+			A namespace whose clean-up has begun cannot be reverted: quayside does not change it,
+			and prints your options. Afterwards make a new plan: the old one cannot be used again.
 
-			Exit codes: 0 done; 1 a namespace cannot go back, something does not hold, was
-			changed by somebody else, or waits for a person; 2 an error.`),
+			See also: docs/adopt.md
+
+			Exit codes: 0 done; 1 a namespace cannot be reverted, a condition failed, an object was
+			changed by somebody else, or a manual step is not done; 2 an error.`),
 		Example: cli.Examples(`
-			# have the API server try it
+			# let the API server validate the changes, without storing them
 			quayside adopt revert adopt-plan.yaml --context prod --check
 
-			# once nothing applies the tree any more
+			# after you have suspended the tool that applies the tree (step 1)
 			quayside adopt revert adopt-plan.yaml --context prod --yes --done 1`),
 		Args:              cli.WantArgs("PLAN"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),

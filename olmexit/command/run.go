@@ -45,49 +45,45 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 		Use:   "run {PLAN | --finish [NAMESPACE/PACKAGE]...}",
 		Short: "Execute a plan of 'quayside adopt plan', step by step",
 		Long: cli.Doc(`
-			Do the steps of a plan in the cluster that it was made for: the only command, with
-			'quayside adopt revert', that writes to a cluster. Each step is shown, and done after
-			you say yes; --yes says so beforehand, which it takes where nobody can be asked. What
-			must hold is checked before each step and after it, and nothing goes on where it
-			does not.
+			Execute a plan of 'quayside adopt plan' in its cluster, step by step. Only this command
+			and 'quayside adopt revert' write to a cluster. quayside asks before each step; --yes
+			skips the confirmation, and is required without a terminal. It checks the preconditions
+			and postconditions of each step, and stops if one fails.
 
-			A step that a person has to do is never done by --yes: do it, and say so when you
-			are asked or with --done.
+			Manual steps are yours, even with --yes: do the step, and confirm it when asked, or with
+			--done NUMBER.
 
-			From a clean-up nothing leads back. A run ends before the first one, until
-			--clean-up says that what runs is trusted.
+			A clean-up cannot be reverted. The run ends before the first one, until you set
+			--clean-up.
 
-			What is done is noted in a journal beside the plan (PLAN.journal), with the
-			objects as they were. A run that was interrupted, or killed, goes on from there
-			when the command is given again. Ctrl-C ends after what is under way. While OLM is
-			stopped, a run that ends says so first.
+			quayside records each action, and each object in its former state, in PLAN.journal. If
+			a run is interrupted, repeat the command: it continues. After Ctrl-C, the current action
+			is finished first. If OLM is still stopped when the run ends, quayside prints a warning.
 
-			With --check the API server tries every change and stores none.
+			With --check, the API server validates every change and stores none.
 
-			--finish comes last, and touches no cluster: it takes out of quayside.lock what is
-			kept of OLM's for operators that were taken over, all of them or those that are
-			named, so that the next render makes them as any other operator: without OLM's
-			annotations on the pods, with certificates that the workspace's provider makes and
-			renews (spec.certificates), and with an OperatorCondition that keeps its name from
-			version to version. Their pods restart once when the new tree is applied; the
-			command says which, and what else changes. Where webhooks or conversions trusted
-			OLM's certificates, the provider must be at work in the cluster before the tree is
-			applied. An operator's next version does the same by itself.
+			--finish changes quayside.lock, and no cluster. It removes OLM's settings, such as pod
+			annotations and certificates, of the adopted operators that you name, or of all.
+			quayside lists the changes. Run 'quayside render' afterwards; pods restart once when the new tree
+			is applied. If webhooks use OLM's certificates, install the provider in
+			spec.certificates in the cluster first. An operator's next version has the same effect.
 
-			Exit codes: 0 done; 1 something does not hold, was changed by somebody else, or
-			waits for a person, or with --check something is left to do; 2 an error.`),
+			See also: docs/adopt.md
+
+			Exit codes: 0 done; 1 a condition failed, an object was changed by somebody else, a
+			manual step is not done, or with --check, steps are left; 2 an error.`),
 		Example: cli.Examples(`
-			# have the API server try it; at a terminal, leave out --yes to be asked before each step
+			# let the API server validate the changes; then execute the plan
 			quayside adopt run adopt-plan.yaml --context prod --check
 			quayside adopt run adopt-plan.yaml --context prod --yes
 
-			# after the first step that a person does, go on from there
+			# continue after a manual step
 			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
 
-			# when the pull request is merged
+			# when the pull request is merged and the operators are healthy
 			quayside adopt run adopt-plan.yaml --context prod --yes --clean-up
 
-			# weeks later: render one operator as any other
+			# weeks later: remove OLM's settings of one operator from the lock
 			quayside adopt run --finish my-etcd/etcd
 			quayside render`),
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -28,26 +28,26 @@ func newAdoptVerify(h cli.Host) *cobra.Command {
 		Use:   "verify PLAN [FILE | DIR | -]",
 		Short: "Verify that no required object was lost while operators leave OLM",
 		Long: cli.Doc(`
-			Check that a cluster kept what it must keep while the operators of a plan leave OLM,
-			at any time, and report for each namespace how far the plan is. Nothing is written.
+			Verify that a cluster has lost nothing while operators leave OLM, and report the current
+			step of each namespace. Run it at any time; nothing is written.
 
-			The cluster is the live one of the kubeconfig's current context, or of --context; or,
-			after PLAN, a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for standard
-			input), a directory of such files, or a must-gather.
+			quayside reads the live cluster of --context, by default the kubeconfig's current one.
+			The second argument can name a file with the output of 'kubectl get -o json' or '-o
+			yaml' ('-' for standard input), a directory of such files, or a must-gather instead.
 
-			What is there is compared with what 'quayside adopt run' wrote down before the first
-			step of the namespace, in the journal beside the plan (PLAN.journal): UIDs, owners,
-			the pods of Deployments, how custom resources are converted, aggregated APIs, and
-			what every ServiceAccount may do, in every namespace, by the RBAC objects and by
-			asking the API server. Without a journal only what the plan itself says can be
-			compared, which is UIDs; the rest is unknown.
+			quayside compares the cluster with the state that 'quayside adopt run' recorded in
+			PLAN.journal before the first step of each namespace: UIDs, owners, pods of Deployments,
+			conversion of custom resources, APIs, and the permissions of every ServiceAccount.
+			Without a journal it compares only UIDs, and reports the rest as unknown.
 
-			How far the plan is, is what the cluster shows. With --step the steps up to that one
-			count as done: what they should have made go, or applied, may be otherwise than before.
+			quayside derives the current step from the cluster. --step overrides it: quayside then
+			expects the changes of all steps up to this one.
 
-			Exit codes: 0 all that can be compared holds; 1 something does not; 2 an error.`),
+			See also: docs/adopt.md
+
+			Exit codes: 0 no check failed; 1 a check failed; 2 an error.`),
 		Example: cli.Examples(`
-			# the current context of the kubeconfig, or another one
+			# the cluster of the current context, or of another one
 			quayside adopt verify adopt-plan.yaml
 			quayside adopt verify adopt-plan.yaml --context prod --step 2`),
 		Args:              cobra.RangeArgs(1, 2),
