@@ -106,7 +106,7 @@ func Check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options) 
 		c.compare(change)
 	}
 	slices.SortStableFunc(c.Unchecked, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(len(b.Catalog), len(a.Catalog)), strings.Compare(a.Catalog, b.Catalog), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
+		return cmp.Or(compareBool(a.Catalog == "", b.Catalog == ""), strings.Compare(a.Catalog, b.Catalog), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 	})
 	return &c.Verdict, err
 }
