@@ -1,0 +1,63 @@
+package render
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/bundle"
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestNewestProvider chooses the same provider in every order of the installs.
+func TestNewestProvider(t *testing.T) {
+	crd := Object{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.x.io"}}
+	provide := func(namespace, version string, owns bool) provider {
+		csv := &bundle.CSV{}
+		if owns {
+			csv.OwnedCRDs = []bundle.API{{Name: "bs.x.io"}, {Name: "as.x.io"}}
+		}
+		return provider{in: &opened{pin: lockfile.Pin{Namespace: namespace, Package: "a", Version: version}, b: &bundle.Bundle{CSV: csv}}, crd: crd}
+	}
+	for name, all := range map[string][]provider{ // the first one is chosen
+		"an owner, not a newer one that only ships it": {provide("one", "1.0.0", true), provide("two", "2.0.0", false)},
+		"the newest owner":              {provide("two", "1.10.0", true), provide("one", "1.9.0", true), provide("three", "3.0.0", false)},
+		"the newest, if nobody owns it": {provide("two", "2.0.0", false), provide("one", "1.0.0", false)},
+	} {
+		want := all[0].in.name()
+		for range all {
+			if got, err := newestProvider(all); err != nil || got.in.name() != want {
+				t.Errorf("%s: got %s, %v, want %s", name, got.in.name(), err, want)
+			}
+			all = append(all[1:len(all):len(all)], all[0])
+		}
+		slices.Reverse(all)
+		if got, err := newestProvider(all); err != nil || got.in.name() != want {
+			t.Errorf("%s, reversed: got %s, %v, want %s", name, got.in.name(), err, want)
+		}
+	}
+	first := []provider{provide("one", "1.0.0", true), provide("two", "1.0.0", true)}
+	if got, err := newestProvider(first); err != nil || got.in.name() != "one/a" {
+		t.Errorf("of equal versions: got %s, %v, want the first", got.in.name(), err)
+	}
+}
+
+// TestNamesFillTheirLimits has names around each limit.
+func TestNamesFillTheirLimits(t *testing.T) {
+	for n := 40; n < 80; n++ {
+		deployment := strings.Repeat("a", n)
+		got := serviceName(deployment)
+		base, isService := strings.CutSuffix(got, "-service")
+		if !isService || !strings.HasPrefix(deployment, base) || len(got) != min(n+len("-service"), k8s.MaxLabel) {
+			t.Errorf("a deployment name of %d bytes: %s, of %d bytes", n, got, len(got))
+		}
+		if dir := path.Join("rendered", deployment); len(path.Join(dir, strings.Repeat("f", nameRoom(dir)))) != maxPath {
+			t.Errorf("%d bytes in a directory name of %d", nameRoom(dir), len(dir))
+		}
+	}
+	if got := joinedName([]string{"b/y", "c/z", "a/x"}); !strings.HasPrefix(got, "a.x-and-2-") {
+		t.Errorf("a piece of three operators is called %s", got)
+	}
+}
