@@ -171,6 +171,11 @@ func TestWorkloads(t *testing.T) {
 			"medium pods.hardening-lost m securityContext.allowPrivilegeEscalation: false → -", "medium pods.hardening-lost m securityContext.capabilities.drop: ALL → -",
 			"medium pods.hardening-lost m securityContext.seccompProfile: RuntimeDefault → -", "medium pods.level-raised spec: restricted → baseline",
 		}},
+		{"refused before as well", []string{ns("restricted"), container("")}, []string{ns("restricted"), container(", securityContext: {runAsUser: 7}")}, nil},
+		{"a new one that needs everything", nil, []string{container(", securityContext: {privileged: true}")}, []string{
+			"high pods.privileged m securityContext.privileged: - → true", "medium pods.level-raised spec: - → privileged", "low images.new container m: - → quay.io/a/b@sha256:1",
+		}},
+		{"a new one that needs no privilege", nil, []string{container("")}, []string{"low images.new container m: - → quay.io/a/b@sha256:1"}},
 		{"refused by the namespace", []string{ns("restricted")}, []string{ns("restricted"), container("")}, []string{"high pods.level-refused spec: - → baseline"}},
 		{"allowed by the namespace", []string{ns("baseline")}, []string{ns("baseline"), container("")}, []string{"low images.new container m: - → quay.io/a/b@sha256:1"}[:0]},
 		{"namespace tightened", []string{ns("baseline"), container("")}, []string{ns("restricted"), container("")}, []string{

@@ -61,3 +61,26 @@ func TestNamesFillTheirLimits(t *testing.T) {
 		t.Errorf("a piece of three operators is called %s", got)
 	}
 }
+
+// TestPieceNeeds lists the pieces of the operators that a piece requires, each once, and
+// never the piece itself.
+func TestPieceNeeds(t *testing.T) {
+	member := func(name string, requires ...string) *opened {
+		o := &opened{pin: lockfile.Pin{Namespace: "ops", Package: name}}
+		for _, r := range requires {
+			o.pin.Requires = append(o.pin.Requires, lockfile.Requirement{Pin: "ops/" + r})
+		}
+		return o
+	}
+	tr := &tree{pieces: []piece{
+		{name: "c-and-d", members: []*opened{member("c", "d"), member("d", "c", "b")}},
+		{name: "a", members: []*opened{member("a", "c", "d")}},
+		{name: "b", members: []*opened{member("b")}},
+		{name: "e", members: []*opened{member("e", "c", "b", "a", "elsewhere")}},
+	}}
+	for i, want := range [][]string{{"b"}, {"c-and-d"}, nil, {"a", "b", "c-and-d"}} {
+		if got := tr.pieceNeeds(tr.pieces[i]); !slices.Equal(got, want) {
+			t.Errorf("%s needs %q, want %q", tr.pieces[i].name, got, want)
+		}
+	}
+}
