@@ -137,3 +137,14 @@ func TestYAMLEqualsJSON(t *testing.T) {
 		t.Errorf("got %s, want %s", got.Value, want.Value)
 	}
 }
+
+// TestIgnoreFileFits has ignore files at their limit, and one byte longer.
+func TestIgnoreFileFits(t *testing.T) {
+	full := strings.Repeat("#"+strings.Repeat("x", 510)+"\n", maxIgnore/512)
+	for text, fits := range map[string]bool{full: true, full + "\n": false, full + full: false} {
+		_, err := LoadFS(fstest.MapFS{".indexignore": {Data: []byte(text)}})
+		if err != nil && !strings.Contains(err.Error(), ".indexignore: too large") || (err == nil) != fits {
+			t.Errorf("%d bytes: %v", len(text), err)
+		}
+	}
+}
