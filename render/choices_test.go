@@ -15,9 +15,9 @@ import (
 func TestNewestProvider(t *testing.T) {
 	crd := Object{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.x.io"}}
 	provide := func(namespace, version string, owns bool) provider {
-		csv := &bundle.CSV{}
+		csv := &bundle.CSV{OwnedCRDs: []bundle.API{{Name: "bs.x.io"}}}
 		if owns {
-			csv.OwnedCRDs = []bundle.API{{Name: "bs.x.io"}, {Name: "as.x.io"}}
+			csv.OwnedCRDs = []bundle.API{{Name: "as.x.io"}}
 		}
 		return provider{in: &opened{pin: lockfile.Pin{Namespace: namespace, Package: "a", Version: version}, b: &bundle.Bundle{CSV: csv}}, crd: crd}
 	}
