@@ -107,7 +107,7 @@ func removalText(a api) string {
 	if a.removed.isZero() {
 		return ""
 	}
-	return " and goes in " + a.removed.String()
+	return " and removed in " + a.removed.String()
 }
 
 func replacementText(a api) string {

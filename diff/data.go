@@ -15,7 +15,7 @@ func dataRules() []Rule {
 	const refused = "the API server refuses the change: the sync fails until the object is deleted and recreated"
 	return []Rule{
 		{"data.crd-removed", Critical, "CRD removed", "deleting a CRD deletes every object of its kind in every namespace; their finalizers need a running operator; with the " + strings.Join(profile.Engines(), " and the ") + " profile a removed CRD is not pruned"},
-		{"data.crd-added", Info, "custom resource definition added", "a new cluster-wide kind"},
+		{"data.crd-added", Info, "CRD added", "a new cluster-wide kind"},
 		{"data.resource-orphaned", Critical, "CRD of a custom resource in the repository removed", "the object is deleted with the CRD, and the file can no longer be applied"},
 		{"data.namespace-removed", Critical, "Namespace removed", "deleting a namespace deletes everything in it, including volumes and Secrets"},
 		{"data.volume-claim-removed", High, "PersistentVolumeClaim removed", "with reclaim policy Delete, the default of most storage classes, the data is deleted with the PersistentVolumeClaim"},
@@ -68,7 +68,7 @@ func (s *State) fate(o *Object, along string) string {
 	case !s.keeps(o) && fate == profile.Asks:
 		return tool + " deletes it after a confirmation, " + along
 	}
-	return "it is protected and not pruned; deleting it by hand deletes it " + along
+	return "it is protected and not pruned; a manual deletion deletes it " + along
 }
 
 // protects reports whether the tool that applies an object does not prune it without

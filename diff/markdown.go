@@ -96,9 +96,9 @@ func markdownTail(r *Report) string {
 func markdownVerdict(b *strings.Builder, r *Report) {
 	if v := r.Verdict; v != nil {
 		if v.Fail {
-			fmt.Fprintf(b, "**The policy says no**: %s.\n\n", pluralize(len(v.Faults), "finding", "findings"))
+			fmt.Fprintf(b, "**Refused by the policy**: %s.\n\n", pluralize(len(v.Faults), "finding", "findings"))
 		} else {
-			b.WriteString("The policy lets this pass.\n\n")
+			b.WriteString("Accepted by the policy.\n\n")
 		}
 		for _, w := range v.Waivers[:min(len(v.Waivers), maxNotes)] {
 			fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(w.String(), 200)))

@@ -107,7 +107,7 @@ func TestBadPolicies(t *testing.T) {
 		}
 	}
 	if _, err := Judge(r, Policy{Rules: []CELRule{{Name: "x", Expression: "finding.nosuch == 1"}}}, "2026-11-21"); err == nil || !strings.Contains(err.Error(), `policy rule "x"`) {
-		t.Errorf("a field that: %v", err)
+		t.Errorf("a field that does not exist: %v", err)
 	}
 }
 

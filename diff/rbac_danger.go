@@ -23,7 +23,7 @@ func rbacRules() []Rule {
 		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
 		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},
 		{"rbac.volume-write", High, "make PersistentVolumes", "a PersistentVolume of type hostPath reads and writes the node's disk"},
-		{"rbac.crd-write", High, "write custom resource definitions", "deleting a CRD deletes every object of it; changing one changes validation"},
+		{"rbac.crd-write", High, "write CRDs", "deleting a CRD deletes every object of it; changing one changes validation"},
 		{"rbac.node-write", Medium, "change nodes", "labels and taints decide where other workloads run"},
 		{"rbac.namespace-write", Medium, "change namespaces", "the Pod Security level is a label of the Namespace; deleting a Namespace deletes everything in it"},
 		{"rbac.urls", Medium, "non-resource URLs", "non-resource URLs reach debugging and metrics endpoints of the API server"},

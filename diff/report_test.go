@@ -312,7 +312,7 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 `)
 		r := compare(t, State{Objects: crd, KeepsDefinitions: keeps}, State{})
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
-		if i < 0 || !strings.Contains(r.Findings[i].Message, "is removed: it is protected and not pruned; deleting it by hand deletes it") {
+		if i < 0 || !strings.Contains(r.Findings[i].Message, "is removed: it is protected and not pruned; a manual deletion deletes it") {
 			t.Errorf("%s: %+v", annotation, r.Findings)
 		}
 	}
@@ -363,8 +363,8 @@ func TestWhatGoes(t *testing.T) {
 	for annotations, want := range map[string]string{
 		"": "it is deleted, and everything in it",
 		", annotations: {kustomize.toolkit.fluxcd.io/prune: enabled}":                    "it is deleted, and everything in it",
-		", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}":                   "it is protected and not pruned; deleting it by hand deletes it and everything in it",
-		", annotations: {argocd.argoproj.io/sync-options: Prune=false}":                  "it is protected and not pruned; deleting it by hand deletes it and everything in it",
+		", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}":                   "it is protected and not pruned; a manual deletion deletes it and everything in it",
+		", annotations: {argocd.argoproj.io/sync-options: Prune=false}":                  "it is protected and not pruned; a manual deletion deletes it and everything in it",
 		", annotations: {argocd.argoproj.io/sync-options: 'Prune=confirm,Delete=false'}": "Argo CD deletes it after a confirmation, and everything in it",
 	} {
 		before := State{Pins: []lockfile.Pin{{Namespace: "gone", Package: "demo", Version: "1.0.0"}}, Objects: parsed(t, "gone/demo", "a.yaml", head+annotations+"}")}

@@ -46,7 +46,7 @@ func TestFollowed(t *testing.T) {
 	if d := cmp.Diff([]string{"low upgrade.leftovers-removed: 1.0.0 → -"}, lines(r)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if got := r.Findings[0].Message; !strings.HasPrefix(got, "1 object goes left over from ops/old") {
+	if got := r.Findings[0].Message; !strings.HasPrefix(got, "1 leftover object of ops/old removed") {
 		t.Errorf("it says: %s", got)
 	}
 	if len(r.Removals) > 0 {

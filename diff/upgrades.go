@@ -115,7 +115,7 @@ func compareLeftovers(c *comparison) {
 			}
 		}
 		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{
-			Before: l.VersionText(), Message: fmt.Sprintf("%s left over from %s, which %s replaces", pluralize(n, "object goes", "objects go"), l.Key(), l.ReplacedBy),
+			Before: l.VersionText(), Message: fmt.Sprintf("%s of %s removed (replaced by %s)", pluralize(n, "leftover object", "leftover objects"), l.Key(), l.ReplacedBy),
 		})
 	}
 }

@@ -255,7 +255,7 @@ func (d scanDiff) unknown() {
 	for _, key := range d.was.dark {
 		if _, stays := d.is.images[key]; !stays {
 			u := d.was.images[key]
-			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.dark(u) + ", so new vulnerabilities cannot be told apart"}, Low)
+			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.dark(u) + ", so new vulnerabilities cannot be recognised"}, Low)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (v validator) waivers() {
 		field := diag.Item("spec.policy.waivers", i)
 		switch {
 		case w.Rule == "":
-			v.Addf(field+".rule", "missing: give the rule to waive")
+			v.Addf(field+".rule", "no rule: name the rule to waive")
 		case strings.HasPrefix(w.Rule, "waiver-"):
 			v.Addf(field+".rule", "%q cannot be waived: correct or delete the waiver itself", w.Rule)
 		case strings.Contains(w.Rule, "*") && !strings.HasSuffix(w.Rule, ".*"):

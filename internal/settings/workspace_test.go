@@ -201,7 +201,7 @@ quayside.yaml:9:7: spec.policy.clusters[3].failOn: "" is not one of off, info, l
 quayside.yaml:9:7: spec.policy.clusters[3].names: missing: list the clusters, such as ["prod-*"]
 quayside.yaml:9:8: unknown field "name" in spec.policy.clusters[3] (did you mean "names"?)`},
 		"waivers": {head + "  policy:\n    waivers:\n    - {operator: x, expires: 2027-02-29}\n    - {rule: r, reason: ' '}\n    - {rule: '*', object: 'a*b', reason: r, expires: 2028-02-29}\n    - {rule: r, reason: r, expires: 2028-02-29}\n    - {rule: waiver-unused, clusters: ['*-1'], reason: r, expires: 2028-02-29}\n", `quayside.yaml:6:7: spec.policy.waivers[0].reason: missing: give the reason for accepting the risk
-quayside.yaml:6:7: spec.policy.waivers[0].rule: missing: give the rule to waive
+quayside.yaml:6:7: spec.policy.waivers[0].rule: no rule: name the rule to waive
 quayside.yaml:6:18: spec.policy.waivers[0].operator: "x" is not namespace/package
 quayside.yaml:6:30: spec.policy.waivers[0].expires: "2027-02-29" is not a day such as 2027-01-01
 quayside.yaml:7:7: spec.policy.waivers[1].expires: missing: give the last day of the waiver, such as 2027-01-01

@@ -25,7 +25,7 @@ func (o *Obstacles) Text() string {
 	b.WriteString(inert.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
 	switch {
 	case o.Pinned:
-		b.WriteString("\tis what is pinned\n")
+		b.WriteString("\tis pinned\n")
 	case len(o.Against) == 0:
 		b.WriteString("\tit can be installed\n")
 	}

@@ -89,7 +89,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		return Usagef(cmd, "%q: want a directory after oci:, without --mirror-set: a directory is no mirror", prefix)
 	}
 	if o.check && o.sets != "" {
-		return Usagef(cmd, "--check writes nothing: leave out --mirror-set")
+		return Usagef(cmd, "--check cannot be used with --mirror-set")
 	}
 	images, err := compare.Images(cmd.Context(), s, lock)
 	if err != nil {

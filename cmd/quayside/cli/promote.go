@@ -113,7 +113,7 @@ func promoteArgs(cmd *cobra.Command, args []string) error {
 func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && o.render:
-		return Usagef(cmd, "--check writes nothing: leave out --render")
+		return Usagef(cmd, "--check cannot be used with --render")
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
 		return Usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
 	}

@@ -192,7 +192,7 @@ func (p *promotion) judge() error {
 		}
 		p.verdicts[pin.Key()] = v
 		if !v.Pass {
-			p.stays[pin.Key()] = keptReason{ReasonGate, "in " + p.From.Title + " " + v.Text(*p.opt.Rule)}
+			p.stays[pin.Key()] = keptReason{ReasonGate, v.Text(*p.opt.Rule, p.From.Title)}
 		} else if text := p.gateRefusal(pin); text != "" {
 			p.stays[pin.Key()] = keptReason{ReasonGate, "in " + p.To.Title + " " + text}
 		}

@@ -104,7 +104,7 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
-			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate))
+			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
 		}
 	}
 	return u
@@ -123,7 +123,7 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 		for _, op := range s.Operators {
 			why := op.Message
 			if why == "" && op.Verdict != nil {
-				why = op.Verdict.Text(*s.Gate)
+				why = op.Verdict.Text(*s.Gate, "")
 			}
 			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Outcome), terminal.Dash(why))
 		}

@@ -37,7 +37,7 @@ func Write(dir string, want *Tree, opts ...Option) error {
 	}
 	unlock, err := lock(parent)
 	if err != nil {
-		return fmt.Errorf("locking %s: %w", parent, err)
+		return fmt.Errorf("locking the directory %s: %w", parent, err)
 	}
 	defer unlock()
 	p, err := newPlan(real, want, opts...)

@@ -64,7 +64,7 @@ type ClusterNote struct {
 // Verdict is the decision of the gate on one operator.
 type Verdict struct {
 	Pass     bool      `json:"pass"`
-	Good     int       `json:"healthy" doc:"clusters that suffice"`
+	Healthy  int       `json:"healthy" doc:"clusters in which it is healthy"`
 	Clusters int       `json:"clusters" doc:"that get the operator"`
 	Since    time.Time `json:"-"`                                                                // when the last of the good clusters became healthy; zero if there is none
 	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
@@ -97,12 +97,12 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			by[c.cause] = append(by[c.cause], ClusterNote{name, c.note})
 			continue
 		}
-		v.Good++
+		v.Healthy++
 		if c.since.After(v.Since) {
 			v.Since = c.since
 		}
 	}
-	v.Pass = v.Good >= rule.Clusters && v.Good*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0
+	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0
 	if v.Clusters < rule.Clusters {
 		by[TooFew] = newClusters(pin.Clusters)
 	}

@@ -161,8 +161,8 @@ func TestThousand(t *testing.T) {
 	} {
 		rule := gate.Rule{Healthy: c.healthy, Soak: gate.Span(24 * time.Hour), Clusters: 10, Within: gate.Span(24 * time.Hour)}
 		v := gate.Judge(rule, pin(1000), c.seen, noon())
-		if v.Pass != c.pass || v.Good != c.good || v.Clusters != 1000 || all(v) != c.want {
-			t.Errorf("%s: pass %t, good %d, %q; want %t, %d, %q", name, v.Pass, v.Good, all(v), c.pass, c.good, c.want)
+		if v.Pass != c.pass || v.Healthy != c.good || v.Clusters != 1000 || all(v) != c.want {
+			t.Errorf("%s: pass %t, good %d, %q; want %t, %d, %q", name, v.Pass, v.Healthy, all(v), c.pass, c.good, c.want)
 		}
 	}
 }
@@ -176,16 +176,16 @@ func TestNumbers(t *testing.T) {
 		want            string
 	}{
 		{2, 2, 100_000, "healthy in 2 of 2 clusters"},
-		{2, 3, 100_000, "healthy in 2 of 2 clusters (required: 100%, at least 3); too few clusters: c1, c2"},
-		{3, 3, 60_000, "healthy in 2 of 3 clusters (required: 60%, at least 3); not observed: c3"},
+		{2, 3, 100_000, "healthy in 2 of 2 clusters; 100% required, at least 3; too few clusters: c1, c2"},
+		{3, 3, 60_000, "healthy in 2 of 3 clusters; 60% required, at least 3; not observed: c3"},
 		{3, 2, 66_666, "healthy in 2 of 3 clusters; not observed: c3"},
-		{3, 2, 66_667, "healthy in 2 of 3 clusters (required: 66.667%, at least 2); not observed: c3"},
+		{3, 2, 66_667, "healthy in 2 of 3 clusters; 66.667% required, at least 2; not observed: c3"},
 		{0, 1, 100_000, "not installed in any cluster"},
 	} {
 		rule := gate.DefaultRule()
 		rule.Healthy, rule.Clusters = c.healthy, c.asked
 		v := gate.Judge(rule, pin(c.clusters), seen, noon())
-		if got := v.Text(rule); got != c.want || v.Pass == (strings.Contains(got, "required:") || c.clusters == 0) {
+		if got := v.Text(rule, ""); got != c.want || v.Pass == (strings.Contains(got, " required, ") || c.clusters == 0) {
 			t.Errorf("%d of %d: pass %t, %s, want %s", c.asked, c.clusters, v.Pass, got, c.want)
 		}
 	}

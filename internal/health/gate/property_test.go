@@ -133,7 +133,7 @@ func TestRollouts(t *testing.T) {
 				}
 				v := gate.Judge(rule, gate.Pin{Operator: "ops/db", Bundle: from.pin, Clusters: from.names()}, from.seen, hours(float64(hour)))
 				if want := from.suffices(rule, from.pin, hour); v.Pass != want {
-					t.Fatalf("hour %d, ring %d: pass %t, the model says %t: %s", hour, i, v.Pass, want, v.Text(rule))
+					t.Fatalf("hour %d, ring %d: pass %t, the model says %t: %s", hour, i, v.Pass, want, v.Text(rule, ""))
 				}
 				if !v.Pass {
 					held++
@@ -176,7 +176,7 @@ func TestMonotone(t *testing.T) {
 		before := gate.Judge(rule, p, seen, noon())
 		check := func(name string, v gate.Verdict, pass bool) {
 			if before.Pass == pass && v.Pass != pass {
-				t.Fatalf("%s: %s, before %s", name, v.Text(rule), before.Text(rule))
+				t.Fatalf("%s: %s, before %s", name, v.Text(rule, ""), before.Text(rule, ""))
 			}
 		}
 		cluster := rapid.SampledFrom(p.Clusters).Draw(t, "cluster")
@@ -199,7 +199,7 @@ func TestMonotone(t *testing.T) {
 		if worse.Upgradeable == "True" {
 			check("one more bad one", gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()), false)
 		} else if v := gate.Judge(rule, p, append(slices.Clone(seen), worse), noon()); v.Pass {
-			t.Fatalf("it passes though it must not be upgraded: %s", v.Text(rule))
+			t.Fatalf("it passes though it must not be upgraded: %s", v.Text(rule, ""))
 		}
 		less := rule
 		less.Healthy, less.Soak, less.Clusters = max(rule.Healthy-10_000, 1), rule.Soak/2, 1

@@ -34,18 +34,18 @@ func (r Reason) String() string {
 }
 
 // Text returns the verdict in words: the result, the requirement if it is not
-// met, and the reasons.
-func (v Verdict) Text(rule Rule) string {
+// met, and the reasons. environment is the name of the clusters' environment, and may be empty.
+func (v Verdict) Text(rule Rule, environment string) string {
+	cluster := strings.TrimSpace(environment + " cluster")
 	if v.Clusters == 0 {
-		return "not installed in any cluster"
+		return "not installed in any " + cluster
 	}
-	text := fmt.Sprintf("healthy in %d of %s", v.Good, diag.Count(v.Clusters, "cluster"))
+	text := fmt.Sprintf("healthy in %d of %s", v.Healthy, diag.Count(v.Clusters, cluster))
 	if !v.Pass {
-		text += fmt.Sprintf(" (required: %s, at least %d", rule.Healthy, rule.Clusters)
+		text += fmt.Sprintf("; %s required, at least %d", rule.Healthy, rule.Clusters)
 		if rule.Soak > 0 {
 			text += fmt.Sprintf(", for %s", rule.Soak)
 		}
-		text += ")"
 	}
 	for _, r := range v.Reasons {
 		text += "; " + r.String()
