@@ -10,14 +10,14 @@ type Document struct {
 	SchemaVersion string           `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
 	Before        string           `json:"before" form:"required" doc:"name of the state before"`
 	After         string           `json:"after" form:"required" doc:"name of the state after"`
-	Clusters      []string         `json:"clusters,omitempty" doc:"clusters whose states were compared, where there are several"`
+	Clusters      []string         `json:"clusters,omitempty" doc:"clusters that were compared, if there are several"`
 	Differs       bool             `json:"differs" form:"required"`
 	Summary       map[string]int   `json:"summary" form:"required" doc:"findings by severity, without the waived"`
 	Operators     []OperatorReport `json:"operators" form:"required" doc:"operators that something happened to, by name"`
 	Findings      []FindingObject  `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal        `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
-	Reading       []Reading        `json:"reading,omitempty" doc:"with --reading, what there is to read of operators that move, by operator"`
-	Notes         []string         `json:"notes,omitempty" doc:"what was not checked, and why"`
+	Reading       []Reading        `json:"reading,omitempty" doc:"with --reading, release notes and links of upgraded operators, by operator"`
+	Notes         []string         `json:"notes,omitempty" doc:"skipped checks, with the reason"`
 	Verdict       *PolicyResult    `json:"verdict,omitempty" doc:"the policy's answer"`
 }
 
@@ -27,7 +27,7 @@ type FindingObject struct {
 	Severity  string   `json:"severity" form:"required enum=critical|high|medium|low|info"`
 	Operator  string   `json:"operator,omitempty" doc:"namespace/package"`
 	Object    *Ref     `json:"object,omitempty"`
-	Field     string   `json:"field,omitempty" doc:"what of the object, as users know it"`
+	Field     string   `json:"field,omitempty" doc:"part of the object"`
 	Container string   `json:"container,omitempty" doc:"the container of the object that it is about"`
 	Also      []string `json:"otherFields,omitempty" doc:"more fields of the object with the same change"`
 	Before    string   `json:"before,omitempty" doc:"empty where it was absent"`

@@ -23,7 +23,7 @@ type Reading struct {
 // ReadingLink is a link to a page.
 type ReadingLink struct {
 	What   string `json:"kind" form:"required enum=changes|repository|support|link" doc:"changes: where a forge may compare both versions, if their tags are called so"`
-	Text   string `json:"text,omitempty" doc:"what the bundle calls it; the tags that are compared"`
+	Text   string `json:"text,omitempty" doc:"name in the bundle, or compared tags"`
 	URL    string `json:"url" form:"required" doc:"over http or https"`
 	Before string `json:"before,omitempty" doc:"the address that it had"`
 }

@@ -34,7 +34,7 @@ func vulnerabilityRules() []Rule {
 type Vulnerability struct {
 	ID       string   `json:"id" form:"required" doc:"its CVE where it has one, else as the scanner calls it"`
 	Also     []string `json:"aliases,omitempty" doc:"its other names"`
-	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|negligible|unknown" doc:"the worst that a scanner says; unknown where nobody has rated it"`
+	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|negligible|unknown" doc:"highest rating of a scanner; unknown if there is no rating"`
 	Packages []string `json:"packages" form:"required" doc:"in which it was found, with their versions"`
 	Images   []string `json:"images" form:"required" doc:"in which it was found"`
 	Fixed    string   `json:"fixed,omitempty" doc:"versions in which it is mended"`

@@ -15,7 +15,7 @@ import (
 // Diagnosis lists the runtime dependences of operators on OLM.
 type Diagnosis struct {
 	Operators []Dependence      `json:"operators" doc:"By namespace and package."`
-	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds of which the cluster would not hand out the objects: what is said is incomplete."`
+	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
 }
 
 // DiagnoseTree returns the dependences on OLM of the operators in a lock, derived from the

@@ -27,24 +27,24 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 type Finished struct {
 	OperatorKey
 	Bundle       string    `json:"bundle" doc:"Name of the bundle."`
-	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart, once."`
-	Condition    Renamed   `json:"condition" doc:"The OperatorCondition that the pods are told."`
-	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates were OLM's, and are made by the workspace's provider from then on."`
+	Restarts     []Restart `json:"restarts" doc:"Deployments whose pods restart once."`
+	Condition    Renamed   `json:"condition" doc:"OperatorCondition whose name the pods get."`
+	Certificates []string  `json:"certificates" doc:"Services (namespace/name) whose certificates change from OLM to the workspace's provider."`
 	Needs        []string  `json:"requiredKinds" doc:"Kinds of objects that the tree has from then on and that it does not define: the cluster must serve them before the tree is applied."`
-	Objects      []Change  `json:"objects" doc:"What changes of the operator's part of the tree."`
+	Objects      []Change  `json:"objects" doc:"Changes of the operator's files in the tree."`
 }
 
 // Change is an added, changed or removed object of the tree.
 type Change struct {
 	k8s.Key
 	Change string  `json:"change" form:"enum=added|changed|removed"`
-	Fields []Field `json:"fields,omitempty" doc:"Of what is changed: live is what the tree had, ours what it has."`
+	Fields []Field `json:"fields,omitempty" doc:"Changed fields: live is the value before, ours the value after."`
 }
 
 // Restart is a Deployment whose pods restart.
 type Restart struct {
 	Deployment string  `json:"deployment" doc:"Its name."`
-	Fields     []Field `json:"fields" doc:"In what its pods change: live is what the tree had, ours what it has."`
+	Fields     []Field `json:"fields" doc:"Changed fields of its pod template: live is the value before, ours the value after."`
 }
 
 // Renamed is a change of name.

@@ -23,8 +23,8 @@ const (
 type Dependence struct {
 	OperatorKey
 	Bundle      string   `json:"bundle,omitempty" doc:"Name of the bundle: of the ClusterServiceVersion in a cluster."`
-	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: what it is there for is done by OLM; partly: it goes on without OLM, and loses what is told; unknown: it could use OLM, and whether it does cannot be seen; no: nothing points to OLM."`
-	Signals     []Signal `json:"signals" doc:"What points to OLM, the weightiest first."`
+	NeedsOLM    Need     `json:"needsOLM" form:"enum=yes|partly|unknown|no" doc:"yes: its purpose depends on OLM; partly: it works without OLM, with the listed losses; unknown: it may use OLM; no: there is no evidence of OLM."`
+	Signals     []Signal `json:"signals" doc:"Evidence of OLM, strongest first."`
 	Definitions []string `json:"crds" doc:"CustomResourceDefinitions of OLM that it watches objects of: they have to stay where OLM is uninstalled."`
 }
 
@@ -32,10 +32,10 @@ type Dependence struct {
 type Signal struct {
 	Code   string `json:"code" form:"enum=installs|ships|changes-csv|prepares|reads|packages|webhook|annotation|mentions|everything" doc:"As in the documentation."`
 	Need   Need   `json:"need" form:"enum=yes|partly|unknown" doc:"How much it needs OLM for that."`
-	Object string `json:"object" doc:"Whose it is: a ServiceAccount, a Deployment, another object."`
-	What   string `json:"description" doc:"What it does, or may do."`
-	Loses  string `json:"impact" doc:"What is lost without OLM."`
-	Do     string `json:"hint" doc:"What can be done."`
+	Object string `json:"object" doc:"Owner: a ServiceAccount, a Deployment or another object."`
+	What   string `json:"description" doc:"Actions, performed or allowed."`
+	Loses  string `json:"impact" doc:"Features that are lost without OLM."`
+	Do     string `json:"hint" doc:"Possible remedy."`
 }
 
 // sign is a category of signals.

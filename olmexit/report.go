@@ -13,7 +13,7 @@ type Report struct {
 	Operators []Operator        `json:"operators" doc:"By namespace and package."`
 	Shared    []Object          `json:"shared" doc:"Objects of several operators, and those that the tree holds for none, as operators' objects."`
 	Counts    Counts            `json:"counts" doc:"Of all objects."`
-	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds of which the cluster would not hand out the objects: what is said of them is incomplete."`
+	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; their results are incomplete."`
 }
 
 // OperatorKey identifies an installed operator.
@@ -28,9 +28,9 @@ func (k OperatorKey) Key() string { return k.Namespace + "/" + k.Package }
 // Operator is the report entry of one operator.
 type Operator struct {
 	OperatorKey
-	CSV     string   `json:"csv,omitempty" doc:"Name of the ClusterServiceVersion that is installed. Absent where there is none."`
+	CSV     string   `json:"csv,omitempty" doc:"Name of the installed ClusterServiceVersion. Absent if there is none."`
 	Pinned  string   `json:"pinned,omitempty" doc:"Name of the bundle in the lock. Absent where the lock does not have the operator."`
-	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"What is to be done about it."`
+	State   State    `json:"state" form:"enum=Adoptable|AdoptableWithRestart|Blocked|AlreadyAdopted|NotOLM" doc:"Remedy."`
 	Reasons []Reason `json:"reasons" doc:"Why it is blocked, or restarts."`
 	Counts  Counts   `json:"counts" doc:"Of its objects."`
 	Objects []Object `json:"objects" doc:"All that belongs to it alone, by kind, group, namespace and name."`
@@ -51,7 +51,7 @@ const (
 // Reason explains why an operator is blocked or restarts.
 type Reason struct {
 	Code    string  `json:"code" doc:"As in the documentation."`
-	Message string  `json:"message" doc:"What is the matter, and what to do."`
+	Message string  `json:"message" doc:"Problem and remedy."`
 	Object  string  `json:"object,omitempty" doc:"The object that it is about."`
 	Fields  []Field `json:"fields,omitempty" doc:"The fields of the object that it is about."`
 }
@@ -59,11 +59,11 @@ type Reason struct {
 // Object is an object of the cluster, the tree, or both.
 type Object struct {
 	k8s.Key
-	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: the tree has it as it is, but for the marks of who manages it; changed: the tree changes it; added: the tree brings it beside what OLM made; olm: OLM's alone; unknown: nobody knows why it is there."`
-	Fields    []Field  `json:"fields,omitempty" doc:"In what the tree differs from the cluster."`
-	Goes      Stage    `json:"removedAt,omitempty" form:"enum=detach|clean-up|never" doc:"Of what is OLM's alone, when it goes."`
-	Why       string   `json:"reason,omitempty" doc:"Of what is OLM's alone, what it is, and why it goes or stays."`
-	Operators []string `json:"operators,omitempty" doc:"Of what is shared, whose it is: namespace/package."`
+	Class     Class    `json:"class" form:"enum=equal|changed|added|olm|unknown" doc:"equal: same in the tree, except for ownership labels; changed: changed by the tree; added: only in the tree; olm: only for OLM; unknown: of unknown origin."`
+	Fields    []Field  `json:"fields,omitempty" doc:"Differences between the tree and the cluster."`
+	Goes      Stage    `json:"removedAt,omitempty" form:"enum=detach|clean-up|never" doc:"For objects of OLM: the step that deletes them."`
+	Why       string   `json:"reason,omitempty" doc:"For objects of OLM: the purpose, and the reason for deleting or keeping them."`
+	Operators []string `json:"operators,omitempty" doc:"Owners of a shared object: namespace/package."`
 }
 
 // Class is the effect of an adoption on an object. Each object has exactly one class.

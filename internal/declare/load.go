@@ -30,8 +30,8 @@ type LoadOptions struct {
 // Path is a file or a directory with declarations. It is written as a string unless it
 // overrides.
 type Path struct {
-	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, relative to this file. It may lie above the workspace, in the same Git repository."`
-	Overrides bool   `json:"overrides" default:"false" doc:"Whether what is declared there takes the place of what an earlier path declares."`
+	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, relative to this file. It may be above the workspace, in the same Git repository."`
+	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 }
 
 // In returns p relative to the file system, for a p relative to dir. It returns false if p

@@ -21,19 +21,19 @@ type subscriptionOwn struct {
 	APIVersion string   `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string   `json:"kind" form:"required const=Subscription" doc:"Subscription"`
 	Metadata   metadata `json:"metadata" yamlnode:"open" form:"required"`
-	Spec       specOwn  `json:"spec" form:"required" doc:"What is asked for."`
+	Spec       specOwn  `json:"spec" form:"required" doc:"Desired operator."`
 }
 
 type specOwn struct {
-	Package         string    `json:"package" doc:"Name of the package. Needed unless bundle is given."`
-	Channel         string    `json:"channel" doc:"The only channel to take versions from. Default: any, the package's default channel first."`
+	Package         string    `json:"package" doc:"Name of the package. Required without bundle."`
+	Channel         string    `json:"channel" doc:"Restricts versions to this channel. Default: all channels, the package's default channel first."`
 	Version         string    `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
 	Catalog         string    `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
 	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone asks for all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
-	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
-	Hold            string    `json:"hold" default:"\"\"" doc:"A reason; a held operator does not move."`
+	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: upgraded only when named on the command line."`
+	Hold            string    `json:"hold" default:"\"\"" doc:"Holds the operator at its pinned version. The value is the reason."`
 	Config          *configV0 `json:"config" doc:"As spec.config of OLM's Subscription."`
-	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is declared no longer and that this one follows: it provides the same APIs. Custom resource definitions and custom resources stay."`
+	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is no longer declared and that this one replaces: it provides the same APIs. CRDs and custom resources are kept."`
 	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace may then be left out: it is what the bundle suggests, else the name of its package."`
 }
 

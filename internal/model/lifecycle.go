@@ -18,12 +18,12 @@ const OpenShift = "openshift"
 type SupportedVersion struct {
 	Name      string              `json:"version" form:"required nonempty" doc:"MAJOR.MINOR of the operator's version."`                  // "4.12"
 	Phases    []SupportPhase      `json:"phases" form:"required" doc:"The phases of its support, each beginning the day after the last."` // at least one
-	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"What it is said to run on. Absent: nothing is said."`
+	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
 }
 
 // SupportPhase is a time of support. Both days belong to it.
 type SupportPhase struct {
-	Name  string `json:"name" form:"required nonempty" doc:"What the vendor calls the phase."`        // "Maintenance support"
+	Name  string `json:"name" form:"required nonempty" doc:"Vendor's name of the phase."`             // "Maintenance support"
 	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
 	End   string `json:"endDate" form:"required nonempty" doc:"The last day, such as 2026-12-31."`
 }

@@ -36,16 +36,16 @@ type argoCD struct{}
 // ArgoCDSettings are the fields of spec.gitops for Argo CD.
 type ArgoCDSettings struct {
 	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
-	Clusters          *Registered        `json:"clusters" doc:"Argo CD: the clusters that are registered with it, in place of the destinations in spec.clusters. Where spec.clusters has one entry, all of them get it; else each gets the one of its name."`
-	SyncPolicy        SyncPolicy         `json:"syncPolicy" doc:"Argo CD: when and how it synchronizes."`
-	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that others write."`
+	Clusters          *Registered        `json:"clusters" doc:"Argo CD: selects registered clusters, instead of the destinations in spec.clusters. If spec.clusters has one entry, it is for all of them; otherwise the entry with the cluster's name is used."`
+	SyncPolicy        SyncPolicy         `json:"syncPolicy" doc:"Argo CD: sync policy."`
+	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }
 
 // ArgoCDCluster are the fields of spec.clusters for Argo CD: its destination for the cluster.
 // Without either it is the cluster that Argo CD runs in.
 type ArgoCDCluster struct {
-	Server      string `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
-	Destination string `json:"destination" doc:"Name of the cluster, as Argo CD knows it, in place of server."`
+	Server      string `json:"server" doc:"URL of the API server in Argo CD. Default: the cluster in which Argo CD runs."`
+	Destination string `json:"destination" doc:"Name of the cluster in Argo CD, instead of server."`
 }
 
 // Adorn sets the sync wave and the sync options.

@@ -8,29 +8,29 @@ import (
 // ArgoCDInput holds the Argo CD fields of an Input.
 type ArgoCDInput struct {
 	Application       string             `json:"application,omitempty" doc:"Argo CD: name of the Application."`
-	Piece             string             `json:"piece,omitempty" doc:"Argo CD: what the Application is of: namespace.package, namespace-<name>, reporter; by cluster, operators or reporter."`
-	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: where it goes."`
-	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: what it is made of."`
+	Piece             string             `json:"piece,omitempty" doc:"Argo CD: content of the Application: namespace.package, namespace-<name> or reporter; with one Application per cluster, operators or reporter."`
+	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: destination of the Application."`
+	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: source of the Application."`
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
 }
 
 // Destination is the target cluster of an Application, by URL or by name.
 type Destination struct {
 	Server string `json:"server,omitempty" doc:"URL of the API server."`
-	Name   string `json:"name,omitempty" doc:"Name by which Argo CD has the cluster."`
+	Name   string `json:"name,omitempty" doc:"Name of the cluster in Argo CD."`
 }
 
 // Source is one source of an Application.
 type Source struct {
 	RepoURL        string     `json:"repoURL" doc:"The repository's URL."`
 	TargetRevision string     `json:"targetRevision" doc:"Branch, tag or commit."`
-	Path           string     `json:"path" doc:"Directory in it."`
-	Directory      *Directory `json:"directory,omitempty" doc:"How a directory is read that is no kustomization."`
+	Path           string     `json:"path" doc:"Directory in the repository."`
+	Directory      *Directory `json:"directory,omitempty" doc:"Options for directories without a kustomization."`
 }
 
 // Directory configures a source with plain files.
 type Directory struct {
-	Recurse bool   `json:"recurse,omitempty" doc:"With the directories in it."`
+	Recurse bool   `json:"recurse,omitempty" doc:"Includes subdirectories."`
 	Exclude string `json:"exclude,omitempty" doc:"Files to leave out."`
 }
 

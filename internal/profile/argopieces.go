@@ -17,9 +17,9 @@ const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 
 // ArgoCDMember holds the Argo CD fields of clusters.yaml.
 type ArgoCDMember struct {
-	Application string `json:"application,omitempty" doc:"Argo CD: what the names of its Applications begin with."`
+	Application string `json:"application,omitempty" doc:"Argo CD: prefix of the names of its Applications."`
 	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
-	Name        string `json:"name,omitempty" doc:"Argo CD: … or the name by which it has the cluster."`
+	Name        string `json:"name,omitempty" doc:"Argo CD: name of the cluster, instead of its URL."`
 }
 
 // Member returns the cluster's entry with Argo CD's destination.

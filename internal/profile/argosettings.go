@@ -16,46 +16,46 @@ type Selector struct {
 // Requirement is a requirement on one label.
 type Requirement struct {
 	Key      string   `json:"key" form:"required nonempty" doc:"Label."`
-	Operator string   `json:"operator" form:"required enum=In|NotIn|Exists|DoesNotExist" doc:"How the label relates to values."`
+	Operator string   `json:"operator" form:"required enum=In|NotIn|Exists|DoesNotExist" doc:"Operator of the expression."`
 	Values   []string `json:"values,omitempty" doc:"Values."`
 }
 
 // SyncPolicy configures the synchronization by Argo CD.
 type SyncPolicy struct {
-	Automated   *Automated `json:"automated,omitempty" doc:"Synchronizes without being asked. Without it, a person does."`
-	Retry       *Retry     `json:"retry,omitempty" doc:"Tries again what failed. Default: without end, after 10 seconds, then twice as long each time, at most a minute; by cluster, five times."`
-	SyncOptions []string   `json:"syncOptions,omitempty" form:"nonempty" doc:"Options beside those that are set in any case, such as ServerSideApply=true."`
+	Automated   *Automated `json:"automated,omitempty" doc:"Automatic synchronization. Default: manual."`
+	Retry       *Retry     `json:"retry,omitempty" doc:"Retries of a failed sync. Default: no limit, with waits of 10 seconds, doubled each time, up to a minute; with one Application per cluster, five retries."`
+	SyncOptions []string   `json:"syncOptions,omitempty" form:"nonempty" doc:"Additional sync options, such as ServerSideApply=true."`
 }
 
 // Automated configures automatic synchronization.
 type Automated struct {
-	Prune      bool `json:"prune,omitempty" default:"false" doc:"Whether what is no longer rendered is deleted. A Namespace waits for a person all the same; Argo CD never deletes a custom resource definition."`
-	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Whether what was changed in the cluster is changed back."`
-	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"By cluster: whether the last operator may be pruned. By operator, one that is uninstalled always may."`
+	Prune      bool `json:"prune,omitempty" default:"false" doc:"Prunes objects that are no longer rendered. A Namespace still needs a confirmation; Argo CD never deletes a CRD."`
+	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Reverts changes made in the cluster."`
+	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allow an empty Application, so that the last operator is pruned. With one per operator, an uninstalled operator is always pruned."`
 }
 
 // Retry configures the retries of a failed synchronization.
 type Retry struct {
-	Limit   int32   `json:"limit" form:"required" doc:"How often; less than 0 is without end."`
-	Backoff Backoff `json:"backoff" doc:"How long to wait."`
+	Limit   int32   `json:"limit" form:"required" doc:"Number of retries; a negative number means no limit."`
+	Backoff Backoff `json:"backoff" doc:"Waits between retries."`
 }
 
 // Backoff is the waiting time before the next attempt.
 type Backoff struct {
-	Duration    string `json:"duration,omitempty" doc:"Before the first one, such as 15s."`
-	Factor      int32  `json:"factor,omitempty" doc:"How many times longer with each."`
-	MaxDuration string `json:"maxDuration,omitempty" doc:"At most, such as 3m."`
+	Duration    string `json:"duration,omitempty" doc:"First wait, such as 15s."`
+	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait is longer than the one before."`
+	MaxDuration string `json:"maxDuration,omitempty" doc:"Longest wait, such as 3m."`
 }
 
 // IgnoreDifference selects fields of objects that are not compared.
 type IgnoreDifference struct {
 	Group                 string   `json:"group,omitempty" doc:"API group."`
 	Kind                  string   `json:"kind" form:"required nonempty" doc:"Kind."`
-	Namespace             string   `json:"namespace,omitempty" doc:"Namespace. Default: every one."`
-	Name                  string   `json:"name,omitempty" doc:"Name. Default: every one."`
+	Namespace             string   `json:"namespace,omitempty" doc:"Namespace. Default: all."`
+	Name                  string   `json:"name,omitempty" doc:"Name. Default: all."`
 	JSONPointers          []string `json:"jsonPointers,omitempty" form:"nonempty" doc:"Fields, as JSON pointers."`
 	JQPathExpressions     []string `json:"jqPathExpressions,omitempty" form:"nonempty" doc:"Fields, as jq paths."`
-	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields that these managers wrote."`
+	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields written by these managers."`
 }
 
 // sound reports whether the selector is valid for the API server.

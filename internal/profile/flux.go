@@ -55,7 +55,7 @@ func (k *sourceKind) UnmarshalText(text []byte) error {
 
 // FluxCluster are the fields of spec.clusters for Flux.
 type FluxCluster struct {
-	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace by which Flux on another cluster reaches this one. Default: Flux runs in the cluster itself."`
+	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
 
 // Adorn protects objects from pruning and substitution, allows controllers to write the CA

@@ -10,11 +10,11 @@ import (
 // Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field
 // is called path: Argo CD replaces it by a field of its own.
 type Input struct {
-	Environment string            `json:"environment" doc:"Name of the environment, as the names of Applications or Kustomizations begin with it."`
+	Environment string            `json:"environment" doc:"Name of the environment, the prefix of the names of Applications or Kustomizations."`
 	Cluster     string            `json:"cluster" doc:"Name of the cluster."`
-	RepoURL     string            `json:"repoURL" doc:"spec.gitops.repoURL; empty where it is not said."`
+	RepoURL     string            `json:"repoURL" doc:"spec.gitops.repoURL; empty if it is not set."`
 	Revision    string            `json:"revision" doc:"spec.gitops.revision: branch, tag or commit."`
-	Directory   string            `json:"directory" doc:"Path in the repository of what is to be applied: the cluster's overlay, or its Kustomizations."`
+	Directory   string            `json:"directory" doc:"Path in the repository to apply: the cluster's overlay, or its Kustomizations."`
 	Values      map[string]string `json:"values" doc:"spec.clusters[].values."`
 
 	ArgoCDInput `json:",inline"`

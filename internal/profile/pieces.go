@@ -69,8 +69,8 @@ const parent = "pieces"
 // and other readers of the tree. It depends on settings alone.
 type Member struct {
 	Cluster  string `json:"cluster" doc:"Name of the cluster."`
-	Prefix   string `json:"prefix" doc:"What stands before the directories of its pieces in the tree: empty, or clusters/<name>/ where something differs there."`
-	Overlays bool   `json:"overlays" doc:"Whether the team changes something in overlays/<name>/."`
+	Prefix   string `json:"prefix" doc:"Prefix of the directories of its pieces in the tree: empty, or clusters/<name>/ if something differs in this cluster."`
+	Overlays bool   `json:"overlays" doc:"Whether overlays/<name>/ has changes by the team."`
 	ArgoCDMember
 }
 

@@ -11,16 +11,16 @@ import (
 // GitOps configures the location of the tree and its application, as in quayside.yaml. Each
 // profile declares its own fields.
 type GitOps struct {
-	Name            string            `json:"name" doc:"What the names of the Applications or Kustomizations begin with. Default: metadata.name, else the directory of the workspace in the repository, else quayside."`
+	Name            string            `json:"name" doc:"Prefix of the names of Applications or Kustomizations. Default: metadata.name, or else the directory of the workspace in the repository, or else quayside."`
 	RepoURL         string            `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
 	Revision        string            `json:"revision" default:"\"main\"" doc:"Branch, tag or commit."`
 	Path            string            `json:"path" doc:"Path of the tree in the repository. Default: spec.output."`
 	Namespace       string            `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
-	Granularity     string            `json:"granularity" default:"\"operator\"" form:"enum=operator|cluster" doc:"What one Application or Kustomization applies: an operator, so that one that does not become healthy holds back no other; or all of a cluster."`
+	Granularity     string            `json:"granularity" default:"\"operator\"" form:"enum=operator|cluster" doc:"Content of one Application or Kustomization: one operator, so that an unhealthy operator does not block others; or all operators of a cluster."`
 	Labels          map[string]string `json:"labels" doc:"Labels of the Applications or Kustomizations."`
-	RemovedClusters string            `json:"removedClusters" default:"\"keep\"" form:"enum=keep|delete" doc:"What becomes of the operators of a cluster that is taken out, and of all when what applies them is deleted: they stay, or go with it."`
+	RemovedClusters string            `json:"removedClusters" default:"\"keep\"" form:"enum=keep|delete" doc:"Treatment of the operators of a removed cluster, and of all operators when their Applications or Kustomizations are deleted: keep or delete them."`
 	ArgoCDSettings
-	Inputs bool `json:"inputs" default:"false" doc:"Whether the tree gets inputs/, from which an ApplicationSet or a ResourceSet of your own learns of each cluster. Apply that, or argocd/ or flux/, and not both."`
+	Inputs bool `json:"inputs" default:"false" doc:"Writes inputs/ to the tree, the inputs of each cluster for your own ApplicationSet or ResourceSet. Apply this, or argocd/ or flux/, not both."`
 	FluxSettings
 }
 
@@ -30,10 +30,10 @@ type Cluster struct {
 	Name string `json:"name" form:"required nonempty" doc:"Name of the overlay."`
 	ArgoCDCluster
 	FluxCluster
-	Values            map[string]string `json:"values" doc:"Yours, for spec.gitops.inputs, such as {region: eu}."`
+	Values            map[string]string `json:"values" doc:"Your own values for spec.gitops.inputs, such as {region: eu}."`
 	KubernetesVersion string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
-	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Which operators the cluster gets: namespace/package, where * stands for any text."`
-	Config            json.RawMessage   `json:"config" doc:"As a Subscription's spec.config: what the operators of this cluster get on top of their own."`
+	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Operators of the cluster: namespace/package; * matches any text."`
+	Config            json.RawMessage   `json:"config" doc:"Defaults for all operators of this cluster, in the form of a Subscription's spec.config."`
 
 	// Derived from the files of the workspace, and from all settings together.
 	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for all pieces, the names of single ones, "resources"

@@ -30,34 +30,34 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
-	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, of the same form, relative to this file and in the same Git repository; it may extend another one. Fields set here win. 'quayside config' prints the outcome."`
-	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; any other one is walked. What a kustomization builds, or what a path that overrides holds, takes the place of what an earlier path declares. Namespaces there give their labels and annotations; other kinds are counted and passed over, with a warning or an error where one looks misspelt."`
-	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"The path of spec.declarations that 'quayside add' and 'quayside import' write to. Default: the only directory there that lies in the workspace, else the only one at all; where there are several, they ask or want --to."`
-	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
+	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
+	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
+	NewDeclarations    string            `json:"newDeclarations" form:"nonempty" doc:"Path of spec.declarations to which 'quayside add' and 'quayside import' write. Default: the only directory there inside the workspace, or else the only one; if there are several, the commands ask or require --to."`
+	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs in addition to the declared CatalogSource and ClusterCatalog objects. One with the same namespace and name overrides the declared one."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`
-	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
-	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
+	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion restrict the installable versions, or are only reported."`
+	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Allows an operator in another namespace that watches this one to satisfy a dependency."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
-	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Names of the cluster's own under which bundles may bring objects all the same, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
+	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Objects of the cluster itself that bundles may contain nevertheless, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
-	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Who issues the certificates of webhooks."`
+	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Issuer of the certificates of webhooks."`
 	certificates.ProviderSettings
 	Proxy            Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
 	Mirrors          []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
-	Trust            []Trust           `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
+	Trust            []Trust           `json:"trust" doc:"Signatures required for images of registries. The first entry that matches an image's repository applies; images without a matching entry need no signature."`
 	ImagePullSecrets []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	CSVAnnotations   bool              `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
-	AggregatedRoles  bool              `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
-	HealthChecks     bool              `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
-	GitOps           *profile.GitOps   `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
-	StorageMigration string            `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"Version of storagemigration.k8s.io by which objects leave a version that an upgrade drops. auto: v1 where every cluster is said to have Kubernetes 1.37 or newer, else none. v1beta1 has to be turned on in a cluster."`
-	Clusters         []profile.Cluster `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
+	CSVAnnotations   bool              `json:"csvAnnotations" default:"false" doc:"Annotations of pod templates: every annotation of the ClusterServiceVersion, as in OLM, or only those that a container reads."`
+	AggregatedRoles  bool              `json:"aggregatedRoles" default:"true" doc:"Adds the operators' APIs to the cluster's roles admin, edit and view, as OLM does: four ClusterRoles per CRD, three per OperatorGroup."`
+	HealthChecks     bool              `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
+	GitOps           *profile.GitOps   `json:"gitops" doc:"Git location of the tree. Default: no Application and no Flux Kustomization is rendered."`
+	StorageMigration string            `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"Version of storagemigration.k8s.io that migrates stored objects before an upgrade drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
+	Clusters         []profile.Cluster `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"Clusters. Each has an overlay."`
 	Reporter         Reporter          `json:"reporter" doc:"The in-cluster reporter."`
-	Policy           Policy            `json:"policy" doc:"Which findings of a diff are refused."`
-	Follows          string            `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
-	Promotion        *Promotion        `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
+	Policy           Policy            `json:"policy" doc:"Findings of a diff that are refused."`
+	Follows          string            `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
+	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Name             string            `json:"-"` // metadata.name
 	File             string            `json:"-"` // as given to Parse; empty for Default
 	Extended         []string          `json:"-"` // files that it extends, relative to the workspace, the nearest first
@@ -69,7 +69,7 @@ type Catalog struct {
 	Name      string     `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
 	Namespace string     `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
 	Source    source.Ref `json:"source" form:"required" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
-	Priority  int32      `json:"priority" default:"0" doc:"Higher is preferred for dependencies."`
+	Priority  int32      `json:"priority" default:"0" doc:"Catalogs with a higher priority are preferred for dependencies."`
 }
 
 // ID returns the catalog's identity.
@@ -78,12 +78,12 @@ func (c Catalog) ID() model.ID { return model.ID{Namespace: c.Namespace, Name: c
 // Trust requires signatures of catalog and bundle images that match it: by the owner of one of
 // Keys, or by an identity that TrustRoot certifies.
 type Trust struct {
-	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at its end stands for any text, as in quay.io/org/*."`
+	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
-	Identity       string   `json:"identity" doc:"In place of keys: the subject of the signer's certificate, such as an e-mail address or the URL of a workflow."`
-	IdentityRegexp string   `json:"identityRegexp" doc:"In place of identity: a regular expression that matches the whole subject."`
-	Issuer         string   `json:"issuer" doc:"Who vouches for the identity, such as https://token.actions.githubusercontent.com."`
-	TrustRoot      string   `json:"trustRoot" doc:"A trusted_root.json with the certificate authorities and logs to rely on, relative to this file."`
+	Identity       string   `json:"identity" doc:"Subject of the signer's certificate, such as an e-mail address or the URL of a workflow, instead of keys."`
+	IdentityRegexp string   `json:"identityRegexp" doc:"Regular expression for the whole subject, instead of identity."`
+	Issuer         string   `json:"issuer" doc:"Issuer of the identity, such as https://token.actions.githubusercontent.com."`
+	TrustRoot      string   `json:"trustRoot" doc:"trusted_root.json with the trusted certificate authorities and logs, relative to this file."`
 }
 
 // Proxy sets HTTP_PROXY, HTTPS_PROXY and NO_PROXY of operators.
@@ -96,34 +96,34 @@ type Proxy struct {
 // Reporter configures the in-cluster reporter.
 type Reporter struct {
 	Enabled        bool   `json:"enabled" default:"false" doc:"Whether the reporter is rendered."`
-	Image          string `json:"image" doc:"Image of the reporter, best by digest. Needed where it is enabled."`
-	Namespace      string `json:"namespace" default:"\"quayside-system\"" form:"nonempty" doc:"Namespace that the reporter runs in."`
-	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Whether the reporter waits for a Lease before it writes, so that a new one may start beside the old."`
+	Image          string `json:"image" doc:"Image of the reporter, preferably by digest. Required if the reporter is enabled."`
+	Namespace      string `json:"namespace" default:"\"quayside-system\"" form:"nonempty" doc:"Namespace of the reporter."`
+	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Leader election by a Lease, so that old and new pods of the reporter can overlap."`
 }
 
 // Policy defines the refused findings of a diff.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
-	Clusters []Level           `json:"clusters" doc:"The same for some clusters, in place of spec.policy.failOn. The first entry that is for a cluster decides."`
-	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a day."`
+	Clusters []Level           `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
+	Waivers  []diag.Waiver     `json:"waivers" doc:"Findings and warnings that are accepted until a date."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
-	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
+	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its default: off, info, low, medium, high or critical."`
 
-	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"What is refused of what scanners found (quayside diff --scan)."`
+	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"Policy for the results of scanners (quayside diff --scan)."`
 }
 
 // Vulnerabilities is the policy for the findings of scanners.
 type Vulnerabilities struct {
-	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as scanners rate it, of a vulnerability that is refused where it was not found before; an empty list refuses none. Default: as spec.policy.failOn has it."`
+	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
 }
 
 // Promotion defines the observations of an operator in the upstream environment that promotion
 // requires.
 type Promotion struct {
-	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Share of the clusters that get the operator: those that have it as it is pinned there, and healthy."`
-	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"For how long they must have been so without a break, such as 24h."`
-	Clusters       int        `json:"clusters" default:"1" doc:"How many they must be at least."`
-	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"How long ago a cluster may have been looked at; what is older counts as not observed."`
+	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
+	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: how long they must have been healthy without interruption, such as 24h."`
+	Clusters       int        `json:"clusters" default:"1" doc:"Minimum number of clusters."`
+	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older one counts as missing."`
 }
 
 // Rule returns the promotion rule.
@@ -133,16 +133,16 @@ func (p *Promotion) Rule() gate.Rule {
 
 // Level overrides the refused severities for some clusters.
 type Level struct {
-	Names  []string `json:"names" form:"required nonempty" doc:"Names of the clusters, where * at the end stands for any text."`
-	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused there; off refuses nothing."`
+	Names  []string `json:"names" form:"required nonempty" doc:"Names of clusters; a * at the end matches any text."`
+	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }
 
 // Rule refuses the findings, or the objects, that match its expression.
 type Rule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
-	Expression string `json:"expression" form:"required nonempty" doc:"CEL that is true for what is refused, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
-	Message    string `json:"message" doc:"What to tell the reader."`
-	On         string `json:"on" default:"\"diff\"" form:"enum=diff|tree" doc:"diff: the expression is about each finding of a diff. tree: it is about each object that a cluster gets, and quayside verify judges it."`
+	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
+	Message    string `json:"message" doc:"Message for the reader."`
+	On         string `json:"on" default:"\"diff\"" form:"enum=diff|tree" doc:"diff: the expression is evaluated for each finding of a diff. tree: it is evaluated by 'quayside verify' for each object of a cluster."`
 
 	Pos diag.Pos `json:"-"` // of the expression
 }

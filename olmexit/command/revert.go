@@ -60,7 +60,7 @@ func newAdoptRevert(h cli.Host) *cobra.Command {
 // adoptRevertView is the output of `quayside adopt revert`.
 type adoptRevertView struct {
 	run.Result `json:",inline"`
-	Left       []plan.Left `json:"skipped" doc:"What does not go back, why, and what to do."`
+	Left       []plan.Left `json:"skipped" doc:"Changes that are not reverted, with reason and remedy."`
 }
 
 func (o *adoptRunOptions) revert(ctx context.Context, file string) error {

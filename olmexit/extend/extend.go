@@ -39,9 +39,9 @@ type Report struct {
 	Written   bool               `json:"written"` // false: nothing to write, or a check only
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
-	Conflicts []Conflict         `json:"conflicts" doc:"what is declared otherwise, and stays so"`
-	Left      []Left             `json:"skipped" doc:"what is not imported"`
-	Unread    []snapshot.Unread  `json:"unreadable" doc:"what the cluster would not hand out"`
+	Conflicts []Conflict         `json:"conflicts" doc:"declarations that differ and are not changed"`
+	Left      []Left             `json:"skipped" doc:"objects that are not imported"`
+	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
 	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
 	Counts    Counts             `json:"counts"`
 	Warnings  []diag.Warning     `json:"warnings"`

@@ -87,7 +87,7 @@ func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin)
 type Finishing struct {
 	Written   bool               `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
 	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
-	Shared    []olmexit.Change   `json:"shared" doc:"What else of the tree changes."`
+	Shared    []olmexit.Change   `json:"shared" doc:"Other changes of the tree."`
 
 	Lock *lockfile.File `json:"-"`
 }

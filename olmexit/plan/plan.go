@@ -19,15 +19,15 @@ import (
 type Plan struct {
 	APIVersion string     `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string     `json:"kind" form:"required const=AdoptionPlan" doc:"AdoptionPlan"`
-	Cluster    string     `json:"cluster,omitempty" doc:"The cluster of quayside.yaml whose objects are applied. Absent where there is one only."`
+	Cluster    string     `json:"cluster,omitempty" doc:"Cluster of quayside.yaml whose objects are applied. Absent if there is only one."`
 	ClusterUID string     `json:"clusterUID" form:"required" doc:"UID of the Namespace kube-system: the plan is for no other cluster."`
-	Mode       Mode       `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while it forgets an operator; live: they run, and what is lost by that is told."`
+	Mode       Mode       `json:"mode" form:"required enum=stopped|live" doc:"stopped: OLM's controllers are stopped while an operator is detached; live: they keep running, and the losses are listed."`
 	Lock       string     `json:"lock" form:"required" doc:"Digest of the lock that is rendered."`
-	Tree       string     `json:"tree" form:"required" doc:"Digest of what the lock renders to for the cluster."`
-	Manager    string     `json:"manager" form:"required" doc:"Field manager of what is applied: that of the tool which applies the tree from then on."`
+	Tree       string     `json:"tree" form:"required" doc:"Digest of the tree rendered for the cluster."`
+	Manager    string     `json:"manager" form:"required" doc:"Field manager of applied objects: that of the GitOps tool that applies the tree later."`
 	OLM        []Workload `json:"olm" doc:"OLM's controllers, which are stopped and started again."`
 	Operators  []Operator `json:"operators" doc:"By namespace and package."`
-	Left       []Left     `json:"skipped" doc:"What the plan does not do, and why."`
+	Left       []Left     `json:"skipped" doc:"Omitted operators and objects, with the reason."`
 	Steps      []Step     `json:"steps" doc:"In order."`
 }
 
@@ -51,10 +51,10 @@ type Workload struct {
 type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
-	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion; of one that OLM has forgotten, its bundle."`
-	Forgotten    bool     `json:"detached,omitempty" doc:"OLM has forgotten it, and the lock keeps nothing of OLM's: what its objects still have of OLM's goes."`
-	Restarts     []string `json:"restarts,omitempty" doc:"Deployments whose pods restart, which the tree changes."`
-	Losses       []string `json:"losses,omitempty" doc:"What is lost, where OLM's controllers run."`
+	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion, or its bundle if it is detached from OLM."`
+	Forgotten    bool     `json:"detached,omitempty" doc:"Detached from OLM, and the lock keeps no settings of OLM: the plan removes OLM's remaining fields from its objects."`
+	Restarts     []string `json:"restarts,omitempty" doc:"Deployments that the tree changes, so that their pods restart."`
+	Losses       []string `json:"losses,omitempty" doc:"Losses while OLM's controllers run."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates end (2028-07-01), which nobody renews."`
 }
 
@@ -70,11 +70,11 @@ type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
 	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
 	Namespace string   `json:"namespace,omitempty" doc:"The namespace of the operators that it is about. Absent: the cluster."`
-	Title     string   `json:"title" doc:"What it does, for a person."`
-	Manual    string   `json:"manual,omitempty" doc:"What a person does, who then says that it is done; nothing is written."`
-	Before    []Check  `json:"preconditions,omitempty" doc:"What must hold, or nothing of the step is done."`
+	Title     string   `json:"title" doc:"Description of the step."`
+	Manual    string   `json:"manual,omitempty" doc:"Manual action, to be confirmed by a person; nothing is written."`
+	Before    []Check  `json:"preconditions,omitempty" doc:"Preconditions. If one fails, the step is not started."`
 	Actions   []Action `json:"actions,omitempty" doc:"In order."`
-	After     []Check  `json:"postconditions,omitempty" doc:"What must hold, or the next step does not begin."`
+	After     []Check  `json:"postconditions,omitempty" doc:"Postconditions. If one fails, the next step is not started."`
 }
 
 // Name is the kind of a step.
@@ -109,7 +109,7 @@ const (
 type Action struct {
 	Do     Verb    `json:"verb" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|transfer-fields|remove-finalizer|remove-labels"`
 	Object k8s.Ref `json:"object" form:"required"`
-	UID    string  `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
+	UID    string  `json:"uid,omitempty" doc:"UID that the object must have. Absent if the object does not exist yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and remove-finalizer: annotations to remove; remove-labels: labels."`
@@ -199,7 +199,7 @@ const (
 // verify.Capture before the first step of the namespace.
 type Check struct {
 	Check   Condition `json:"check" form:"required enum=available|conversion|deleted|no-owner|no-install-plan|no-restart|prepared|ready|permissions|same-version|stopped|succeeded|uid"`
-	Objects []k8s.Ref `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
+	Objects []k8s.Ref `json:"objects,omitempty" doc:"Scope. Absent: all objects of the namespace's operators."`
 }
 
 // Condition is the condition of a check.

@@ -48,7 +48,7 @@ type Say interface {
 
 // Result is the result of a run for every step of a plan.
 type Result struct {
-	Steps   []StepResult `json:"steps" doc:"What became of each step, in order."`
+	Steps   []StepResult `json:"steps" doc:"Result of each step, in order."`
 	Stopped []k8s.Ref    `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
 	Error   string       `json:"error,omitempty" doc:"Why the run ended before all was done."`
 }
@@ -56,11 +56,11 @@ type Result struct {
 // StepResult is the result of a step.
 type StepResult struct {
 	Number    int              `json:"number" doc:"As in the plan."`
-	Name      plan.Name        `json:"name" doc:"What sort of step it is."`
+	Name      plan.Name        `json:"name" doc:"Kind of step."`
 	Namespace string           `json:"namespace,omitempty" doc:"The namespace that it is about. Absent: the cluster."`
 	State     State            `json:"state" form:"enum=done|already-done|dry-run|waiting|failed|pending" doc:"done: now; already-done: by an earlier run; dry-run: by the API server, which stored nothing; waiting: for a person; failed; pending: it was not its turn."`
-	Actions   []ActionResult   `json:"actions,omitempty" doc:"What was done in this run, in order."`
-	Findings  []verify.Finding `json:"findings,omitempty" doc:"What does not hold, where the step failed for it."`
+	Actions   []ActionResult   `json:"actions,omitempty" doc:"Actions of this run, in order."`
+	Findings  []verify.Finding `json:"findings,omitempty" doc:"Failed conditions of the step."`
 }
 
 // State is the progress of a step.
@@ -80,7 +80,7 @@ const (
 type ActionResult struct {
 	Do      plan.Verb       `json:"verb" doc:"As in the plan."`
 	Object  k8s.Ref         `json:"object" doc:"The object."`
-	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing was left to do; skipped: not without what earlier actions bring."`
+	Outcome Outcome         `json:"outcome" form:"enum=created|changed|deleted|unchanged|saved|skipped" doc:"created, changed, deleted, saved (in the backup); unchanged: nothing to do; skipped: an earlier action is required first."`
 	Changes []olmexit.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
 }
 

@@ -11,12 +11,12 @@ import (
 
 // Finding is a deviation that a check found.
 type Finding struct {
-	Code      Code    `json:"code" form:"enum=missing|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|permission-lost|permission-gained|permission-missing|phase|in-flight|running|not-ready|exists|not-found|changed" doc:"What is the matter."`
+	Code      Code    `json:"code" form:"enum=missing|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|permission-lost|permission-gained|permission-missing|phase|in-flight|running|not-ready|exists|not-found|changed" doc:"Problem."`
 	Object    k8s.Ref `json:"object,omitzero" doc:"The object that it is about."`
-	Account   string  `json:"account,omitempty" doc:"Whose rights it is about."`
+	Account   string  `json:"account,omitempty" doc:"Subject of the permissions."`
 	Namespace string  `json:"namespace,omitempty" doc:"Where it has them. Absent: in the whole cluster."`
-	Note      bool    `json:"note,omitempty" doc:"It is only told: nothing that must hold is broken."`
-	Message   string  `json:"message" doc:"What is the matter, in words."`
+	Note      bool    `json:"note,omitempty" doc:"Informational: no condition failed."`
+	Message   string  `json:"message" doc:"Description of the problem."`
 }
 
 // Code is the kind of a finding.

@@ -21,18 +21,18 @@ type Report struct {
 // Namespace is the result for one namespace's operators.
 type Namespace struct {
 	Namespace string    `json:"namespace"`
-	Step      int       `json:"step" doc:"The last step that is done, by what the cluster shows; 0 where none is."`
-	Name      plan.Name `json:"name,omitempty" doc:"What that step is."`
+	Step      int       `json:"step" doc:"Last completed step according to the cluster; 0 if there is none."`
+	Name      plan.Name `json:"name,omitempty" doc:"Description of that step."`
 	Partly    bool      `json:"partial,omitempty" doc:"The step behind it has begun."`
-	Next      int       `json:"next,omitempty" doc:"The step that comes next. Absent where none is left."`
-	Verdicts  []Verdict `json:"verdicts" doc:"What was asked."`
+	Next      int       `json:"next,omitempty" doc:"Next step. Absent if all are done."`
+	Verdicts  []Verdict `json:"verdicts" doc:"Results of the checks."`
 }
 
 // Verdict is the result of one check.
 type Verdict struct {
 	Check    plan.Condition `json:"check"`
-	State    State          `json:"state" form:"enum=passed|failed|unknown" doc:"unknown: nothing is known of before, or it cannot be read."`
-	Findings []Finding      `json:"findings,omitempty" doc:"Why it fails; what else there is to tell."`
+	State    State          `json:"state" form:"enum=passed|failed|unknown" doc:"unknown: the earlier state is missing or cannot be read."`
+	Findings []Finding      `json:"findings,omitempty" doc:"Reason of the failure, or a note."`
 	Why      string         `json:"reason,omitempty" doc:"Why it is unknown."`
 }
 

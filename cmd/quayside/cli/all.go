@@ -41,8 +41,8 @@ type everywhereView struct {
 
 type environmentView struct {
 	Directory string `json:"directory" doc:"where the workspace is, below the root of the Git repository or below -C"`
-	ExitCode  int    `json:"exitCode" doc:"what the command would have ended with in this workspace alone"`
-	Document  any    `json:"document" doc:"what it would have printed there"`
+	ExitCode  int    `json:"exitCode" doc:"exit code of the command for this workspace alone"`
+	Document  any    `json:"document" doc:"output of the command there"`
 }
 
 // everywhere runs a command in each workspace in turn. It returns the worst exit code.

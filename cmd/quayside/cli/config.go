@@ -42,7 +42,7 @@ func newConfig(a *app) *cobra.Command {
 
 // configReport is the output of `quayside config`.
 type configReport struct {
-	Files    []string        `json:"files" doc:"that make up the settings: quayside.yaml, where there is one, then what it extends, the nearest first"`
+	Files    []string        `json:"files" doc:"files of the settings: quayside.yaml, if it exists, then the files that it extends, nearest first"`
 	Settings json.RawMessage `json:"settings" doc:"effective, as a quayside.yaml that extends no other file"`
 	Fields   []configField   `json:"fields" doc:"with a value each, in the order of the schema"`
 }

@@ -25,7 +25,7 @@ func newVersion(a *app) *cobra.Command {
 // versionView is the output of `quayside version`.
 type versionView struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty" doc:"What it was built from. Absent where that was no clone of the repository."`
+	Commit   string `json:"commit,omitempty" doc:"Commit from which it was built. Absent if it was not built from a clone."`
 	Date     string `json:"date,omitempty" doc:"When that was committed, in UTC."`
 	Modified bool   `json:"modified,omitempty" doc:"It was built with changes that were not committed."`
 	Go       string `json:"go"`

@@ -31,8 +31,8 @@ type ArtifactReport struct {
 	Source    string                `json:"source,omitempty" doc:"as it claims, and so are the next two"`
 	Revision  string                `json:"revision,omitempty"`
 	Created   string                `json:"created,omitempty"`
-	SignedBy  []string              `json:"signedBy" doc:"who signed it of those whom spec.trust demands; empty where it demands nobody"`
-	Made      *Producer             `json:"provenance,omitempty" doc:"what they state of what it was made of"`
+	SignedBy  []string              `json:"signedBy" doc:"required signers of spec.trust that signed it; empty if none are required"`
+	Made      *Producer             `json:"provenance,omitempty" doc:"origin according to the provenance"`
 	Files     int                   `json:"files"`
 	Clusters  []string              `json:"clusters" doc:"that it has overlays for"`
 	InStep    bool                  `json:"upToDate"` // no differences found; unchecked parts do not count
@@ -44,7 +44,7 @@ type ArtifactReport struct {
 // Producer is a provenance with its differences from the commit.
 type Producer struct {
 	inventory.Provenance
-	Differences []string `json:"differences" doc:"from what the commit has"`
+	Differences []string `json:"differences" doc:"from the files of the commit"`
 }
 
 // CheckArtifact builds the overlays of an artifact, and compares its files and provenance

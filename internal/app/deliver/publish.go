@@ -132,7 +132,7 @@ func (b *proposal) request(ctx context.Context, branch string, text []byte) (*fo
 
 // PublishedProposals is the result of publishing several upgrades.
 type PublishedProposals struct {
-	Environment  string        `json:"environment" doc:"what the workspace is called in titles and branches; empty for one without a name at the top of the repository"`
+	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
 	Done         []string      `json:"obsolete" doc:"branches of earlier runs in which nothing is left to move"`
 }

@@ -31,7 +31,7 @@ type PushResult struct {
 	Reference string    `json:"reference" doc:"by digest"`
 	Tag       string    `json:"tag,omitempty"`
 	Digest    string    `json:"digest"`
-	Bytes     int64     `json:"bytes" doc:"of the manifest and what it names"`
+	Bytes     int64     `json:"bytes" doc:"of the manifest and its blobs"`
 	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
 	State     PushState `json:"state" doc:"sent; tagged: the repository held it, and the tag was set; present: the tag named it already"`
 	Files     int       `json:"files"`

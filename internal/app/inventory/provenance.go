@@ -23,7 +23,7 @@ var ErrForeignProvenance = errors.New("not the provenance of a tree that quaysid
 // Provenance lists the materials of an artifact. Unknown fields are empty.
 type Provenance struct {
 	Source    string            `json:"source,omitempty" doc:"URL of the repository"`
-	Revision  string            `json:"revision" doc:"the branch, if it is known, and the commit"` // "main@sha1:…"
+	Revision  string            `json:"revision" doc:"branch, if known, and commit"` // "main@sha1:…"
 	Workspace string            `json:"workspace" doc:"its directory in the repository"`
 	Clusters  []string          `json:"clusters,omitempty" doc:"that it is for; none: all of the environment"`
 	Lock      string            `json:"lock" doc:"digest of quayside.lock"`
@@ -35,7 +35,7 @@ type Provenance struct {
 type ProvenanceInput struct {
 	Name    string `json:"name" doc:"namespace and name of the catalog, or of the operator"`
 	Version string `json:"version,omitempty" doc:"of an operator"`
-	URI     string `json:"uri,omitempty" doc:"package URL of the image; none for what lies in the repository"`
+	URI     string `json:"uri,omitempty" doc:"package URL of the image; empty for bundles in the repository"`
 	Digest  string `json:"digest" doc:"as in the lock"`
 }
 

@@ -11,7 +11,7 @@ import (
 type Status struct {
 	Context     string           `json:"context"`
 	Server      string           `json:"server"`
-	Environment string           `json:"environment" doc:"what the workspace is called; empty for one without a name at the top of the repository"`
+	Environment string           `json:"environment" doc:"name of the workspace; empty for an unnamed one at the top of the repository"`
 	Cluster     string           `json:"cluster" doc:"as quayside.yaml names it"`
 	ObservedAt  metav1.Time      `json:"observedAt"`
 	Healthy     bool             `json:"healthy"`

@@ -33,11 +33,11 @@ func (t Platform) String() string {
 // Problem is a blocker on the target, or one expected on a later version.
 type Problem struct {
 	Rule     string      `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
-	Blocks   bool        `json:"blocks" doc:"Whether it is in the way. Otherwise a later version makes it so."`
-	Operator string      `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for what is the user's own."`
+	Blocks   bool        `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
+	Operator string      `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for objects of the user."`
 	Object   *diff.Ref   `json:"object,omitempty" doc:"The object. Absent where it is about the pin itself."`
-	Message  string      `json:"message" doc:"What is wrong, in one line."`
-	Place    *diff.Place `json:"location,omitempty" doc:"Where it stands."`
+	Message  string      `json:"message" doc:"Problem, in one line."`
+	Place    *diff.Place `json:"location,omitempty" doc:"Location."`
 	Clusters []string    `json:"clusters,omitempty" doc:"Clusters that it holds for. Absent: all that were looked at."`
 }
 
@@ -55,14 +55,14 @@ const (
 type OperatorVerdict struct {
 	Operator string          `json:"operator" doc:"namespace/package."`
 	Version  string          `json:"version"`
-	Verdict  PlatformVerdict `json:"verdict" form:"enum=supported|deprecated|blocked" doc:"Whether it can live there: supported, deprecated where a later version will not have what it uses, blocked."`
+	Verdict  PlatformVerdict `json:"verdict" form:"enum=supported|deprecated|blocked" doc:"supported, deprecated (a later version lacks an API that it uses) or blocked."`
 }
 
 // Judgement is the result for one lock.
 type Judgement struct {
-	Lives     bool              `json:"supported" doc:"Whether nothing is in the way."`
+	Lives     bool              `json:"supported" doc:"Whether nothing blocks it."`
 	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
-	Problems  []Problem         `json:"problems" doc:"What is in the way first, then by operator and object."`
+	Problems  []Problem         `json:"problems" doc:"Blocking entries first, then by operator and object."`
 }
 
 // PlatformFinding is the findings in a group of clusters; nil Clusters: all of them.

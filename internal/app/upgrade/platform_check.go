@@ -20,7 +20,7 @@ type PlatformReport struct {
 	Upgrades []PlatformStep `json:"upgrades" doc:"Upgrades after which no operator is blocked, and none of which can be left out. Empty where there are none, or none are needed."`
 	Command  string         `json:"command,omitempty" doc:"The command that makes the upgrades."`
 	Why      []string       `json:"reasons" doc:"Why no upgrades help, or not alone."`
-	Notes    []string       `json:"notes" doc:"What could not be looked at."`
+	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 }
 
 // CheckPlatform judges the lock of a workspace for a target, in the named clusters or in

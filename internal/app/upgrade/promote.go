@@ -58,10 +58,10 @@ const (
 // PromotionRow is the outcome for one operator with its versions.
 type PromotionRow struct {
 	Operator string           `json:"operator"`
-	From     string           `json:"upstream,omitempty" doc:"version in the environment before"`         // empty if not pinned
-	Have     string           `json:"current,omitempty" doc:"version in the one that takes over, before"` // likewise
+	From     string           `json:"upstream,omitempty" doc:"version in the environment before"` // empty if not pinned
+	Have     string           `json:"current,omitempty" doc:"version of the successor before"`    // likewise
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
-	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"why it stays or is held"`
+	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"reason why it is unchanged or held"`
 	Message  string           `json:"message,omitempty"`                                  // likewise, as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"in the environment before"` // nil without a rule
 }

@@ -25,9 +25,9 @@ type PromotionReport struct {
 // PromotionStepReport is the result of one step.
 type PromotionStepReport struct {
 	From      string                     `json:"from" doc:"the environment before"`
-	To        string                     `json:"to" doc:"the one that takes over"`
-	Directory string                     `json:"directory" doc:"of the one that takes over"`
-	Gate      *gate.Rule                 `json:"gate,omitempty" doc:"what has to have been seen; absent: nothing"`
+	To        string                     `json:"to" doc:"successor"`
+	Directory string                     `json:"directory" doc:"of the successor"`
+	Gate      *gate.Rule                 `json:"gate,omitempty" doc:"required observations; absent if none are required"`
 	Operators []PromotionRow             `json:"operators" doc:"of both, by name"`
 	Changes   []workspace.Change         `json:"changes" doc:"to the lock"`
 	Warnings  []diag.Warning             `json:"warnings"`

@@ -64,7 +64,7 @@ func (e *InputError) Unwrap() error { return e.Err }
 
 // Failure is the errors of a command, as a document.
 type Failure struct {
-	Conflicts []*explain.Conflict `json:"conflicts" doc:"what cannot hold together"`
+	Conflicts []*explain.Conflict `json:"conflicts" doc:"requirements that exclude each other"`
 	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
 }
 

@@ -12,11 +12,11 @@ import (
 type Waiver struct {
 	Rule          string   `json:"rule" form:"required nonempty" doc:"Rule of the finding, such as rbac.wildcard, or rbac.* for the whole family; name of a rule of your own; or code of a warning, such as namespace-expected."`
 	Operator      string   `json:"operator,omitempty" doc:"namespace/package. Default: every operator."`
-	Object        string   `json:"object,omitempty" form:"nonempty" doc:"Object as the report prints it, such as Deployment ops/etcd; of a warning, its subject or file. A * at the end stands for any text. Default: every one."`
+	Object        string   `json:"object,omitempty" form:"nonempty" doc:"Object as printed in the report, such as Deployment ops/etcd; for a warning, its subject or file. A * at the end matches any text. Default: all."`
 	Field         string   `json:"field,omitempty" form:"nonempty" doc:"Field as the report prints it behind the object, such as v1 spec.size or secrets. Default: every one."`
 	Container     string   `json:"container,omitempty" form:"nonempty" doc:"Name of the container. Default: every one."`
 	Vulnerability string   `json:"vulnerability,omitempty" form:"nonempty" doc:"Vulnerability by one of its names, such as CVE-2026-1234. Default: every one."`
-	Clusters      []string `json:"clusters,omitempty" form:"nonempty" doc:"Names of the clusters, where * at the end stands for any text. Default: every one."`
+	Clusters      []string `json:"clusters,omitempty" form:"nonempty" doc:"Names of clusters; a * at the end matches any text. Default: all."`
 	Reason        string   `json:"reason" form:"required nonempty" doc:"Why the risk is accepted."`
 	Expires       string   `json:"expires" form:"required format=date" doc:"Last day that the waiver holds, such as 2027-01-01, in UTC."`
 

@@ -17,9 +17,9 @@ const Secret Name = "secret"
 // SecretSettings names the Secrets with the serving certificates of webhooks, and the CA that
 // signed them. Operators with webhooks need one of CAFile and CASecret.
 type SecretSettings struct {
-	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s stands for the name of the Service."`
+	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s is replaced by the name of the Service."`
 	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`
-	CASecret string `json:"caSecret" doc:"A Secret (namespace/name) with the CA, which cert-manager's injector reads."`
+	CASecret string `json:"caSecret" doc:"Secret (namespace/name) with the CA for cert-manager's injector."`
 }
 
 type secret struct {
