@@ -64,8 +64,8 @@ type Mirror struct {
 // certificate provider.
 func (o Options) defaults() (Options, error) {
 	var unknown [2]error
-	o.profile, unknown[0] = profile.Of(o.Profile)
-	o.provider, unknown[1] = certificates.Of(o.Certificates, o.CertificateSettings)
+	o.profile, unknown[0] = profile.Lookup(o.Profile)
+	o.provider, unknown[1] = certificates.NewProvider(o.Certificates, o.CertificateSettings)
 	if o.types == nil {
 		o.types = admit.NewTypes()
 	}

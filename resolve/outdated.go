@@ -57,7 +57,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
-				w.age(&a, s, p.Version)
+				w.fillAge(&a, s, p.Version)
 				h := holds[s]
 				a.HeldBack, a.Stays = h.by, cmp.Or(h.reason+w.exit(s, h, lock), a.Stays)
 				a.Dropped = w.dropped(s.current)
@@ -70,8 +70,8 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 	return out
 }
 
-// age sets the fields of a for the pinned version that answers s.
-func (w *world) age(a *Age, s *want, pinned string) {
+// fillAge sets the fields of a for the pinned version that answers s.
+func (w *world) fillAge(a *Age, s *want, pinned string) {
 	_, a.Stays = w.manner(s)
 	pkgs, bad := w.packages(s)
 	if bad != nil {

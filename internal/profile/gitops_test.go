@@ -20,7 +20,7 @@ import (
 // applied returns what a profile applies a tree by.
 func applied(t *testing.T, name profile.Name, tree profile.Tree) map[string][]k8s.Object {
 	t.Helper()
-	p, err := profile.Of(name)
+	p, err := profile.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 // environment gets another name: one that is left then does nothing more, where
 // it would take back what the new ones took over.
 func TestRenamed(t *testing.T) {
-	p, err := profile.Of(profile.ArgoCD)
+	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestSyncPolicy(t *testing.T) {
 // TestOrder wants nothing to stand before what makes it healthy, in Argo CD's
 // waves: a wave waits for those before it.
 func TestOrder(t *testing.T) {
-	p, err := profile.Of(profile.ArgoCD)
+	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}

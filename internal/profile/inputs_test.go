@@ -18,7 +18,7 @@ func TestInputs(t *testing.T) {
 	tree := given()
 	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Secret", JSONPointers: []string{"/data"}}}
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", ArgoCDCluster: profile.ArgoCDCluster{Destination: "known-as"}}, {Name: "d", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://d"}, Prefix: "clusters/d/"}}
-	p, err := profile.Of(profile.ArgoCD)
+	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestInputsOfPieces(t *testing.T) {
 	tree := inPieces()
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", ArgoCDCluster: profile.ArgoCDCluster{Destination: "known-as"}, Prefix: "clusters/b.c/"}}
 	tree.Pieces[1].Clusters = []string{"a"}
-	p, err := profile.Of(profile.ArgoCD)
+	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestInputsOfFlux(t *testing.T) {
 	tree := given()
 	tree.GitOps.Labels = map[string]string{"team": "platform"}
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "inputs"}}
-	p, err := profile.Of(profile.Flux)
+	p, err := profile.Lookup(profile.Flux)
 	if err != nil {
 		t.Fatal(err)
 	}

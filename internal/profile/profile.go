@@ -5,7 +5,7 @@
 // [GitOps] or [Cluster]. No other code depends on a profile's name. A profile does not change
 // an operator: it adds only annotations and the tool's own objects.
 //
-// Start from [Of] and [Profile].
+// Start from [Lookup] and [Profile].
 package profile
 
 import (
@@ -117,8 +117,8 @@ func Names() []string {
 	return out
 }
 
-// Of returns the profile with a name. An empty name selects Plain.
-func Of(name Name) (Profile, error) {
+// Lookup returns the profile with a name. An empty name selects Plain.
+func Lookup(name Name) (Profile, error) {
 	if name == "" {
 		name = Plain
 	}

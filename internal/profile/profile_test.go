@@ -58,7 +58,7 @@ func inPieces() profile.Tree {
 func TestProfiles(t *testing.T) {
 	for _, name := range profile.Names() {
 		t.Run(name, func(t *testing.T) {
-			p, err := profile.Of(profile.Name(name))
+			p, err := profile.Lookup(profile.Name(name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 		"error/selector":        {profile.ArgoCD, unsound, in(profile.Cluster{}), []string{"gitops.clusters.selector"}},
 		"error/reached twice":   {profile.Flux, given().GitOps, in(profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}), []string{"clusters[2].kubeConfig"}},
 	} {
-		p, err := profile.Of(c.profile)
+		p, err := profile.Lookup(c.profile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,10 +216,10 @@ func TestFaults(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if _, err := profile.Of("argo"); err == nil || err.Error() != `no profile "argo" (have `+strings.Join(profile.Names(), ", ")+")" {
+	if _, err := profile.Lookup("argo"); err == nil || err.Error() != `no profile "argo" (have `+strings.Join(profile.Names(), ", ")+")" {
 		t.Errorf("got %v", err)
 	}
-	if p, err := profile.Of(""); err != nil || p.About().Kind != "" {
+	if p, err := profile.Lookup(""); err != nil || p.About().Kind != "" {
 		t.Errorf("an empty name is not the plain one: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestOf(t *testing.T) {
 // TestSyncOptions merges the options that an object has with those of the
 // profile: each name once, and the object's own value.
 func TestSyncOptions(t *testing.T) {
-	p, err := profile.Of(profile.ArgoCD)
+	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (d Draft) Beside() []Lines {
 
 // about returns the profile's description, or the zero value for an unknown profile.
 func (d Draft) about() profile.About {
-	tool, err := profile.Of(d.Profile)
+	tool, err := profile.Lookup(d.Profile)
 	if err != nil {
 		return profile.About{}
 	}

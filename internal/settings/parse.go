@@ -118,9 +118,9 @@ func (w *Workspace) directory() string {
 
 // Tool returns the profile of the tree, or the default profile if the name is unknown.
 func (w *Workspace) Tool() profile.Profile {
-	p, err := profile.Of(w.Profile)
+	p, err := profile.Lookup(w.Profile)
 	if err != nil {
-		p, _ = profile.Of(profile.Name(profile.Names()[0]))
+		p, _ = profile.Lookup(profile.Name(profile.Names()[0]))
 	}
 	return p
 }

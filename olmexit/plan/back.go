@@ -198,7 +198,7 @@ func (m *wayBackMaker) steps(back []*place) {
 	}
 	each(m.wait)
 	each(m.withdraw)
-	each(m.unguard)
+	each(m.removeGuard)
 }
 
 func (m *wayBackMaker) add(s Step) {
@@ -372,8 +372,8 @@ func refRank(r k8s.Ref) int {
 	return i
 }
 
-// unguard removes the annotations that prevent pruning.
-func (m *wayBackMaker) unguard(at *place) {
+// removeGuard removes the annotations that prevent pruning.
+func (m *wayBackMaker) removeGuard(at *place) {
 	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + placeText(at)}
 	gone := deletedRefs(at.detach)
 	for _, a := range at.guarded {

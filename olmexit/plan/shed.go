@@ -94,7 +94,7 @@ func (m *maker) shed(b *block) {
 		m.guard(b)
 	}
 	m.standStill(b)
-	m.prepare(b, b.added(true))
+	m.prepare(b, b.addedItems(true))
 	changed := b.changed()
 	m.step(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
@@ -104,7 +104,7 @@ func (m *maker) shed(b *block) {
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packages(),
 		After: m.ready(b),
 	}
-	for _, i := range inOrder(append(changed, slices.DeleteFunc(b.added(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
+	for _, i := range inOrder(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
 		if isMarked(i) {
 			s.Actions = append(s.Actions, m.on(TakeOver, i))
 		}
@@ -160,9 +160,9 @@ func (m *maker) standStill(b *block) {
 	})
 }
 
-// added returns the items that the tree adds: roles, bindings, OperatorConditions and Namespaces
+// addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and Namespaces
 // if rights is set, or the rest.
-func (b *block) added(rights bool) []item {
+func (b *block) addedItems(rights bool) []item {
 	return b.where(func(i item) bool {
 		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
 		return i.Class == olmexit.Added && i.ours != nil && gives == rights

@@ -50,7 +50,7 @@ func (m *maker) step(s Step) {
 // leave adds the steps that detach the operators of a namespace from OLM.
 func (m *maker) leave(b *block) {
 	m.guard(b)
-	m.prepare(b, append(b.added(true), b.added(false)...))
+	m.prepare(b, append(b.addedItems(true), b.addedItems(false)...))
 	detached := b.detached()
 	stopped := m.plan.Mode == Stopped && len(detached) > 0
 	if stopped {

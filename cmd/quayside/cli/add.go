@@ -180,7 +180,7 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		return
 	}
 	for _, f := range r.Files {
-		fmt.Fprintln(w, o.out.Sign(f.Change.Sign())+" "+inert.Line(f.Path))
+		fmt.Fprintln(w, o.out.Sign(f.Change.Symbol())+" "+inert.Line(f.Path))
 	}
 	for _, c := range r.Changes {
 		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))

@@ -65,7 +65,7 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 	if err := l.checkUpToDate(ctx, c); err != nil {
 		return nil, err
 	}
-	files, err := l.files(c.Clusters)
+	files, err := l.listFiles(c.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +198,8 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	return nil
 }
 
-// files returns the paths of all files of the artifact, sorted.
-func (l *treeLoader) files(clusters []string) ([]string, error) {
+// listFiles returns the paths of all listFiles of the artifact, sorted.
+func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	entries, err := l.rev.List(l.out)
 	if err != nil {
 		return nil, err

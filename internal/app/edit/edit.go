@@ -54,8 +54,8 @@ const (
 	Removed ChangeKind = "removed"
 )
 
-// Sign returns "+", "~" or "-".
-func (c ChangeKind) Sign() string {
+// Symbol returns "+", "~" or "-".
+func (c ChangeKind) Symbol() string {
 	return map[ChangeKind]string{Created: "+", Changed: "~", Removed: "-"}[c]
 }
 

@@ -202,7 +202,7 @@ func (p *promotion) judge() error {
 
 // verdict returns the gate's verdict on a pin of the upstream environment.
 func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
-	clusters, err := p.From.clusters(pin.Key())
+	clusters, err := p.From.installedIn(pin.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 // gateRefusal returns the reason if the operator itself reports in a target cluster that it
 // is not upgradeable; "" otherwise.
 func (p *promotion) gateRefusal(pin lockfile.Pin) string {
-	clusters, err := p.To.clusters(pin.Key())
+	clusters, err := p.To.installedIn(pin.Key())
 	now, ok := p.have(pin.Key())
 	if err != nil || !ok {
 		return ""
@@ -237,8 +237,8 @@ func (p *promotion) observationsIn(e *Environment, unsaid bool) []gate.Observati
 	})
 }
 
-// clusters returns the clusters of an environment that get an operator.
-func (e *Environment) clusters(operator string) ([]string, error) {
+// installedIn returns the installedIn of an environment that get an operator.
+func (e *Environment) installedIn(operator string) ([]string, error) {
 	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }
 

@@ -5,7 +5,7 @@
 // [ProviderSettings]. No other code depends on a provider's name. No provider writes a private
 // key to the tree.
 //
-// Start from [Of] and [Provider].
+// Start from [NewProvider] and [Provider].
 package certificates
 
 import (
@@ -129,8 +129,8 @@ func Names() []string {
 	return out
 }
 
-// Of returns the provider with a name. An empty name selects the first of the table.
-func Of(name Name, s ProviderSettings) (Provider, error) {
+// NewProvider returns the provider with a name. An empty name selects the first of the table.
+func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 	for _, l := range providerTable() {
 		if l.name == name || name == "" {
 			return l.provider(s), nil

@@ -18,7 +18,7 @@ func TestProviders(t *testing.T) {
 	}
 	for _, name := range certificates.Names() {
 		for _, s := range settings {
-			p, err := certificates.Of(certificates.Name(name), s)
+			p, err := certificates.NewProvider(certificates.Name(name), s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,14 +111,14 @@ func TestWithoutCA(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if _, err := certificates.Of("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault" is not one of cert-manager, openshift-service-ca, secret` {
+	if _, err := certificates.NewProvider("vault", certificates.ProviderSettings{}); err == nil || err.Error() != `certificates: "vault" is not one of cert-manager, openshift-service-ca, secret` {
 		t.Errorf("got %v", err)
 	}
-	p, err := certificates.Of("", certificates.ProviderSettings{})
+	p, err := certificates.NewProvider("", certificates.ProviderSettings{})
 	if err != nil || len(p.Issue("ns", "s")) == 0 {
 		t.Errorf("an empty name is not cert-manager: %v", err)
 	}
-	s, err := certificates.Of(certificates.Secret, certificates.ProviderSettings{})
+	s, err := certificates.NewProvider(certificates.Secret, certificates.ProviderSettings{})
 	if err != nil || s.Check() == nil || s.Secret("s") != "s-cert" {
 		t.Errorf("a Secret without a CA is taken, or has another name: %v", err)
 	}
@@ -126,7 +126,7 @@ func TestOf(t *testing.T) {
 
 // TestCommonName stays within what X.509 allows, 64 bytes, and uses all of them.
 func TestCommonName(t *testing.T) {
-	p, err := certificates.Of(certificates.CertManager, certificates.ProviderSettings{})
+	p, err := certificates.NewProvider(certificates.CertManager, certificates.ProviderSettings{})
 	if err != nil {
 		t.Fatal(err)
 	}
