@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -192,8 +193,21 @@ func (w *world) noPackage(s *want, c *model.Catalog) *fault {
 	where := "in any visible catalog"
 	if c != nil {
 		where = "in catalog " + c.ID().String()
+	} else if broken := w.unreadable(s.ns); len(broken) > 0 {
+		where = "in the visible catalogs that can be read, but these cannot: " + strings.Join(broken, ", ")
 	}
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
+}
+
+// unreadable lists the catalogs visible in a namespace that cannot be read.
+func (w *world) unreadable(ns string) []string {
+	var out []string
+	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), model.ID.Compare) {
+		if w.sees(ns, id) {
+			out = append(out, id.String())
+		}
+	}
+	return out
 }
 
 // checkChannels returns a fault if no catalog has any of the permitted channels.

@@ -42,8 +42,7 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how manner) options {
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
 		return options{fault: w.goesDown(s, out.down[0])}
 	case !stays && len(out.of) == 0:
-		return options{fault: &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it",
-			s.pkg, cur.versionText(), s.allowed())}}
+		return options{fault: w.noSuccessor(s, pkgs, allowed)}
 	case !stays:
 	case how == keepIt:
 		out.of = slices.Insert(out.of, 0, here)
@@ -51,6 +50,20 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how manner) options {
 		out.of = append(out.of, here)
 	}
 	return out
+}
+
+// noSuccessor explains why no allowed version can replace the installed one, which is not
+// allowed: there is none, or no edge leads to it.
+func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string, model.Version) bool) *fault {
+	installed := s.current.versionText()
+	if !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
+		as := *s
+		as.starting = ""
+		none := w.noVersion(&as, pkgs, nil)
+		none.msg += "; " + installed + " is installed"
+		return none
+	}
+	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.allowed())}
 }
 
 // anew returns the candidates of a fresh install without lower versions, and the installed bundle

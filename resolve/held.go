@@ -209,7 +209,7 @@ func (w *world) stranded(s *want) held {
 	return h
 }
 
-// exit names the flag that may upgrade s to h.to, and whether it does. Rule 13.
+// exit names the flag that upgrades s to h.to, or is empty if none does. Rule 13.
 func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
@@ -227,7 +227,7 @@ func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	opt := upgradeOptions(w.opt)
 	opt.Upgrade, opt.Named, opt.AllowDowngrade = false, []Target{at}, down
 	if w.next(s, opt, lock) != h.to.Name() {
-		takes = " does not lead there either"
+		return ""
 	}
 	return "; " + flags + takes
 }

@@ -129,11 +129,11 @@ func places() []place {
 			v1:    `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
-			says: "a 2.0.0 is installed, not among the listed versions (a.v9)", setup: installed, run: "up=a",
+			says: "no version of package a in channel stable is among the listed versions (a.v9) (the newest is 2.0.0); 2.0.0 is installed", setup: installed, run: "up=a",
 			ocm: strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
 		},
 		{
-			says: "a 2.0.0 is installed, not in the range", setup: installed, run: "up=a",
+			says: `no version of package a is in the range ">=9" (the newest is 2.0.0); 2.0.0 is installed`, setup: installed, run: "up=a",
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 
