@@ -194,7 +194,7 @@ func (w *world) noPackage(s *want, c *model.Catalog) *fault {
 	if c != nil {
 		where = "in catalog " + c.ID().String()
 	} else if broken := w.unreadable(s.ns); len(broken) > 0 {
-		where = "in the visible catalogs that can be read, but these cannot: " + strings.Join(broken, ", ")
+		where = "in any readable catalog (not readable: " + strings.Join(broken, ", ") + ")"
 	}
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
 }

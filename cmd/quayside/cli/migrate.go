@@ -66,8 +66,8 @@ func (o *migrateOptions) run(ctx context.Context) error {
 		return err
 	}
 	err = o.print(m, func(w io.Writer) { o.show(w, m) })
-	if err == nil && o.check && len(m.Moves) > 0 {
-		err = &workspace.DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
+	if err == nil && o.check {
+		err = m.Err()
 	}
 	return err
 }

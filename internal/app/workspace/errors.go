@@ -39,9 +39,11 @@ func (e *EditedError) Error() string {
 	for _, name := range e.Paths {
 		fmt.Fprintf(&b, "  %s\n", inert.Line(path.Join(e.Output, name)))
 	}
-	b.WriteString("  hint: put changes in overlays/<cluster>/, which quayside never writes; 'quayside render --force' overwrites these files")
+	b.WriteString("  hint: " + editedHint)
 	return b.String()
 }
+
+const editedHint = "put changes in overlays/<cluster>/, which quayside never writes; 'quayside render --force' overwrites edited files"
 
 // TreeError converts an error about edited files of the rendered tree to an
 // [*EditedError].

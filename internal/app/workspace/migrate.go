@@ -35,6 +35,14 @@ type Move struct {
 	To   string `json:"to,omitempty" doc:"empty: the file changes nothing and is removed"`
 }
 
+// Err returns a *DiffersError if there is something to move.
+func (m *Migration) Err() error {
+	if len(m.Moves) == 0 {
+		return nil
+	}
+	return errEarlierOverlays()
+}
+
 // earlierOverlays returns the team's kustomizations of an earlier layout:
 // clusters/<cluster>/kustomization.yaml, and reporter/ below it.
 func earlierOverlays(have *filetree.Tree) []string {

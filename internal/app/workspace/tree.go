@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -28,6 +29,7 @@ type TreeReport struct {
 	Result  *render.Result `json:"-"`
 	fold    bool           // group many changes by directory
 	earlier []string       // overlays of an earlier layout
+	edited  []string       // files edited by hand
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -104,6 +106,10 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		earlier: earlierOverlays(have),
 		Changes: append([]filetree.FileChange{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
+	var edited *filetree.EditedError
+	if _, err := filetree.Settle(have, res.Tree); errors.As(err, &edited) {
+		r.edited = edited.Paths
+	}
 	if all {
 		for _, name := range filetree.Foreign(have, res.Tree) {
 			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
@@ -136,8 +142,20 @@ func (r *TreeReport) checkLayout() error {
 	return faults.Err()
 }
 
-// Err returns a *DiffersError if the tree is out of date with the lock.
+// Err returns a *DiffersError if the tree is out of date with the lock, and one if it has
+// overlays of an earlier layout, which clusters do not get.
 func (r *TreeReport) Err() error {
+	if len(r.earlier) > 0 {
+		return errors.Join(r.differs(), errEarlierOverlays())
+	}
+	return r.differs()
+}
+
+func errEarlierOverlays() error {
+	return &DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
+}
+
+func (r *TreeReport) differs() error {
 	ours, applied, in := 0, 0, ""
 	for _, c := range r.Changes {
 		switch {
@@ -149,6 +167,8 @@ func (r *TreeReport) Err() error {
 		}
 	}
 	switch {
+	case len(r.edited) > 0:
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours+applied, "file"), len(r.edited), editedHint)}
 	case ours > 0:
 		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours+applied, "file"))}
 	case applied > 0:
