@@ -115,7 +115,7 @@ func Revisions(p *workspace.Project, from From, base, revisions string) (*Compar
 		return nil, err
 	}
 	if c.clone.Repo == nil {
-		return nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Name())
+		return nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
 	}
 	before, after, err := c.chosen(base, revisions)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *Comparison) empty() error {
 			return nil
 		}
 	}
-	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Name(), settings.FileName, workspace.LockFile))
+	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
 // chosen returns the selected revisions; after is nil for the work tree.
@@ -340,7 +340,7 @@ func (c *Comparison) called(ctx context.Context, name string, trees bool) (*Side
 	case trees:
 		return c.directory(name)
 	case c.clone.Repo == nil:
-		return nil, fmt.Errorf("%s is not in a Git repository: compare with another artifact, or with a directory by --trees", c.project.Name())
+		return nil, fmt.Errorf("%s is not in a Git repository: compare with another artifact, or with a directory by --trees", c.project.Location())
 	case name == "":
 		return c.workTree()
 	}

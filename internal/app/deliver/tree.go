@@ -90,7 +90,7 @@ type treeLoader struct {
 func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*treeLoader, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
-		return nil, fmt.Errorf("%s is not in a Git repository: an artifact contains the tree of a commit", p.Name())
+		return nil, fmt.Errorf("%s is not in a Git repository: an artifact contains the tree of a commit", p.Location())
 	}
 	if err != nil {
 		return nil, err

@@ -164,6 +164,14 @@ func (p *Project) Path(name string) string {
 // Name returns the directory as given by the user.
 func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
 
+// Location returns the full path of the directory, for messages.
+func (p *Project) Location() string {
+	if abs, err := filepath.Abs(p.dir); err == nil && p.dir != "" {
+		return abs
+	}
+	return p.Name()
+}
+
 // FS returns the files of the workspace.
 func (p *Project) FS() fs.FS { return p.files }
 
@@ -202,6 +210,8 @@ func (p *Project) declarations() (*declare.Set, error) {
 	var absent []diag.Warning
 	if p.pinsNothing() {
 		opt.Absent, absent = p.absent()
+	} else if err := p.errAbsent(); err != nil {
+		return nil, err
 	}
 	set, err := declare.LoadFS(files, opt)
 	if err != nil {
@@ -240,6 +250,18 @@ func (p *Project) absent() ([]int, []diag.Warning) {
 	return which, out
 }
 
+// errAbsent returns an error for each missing directory of declarations.
+func (p *Project) errAbsent() error {
+	which, _ := p.absent()
+	var faults diag.List
+	for _, i := range which {
+		at := p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i))
+		hint := "restore the directory, or remove it from spec.declarations"
+		faults.Add(at, diag.Hintf(at, hint, "no declarations found: %s does not exist, but %s has pins", p.Settings.Declarations[i].Path, LockFile))
+	}
+	return faults.Err()
+}
+
 // Waive marks the warnings that a waiver in quayside.yaml accepts.
 func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
@@ -268,7 +290,7 @@ func (p *Project) Absent() error {
 	if n := len(below) - shown; n > 0 {
 		below, more = below[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Name(), strings.Join(below, ", "), more)
+	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Location(), strings.Join(below, ", "), more)
 }
 
 // DeclarationsIfAny is like Declarations, but returns an empty set if there are none.
@@ -327,7 +349,7 @@ func (p *Project) LockIfAny() (*lockfile.File, error) {
 func (p *Project) NeedLock() (*lockfile.File, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
-		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Name()))
+		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location()))
 	}
 	return lock, err
 }

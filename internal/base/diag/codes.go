@@ -36,7 +36,7 @@ func Codes() []Code {
 		{"leftovers", Resolving, "Leftover objects of a replaced operator are rendered until its successor was observed to run."},
 		{"lifecycle", Resolving, "A catalog's support dates are invalid and ignored."},
 		{"moved", Resolving, "An operator is upgraded along with a requested upgrade."},
-		{"no-declarations", Resolving, "A directory of declarations is missing, and nothing is pinned."},
+		{"no-declarations", Resolving, "A directory of declarations is missing and nothing is pinned, or no operator is declared any more."},
 		{"no-operatorgroup", Resolving, "A namespace has a Subscription of OLM but no OperatorGroup."},
 		{"no-state", Resolving, "A ClusterServiceVersion among the declarations is a bundle's manifest, not the state of a cluster."},
 		{"not-declared", Resolving, "A file that may be a declaration, or lead to some, is not read."},
