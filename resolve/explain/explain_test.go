@@ -39,7 +39,7 @@ func TestWhy(t *testing.T) {
 			"\tshop.yaml:3:1: subscription apps/shop requests apps/app 1.0.0\n" +
 			"\t\trequires olm.package.required db >=2.0.0: apps/db 2.1.0\n" +
 			"\t\t\trequires olm.gvk.required log.example.com/v1 Log: apps/log 3.0.0\n"},
-		{"ops", "db", "ops/db 2.0.0\n\tsubscription ops/db requests ops/db 2.0.0\n"},
+		{"ops", "db", "ops/db 2.0.0\n\tsubscription ops/db requests 2.0.0\n"},
 		{"", "old", "apps/old 0.1.0\n\tno longer requested\n"},
 		{"", "db", `package "db" is in several namespaces: choose one of apps/db, ops/db`},
 		{"", "logs", "package logs is not pinned (did you mean log?)"},

@@ -130,7 +130,11 @@ func (r *Reasons) Text() string {
 		for i, s := range c {
 			b.WriteString(strings.Repeat("\t", i+1))
 			if s.Subscription != "" {
-				linef("%ssubscription %s requests %s %s", positionPrefix(s.At), s.Subscription, s.Pin, s.Version)
+				pin := s.Pin + " "
+				if s.Pin == s.Subscription {
+					pin = "" // a name once
+				}
+				linef("%ssubscription %s requests %s%s", positionPrefix(s.At), s.Subscription, pin, s.Version)
 			} else {
 				linef("requires %s: %s %s", s.Requirement, s.Pin, s.Version)
 			}

@@ -59,6 +59,7 @@ func newRoot(a *app) *cobra.Command {
 		if a.log.Quiet && a.log.Verbose {
 			return Usagef(cmd, "--quiet and --verbose do not go together")
 		}
+		a.out.Brief = a.log.Quiet
 		return nil
 	}
 	root.Version = a.version

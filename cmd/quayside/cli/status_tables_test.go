@@ -52,19 +52,24 @@ func TestWriteStatus(t *testing.T) {
 	}}
 	var out bytes.Buffer
 	writeStatus(terminal.New(&out, nil), &v)
-	want := strings.ReplaceAll(`ops/lamp|1.0.0|0.9.0,1.0.0|Failed|False|m
+	want := strings.ReplaceAll(`OPERATOR|LOCK|CLUSTER|STATUS|UPGRADEABLE|MESSAGE
+ops/lamp|1.0.0|0.9.0,1.0.0|Failed|False|m
 ops/tin|-|-|Ready|True|
 
+OPERATOR|NOTE
 ops/lamp|Upgradeable=False: wait
 ops/lamp|another image
 ops/lamp|reporter stale: old
 ops/lamp|note
 
+KIND|NAME|NAMESPACE|STATUS|MESSAGE
 Light|at least 100 resources, 2 not ready|||
 
+NAME|NAMESPACE|KIND|STATUS|MESSAGE
 z|ops|Service|Failed|x forged
 a|-|Namespace|Current|
 
+OPERATOR|WORKLOAD|CONTAINER|IMAGE|RUNNING
 ops/lamp|Deployment/lamp|c|x|sha256:0123456789ab
 `, "|", "\t")
 	if d := cmp.Diff(want, out.String()); d != "" {

@@ -105,7 +105,7 @@ func (c Change) String() string {
 	if len(c.Fields) > 0 {
 		b.WriteString(" (" + strings.Join(c.Fields, ", ") + ")")
 	}
-	if c.Why != "" {
+	if c.Why != "" && c.Why != "subscription "+c.Operator {
 		b.WriteString(", " + c.Why)
 	}
 	if n := len(c.RemainingHops); n > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -183,6 +184,10 @@ const manyFiles = 40
 // Print lists the differences, and logs the result.
 func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 	changes := r.Changes
+	if out.Brief {
+		printCounts(out, r.Output, changes)
+		return
+	}
 	if r.fold && len(changes) > manyFiles {
 		changes = foldChanges(changes)
 	}
@@ -201,6 +206,19 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 		log.Note("wrote %s (%s)", r.Output, has)
 	case len(changes) == theirs:
 		log.Note("%s is up to date (%s)", r.Output, has)
+	}
+}
+
+// printCounts prints the number of files of each kind of change.
+func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChange) {
+	count := map[filetree.Kind]int{}
+	for _, c := range changes {
+		count[c.Kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		if kind != foreign {
+			fmt.Fprintf(out, "%s %s (%s)\n", out.Sign(kind.Sign()), inert.Line(dir), diag.Count(count[kind], "file"))
+		}
 	}
 }
 

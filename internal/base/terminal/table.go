@@ -10,10 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Table prints rows. On a terminal it prints a heading and aligned columns, and cuts the last
-// column at the end of the line; if too little of that column remains, it prints each row as
-// a paragraph. Elsewhere it prints no heading and separates columns by tabs, for cut and awk.
-// It prints nothing for an empty table.
+// Table prints a heading and rows. On a terminal it aligns columns, and cuts the last column at
+// the end of the line; if too little of that column remains, it prints each row as a paragraph.
+// Elsewhere it separates columns by tabs, for cut and awk. It prints nothing for an empty table.
 type Table struct {
 	Head   []string // names of the columns
 	Rows   [][]string
@@ -34,15 +33,18 @@ func (t *Table) Paint(color string) { t.colors[len(t.colors)-1] = color }
 
 // Write prints the table to the device that term describes.
 func (t *Table) Write(term *Terminal) {
-	if !term.TTY {
-		for _, row := range t.Rows {
-			fmt.Fprintln(term, strings.Join(row, "\t"))
-		}
+	if len(t.Rows) == 0 {
 		return
 	}
 	head := make([]string, len(t.Head))
 	for i, h := range t.Head {
 		head[i] = strings.ToUpper(h)
+	}
+	if !term.TTY {
+		for _, row := range append([][]string{head}, t.Rows...) {
+			fmt.Fprintln(term, strings.Join(row, "\t"))
+		}
+		return
 	}
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, t.Rows...) {
@@ -52,8 +54,6 @@ func (t *Table) Write(term *Terminal) {
 	}
 	limit := term.width
 	switch before := sum(widths[:max(len(widths)-1, 0)]) + 2*(len(widths)-1); {
-	case len(t.Rows) == 0:
-		return
 	case t.Uncut:
 		limit = math.MaxInt
 	case before+minLast > limit:

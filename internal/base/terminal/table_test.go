@@ -15,7 +15,7 @@ func TestTable(t *testing.T) {
 		term Terminal
 		want string
 	}{
-		{"ok/pipe", Terminal{}, "etcd\ta key value\\u001b[2J store\nhöhe\tshort\n"},
+		{"ok/pipe", Terminal{}, "PACKAGE\tDESCRIPTION\netcd\ta key value\\u001b[2J store\nhöhe\tshort\n"},
 		{"ok/terminal", Terminal{TTY: true, width: 80}, "PACKAGE  DESCRIPTION\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
 		{"ok/narrow", Terminal{TTY: true, width: 14}, "PACKAGE  DESC…\netcd     a ke…\nhöhe     short\n"},
 		{"ok/color", Terminal{TTY: true, width: 80, Color: true}, "\x1b[1mPACKAGE  DESCRIPTION\x1b[0m\netcd     a key value\\u001b[2J store\nhöhe     short\n"},

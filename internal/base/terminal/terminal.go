@@ -2,7 +2,7 @@
 // width and the colors of the output device.
 //
 // It is independent of operators and commands. If the output is no terminal, it prints no
-// progress, no heading and no color. All its output passes through internal/base/inert.
+// progress and no color. All its output passes through internal/base/inert.
 //
 // Start from [Terminal], [Table], [Logger] and [Prompt].
 package terminal
@@ -23,6 +23,7 @@ type Terminal struct {
 	TTY       bool      // whether it is a terminal
 	width     int       // columns; 0 if not a terminal
 	Color     bool      // only on a terminal, and unless NO_COLOR or TERM=dumb
+	Brief     bool      // --quiet: count files instead of listing them
 	Failed    error     // first write error
 }
 
