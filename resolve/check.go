@@ -244,7 +244,7 @@ func reasonFor(c lockfile.Change) string {
 	switch {
 	case c.Pruned:
 		words = map[lockfile.ChangeKind]string{
-			lockfile.Removed: "is locked as being removed, and nothing of it is left",
+			lockfile.Removed: "is locked as being removed, but has no leftover objects",
 			lockfile.Changed: "is locked as being removed, with outdated content",
 		}
 	case c.Leaving != "":

@@ -99,7 +99,7 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Co
 	if im.before, err = p.LockIfAny(); err != nil {
 		return nil, nil, err
 	}
-	if im.to, err = edit.Destination(ctx, p, "", chooseNone); err != nil {
+	if im.to, err = edit.Destination(ctx, p, "", edit.ChooseNone); err != nil {
 		return nil, nil, err
 	}
 	if err := im.configure(contents); err != nil {
@@ -120,11 +120,6 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Co
 		}
 		im.leave(a.reasons)
 	}
-}
-
-// chooseNone returns an error instead of choosing among several declaration paths.
-func chooseNone(_ context.Context, _ string, paths []string) (string, error) {
-	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations of %s", strings.Join(paths, ", "), setting.FileName)
 }
 
 // importer prepares the edit of an import.

@@ -82,13 +82,19 @@ func Destination(ctx context.Context, p *workspace.Project, to string, choose Ch
 		paths = append(paths, c.Path)
 	}
 	if choose == nil {
-		return workspace.DeclarationPath{}, fmt.Errorf("several paths of spec.declarations can hold new declarations: choose one with --to (%s), or set spec.newDeclarations", strings.Join(paths, ", "))
+		_, err := ChooseNone(ctx, "", paths)
+		return workspace.DeclarationPath{}, fmt.Errorf("%w, or choose one with --to", err)
 	}
 	chosen, err := choose(ctx, "the path for new declarations", paths)
 	if err != nil {
 		return workspace.DeclarationPath{}, err
 	}
 	return candidates[slices.Index(paths, chosen)], nil
+}
+
+// ChooseNone returns an error instead of choosing among several paths of declarations.
+func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
+	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
 
 // operator is an operator to declare, with the writer of its dialect.
