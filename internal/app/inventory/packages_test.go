@@ -252,7 +252,7 @@ func TestRankPackages(t *testing.T) {
 	if got := names(inventory.RankPackages(all, []string{"lamp"})); got != "lamp desk-lamp box store" {
 		t.Errorf("found %s", got)
 	}
-	if got := renderText(func(w *terminal.Terminal) { inventory.ListPackages(all[:1]).Table().Write(w) }); got != "lamp\t1.0.0\tstable\tolm/test\t\n" {
+	if got := renderText(func(w *terminal.Terminal) { inventory.ListPackages(all[:1]).Table().Write(w) }); got != "PACKAGE\tVERSION\tCHANNEL\tCATALOG\tDESCRIPTION\nlamp\t1.0.0\tstable\tolm/test\t\n" {
 		t.Errorf("printed %q", got)
 	}
 	if inventory.ListPackages(nil).Packages == nil {
