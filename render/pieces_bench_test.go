@@ -58,7 +58,7 @@ func BenchmarkPieces(b *testing.B) {
 		b.Run(cluster, func(b *testing.B) {
 			cluster := cluster
 			if cluster == "corpus" {
-				lock, open = corpusLock(b)
+				lock, open = corpusLock(b, 1)
 				cluster = "base"
 			}
 			parted, dirs := benchmarkTree(b, lock, opt, open, team, cluster)
