@@ -220,7 +220,7 @@ func TestCheckPlatformFindsFewest(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	target := upgrade.Platform{OpenShift: "4.21"}
 	found, none, lives, others, silent, missed := 0, 0, 0, 0, 0, 0
-	for n := range 60 {
+	for n := range 30 {
 		d := drawPlatform(r)
 		dir, cache := d.write(t), t.TempDir()
 		resolveProject(t, dir, cache, nil)
