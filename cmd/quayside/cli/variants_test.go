@@ -91,7 +91,8 @@ func withVariants(t *testing.T) string {
 		t.Fatal(err)
 	}
 	put(t, bin, "overlay.json", string(overlay))
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-overlay", filepath.Join(bin, "overlay.json"), "-o", filepath.Join(bin, "quayside"), "./cmd/quayside")
+	// The flags of the other tests, so that packages are compiled once.
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "kustomize_disable_go_plugin_support", "-overlay", filepath.Join(bin, "overlay.json"), "-o", filepath.Join(bin, "quayside"), "./cmd/quayside")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
