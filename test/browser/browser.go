@@ -1,11 +1,8 @@
-// Package browser looks at pages and pictures as a person would see them, in a
-// real Chromium: it lays them out at a width, light or dark, and returns figures,
-// such as what is wider than the window, what lies on what and how well text
-// stands out. Pixels are compared with nothing: fonts differ from machine to
-// machine, and what is right does not.
+// Package browser tests pages and pictures in a real Chromium: it lays them out at a width, light
+// or dark, and returns measurements, such as elements wider than the window, overlapping elements,
+// and the contrast of text. It compares no pixels, because fonts differ between machines.
 //
-// It makes no page of its own. Start from [Start], [Browser.Open] and
-// [Figures.Faults].
+// The tests provide the pages. Start from [Start], [Browser.Open] and [Figures.Faults].
 package browser
 
 import (
@@ -39,9 +36,9 @@ type Browser struct {
 	ctx context.Context //nolint:containedctx // chromedp keeps a browser in one
 }
 
-// Start starts a Chromium without a window and without a network. Where none is
-// installed the test is skipped, or fails if QUAYSIDE_LOOK is "always"; CHROMIUM
-// names the executable where it has another name.
+// Start starts a Chromium without a window and without a network. If none is installed, it skips
+// the test, or fails it if QUAYSIDE_LOOK is "always". CHROMIUM is the executable, if it has
+// another name.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program := find()
@@ -72,7 +69,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of a Chromium; "" where none is installed.
+// find returns the path of a Chromium, or "" if none is installed.
 func find() string {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -102,24 +99,23 @@ func (v View) String() string {
 	return s
 }
 
-// Views returns how every page is looked at: on a telephone and on a desk, light
-// and dark.
+// Views returns the views for every page: a phone and a desktop, light and dark.
 func Views() []View {
 	return []View{{Width: 400}, {Width: 400, Dark: true}, {Width: 1400}, {Width: 1400, Dark: true}}
 }
 
-// Page is a page that is open in a tab of its own.
+// Page is a page that is open in its own tab.
 type Page struct {
 	ctx  context.Context //nolint:containedctx // chromedp keeps a tab in one
 	view View
 
 	mu     sync.Mutex
-	errors []string // what the console said
+	errors []string // console messages
 	asked  []string // addresses beyond the file itself
 }
 
-// Open opens a file, an HTML page or an SVG picture, in a tab of its own, which is
-// closed with the test. The fragment, which may be empty, follows its address.
+// Open opens a file, an HTML page or an SVG picture, in its own tab, which is closed at the end of
+// the test. The fragment, which may be empty, is appended to the address.
 func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
 	t.Helper()
 	abs, err := filepath.Abs(file)
@@ -132,7 +128,7 @@ func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
 	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)
 	p := &Page{ctx: ctx, view: v}
-	if err := chromedp.Listen(ctx, func(event any) { p.heard(event, at.String()) }); err != nil {
+	if err := chromedp.Listen(ctx, func(event any) { p.listen(event, at.String()) }); err != nil {
 		t.Fatal(err)
 	}
 	scheme, media := "light", ""
@@ -166,8 +162,8 @@ func ask[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp
 	}
 }
 
-// heard notes what a page asks for and what is said of it.
-func (p *Page) heard(event any, file string) {
+// listen records the requests and the console messages of a page.
+func (p *Page) listen(event any, file string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := event.(type) {
@@ -186,9 +182,9 @@ func (p *Page) heard(event any, file string) {
 	}
 }
 
-// Eval evaluates an expression of JavaScript in the page and reads its value into
-// one that json.Unmarshal takes; nil where it does not matter. What the page's
-// policy forbids its own scripts does not bind it.
+// Eval evaluates a JavaScript expression in the page, and decodes the result like json.Unmarshal
+// into into, unless that is nil. The page's content security policy does not apply to the
+// expression.
 func (p *Page) Eval(t testing.TB, expression string, into any) {
 	t.Helper()
 	expression = strings.TrimRight(expression, "\n;")
@@ -207,8 +203,7 @@ func (p *Page) Eval(t testing.TB, expression string, into any) {
 	}
 }
 
-// Press presses keys, one after the other, as a person would: text, and the keys of
-// github.com/chromedp/chromedp/kb.
+// Press presses keys, one after the other: text, and the keys of github.com/chromedp/chromedp/kb.
 func (p *Page) Press(t testing.TB, keys string) {
 	t.Helper()
 	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(keys)); err != nil {
@@ -216,8 +211,8 @@ func (p *Page) Press(t testing.TB, keys string) {
 	}
 }
 
-// Picture writes what the page looks like, whole, as a PNG to the directory that
-// QUAYSIDE_PICTURES names, for a person to look at; nothing where that is unset.
+// Picture writes a PNG of the whole page to the directory QUAYSIDE_PICTURES, for inspection. It
+// does nothing if the variable is not set.
 func (p *Page) Picture(t testing.TB, name string) {
 	t.Helper()
 	dir := os.Getenv("QUAYSIDE_PICTURES")
@@ -236,14 +231,14 @@ func (p *Page) Picture(t testing.TB, name string) {
 	}
 }
 
-// Figures are what was measured of a page. Lists hold a few words of each element,
-// in the order of the page, the first twenty and how many more there are.
+// Figures are the measurements of a page. Lists contain a few words of each element, in the order
+// of the page: the first twenty, and the number of others.
 type Figures struct {
 	Width       int     `json:"-"`           // of the window, in CSS pixels
 	ScrollWidth int     `json:"scrollWidth"` // of the page: it scrolls sideways where this is more
 	Height      int     `json:"height"`      // of the page
 	Texts       int     `json:"texts"`       // pieces of text that are seen
-	Contrast    float64 `json:"contrast"`    // the lowest of a text with what is behind it, from 1 to 21, as WCAG 2 has it
+	Contrast    float64 `json:"contrast"`    // lowest contrast of a text with its background, from 1 to 21, as in WCAG 2
 	Font        float64 `json:"font"`        // the smallest size of a text, in CSS pixels
 
 	Beyond    []string `json:"beyond"`    // elements and texts that leave the window at a side
@@ -253,9 +248,9 @@ type Figures struct {
 	Overlaps  []string `json:"overlaps"`  // texts that lie on each other
 	Contrasts []string `json:"contrasts"` // texts with a contrast below 4.5
 	Unknown   []string `json:"unknown"`   // texts on an image or a gradient, whose contrast is not known
-	Small     []string `json:"small"`     // what is to be pressed and is smaller than 24 by 24
+	Small     []string `json:"small"`     // controls smaller than 24 by 24
 
-	Errors []string `json:"errors"` // what the browser complained of
+	Errors []string `json:"errors"` // errors reported by the browser
 	Asked  []string `json:"asked"`  // addresses that the page wanted to load
 }
 
@@ -270,14 +265,14 @@ func (p *Page) Figures(t testing.TB) Figures {
 	return f
 }
 
-// Limits say what a page may be. The zero value is what every page is held to.
+// Limits are the permitted deviations of a page. The zero value is the limit for all pages.
 type Limits struct {
 	Scrolls bool    // parts of it may scroll sideways by themselves, as a wide picture does
 	Font    float64 // the smallest size of text, in CSS pixels; 0 for 12
 }
 
-// Faults returns what is wrong with a page, a line for each kind; nil where nothing
-// is. A page on which nothing is written is wrong.
+// Faults returns the faults of a page, one line for each kind, or nil. A page without text is a
+// fault.
 func (f Figures) Faults(l Limits) []string {
 	var out []string
 	if f.Texts == 0 {

@@ -1,12 +1,11 @@
-// Command argocd is what the tests need of Argo CD 3.2, in one binary: the
+// Command argocd has the parts of Argo CD 3.2 that the tests use, in one binary: the
 // application controller, the ApplicationSet controller and the repo server,
-// and what these need beside them, a Redis and a kustomize.
+// and their dependencies, a Redis and a kustomize.
 //
 //	argocd COMPONENT [FLAGS]
 //	argocd redis ADDRESS
 //
-// The repo server finds kustomize as a program of that name in its PATH, such as
-// a link to this one.
+// The repo server looks up kustomize in its PATH, for example a link to this binary.
 package main
 
 import (
@@ -33,8 +32,7 @@ func main() {
 	}
 }
 
-// run runs the component that the program is called by, or that its first
-// argument names.
+// run runs the component named by the program or by its first argument.
 func run(args []string) error {
 	name, args := filepath.Base(args[0]), args[1:]
 	if name == "argocd" && len(args) > 0 {
@@ -59,8 +57,7 @@ func run(args []string) error {
 	return c.Execute()
 }
 
-// kustomized is as much of kustomize as the repo server asks for: build, and
-// which version it is.
+// kustomized implements the kustomize commands that the repo server calls: build and version.
 func kustomized(args []string) error {
 	if len(args) > 0 && args[0] == "version" {
 		fmt.Println("v5.7.1")
@@ -71,7 +68,7 @@ func kustomized(args []string) error {
 	return c.Execute()
 }
 
-// redis serves until the process is asked to end.
+// redis serves until the process receives a signal to end.
 func redis(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,10 +1,9 @@
-// Package binaries builds the servers that the tests run, each once, into a
-// cache directory, and finds them there afterwards.
+// Package binaries builds the servers for tests into a cache directory, each once, and finds them
+// there afterwards.
 //
-// An entry of the cache is named for everything that its bytes follow from:
-// the Go version, the platform, the module's requirements, the build flags and
-// the sources of this module that are linked in. An entry is therefore never
-// out of date and never rebuilt. The package downloads nothing but Go modules.
+// The name of a cache entry covers everything that affects its bytes: the Go version, the
+// platform, the module's requirements, the build flags, and the linked sources of this module. An
+// entry is therefore never out of date and never rebuilt. The package downloads only Go modules.
 //
 // Start from [Targets], [Find] and [Build].
 package binaries
@@ -23,7 +22,7 @@ import (
 	"strings"
 )
 
-// ErrNotBuilt says that the cache does not hold what was asked for.
+// ErrNotBuilt is returned if the cache does not contain the target.
 var ErrNotBuilt = errors.New("not built")
 
 // Target is one program that can be built.
@@ -35,14 +34,13 @@ type Target struct {
 	module  string   // directory of the module that it is built in, below this one: "."
 	version string   // module whose version the program calls its own; "" for none
 	setters []string // linker variables that take the version: "…/version.gitVersion"
-	assets  []asset  // files of other modules that the tests need beside the program
+	assets  []asset  // files of other modules that the tests need in addition to the program
 }
 
 // asset is a directory of a module, copied into the cache entry.
 type asset struct{ module, dir, as string }
 
-// Targets returns everything that the tests may ask for, in the order
-// in which they are worth building: the control plane first.
+// Targets returns all targets, in the recommended order of building: the control plane first.
 func Targets() []Target {
 	return []Target{
 		{
@@ -62,7 +60,7 @@ func Targets() []Target {
 		},
 		{Name: "argocd-plugins", Program: "plugins", Package: "./plugins", module: "argocd"},
 		{
-			Name: "gitea", Program: "gitea", Package: ".", module: "gitea", // it has replacements of its own
+			Name: "gitea", Program: "gitea", Package: ".", module: "gitea", // its go.mod has replacements
 			assets: []asset{
 				{module: "code.gitea.io/gitea", dir: "options", as: "static/options"},
 				{module: "code.gitea.io/gitea", dir: "templates", as: "static/templates"},
@@ -90,9 +88,8 @@ func Lookup(name string) (Target, error) {
 	return Targets()[i], nil
 }
 
-// Find returns the directory that holds the named target, built for the
-// sources of the module that the working directory is in. The error is
-// [ErrNotBuilt] where the cache misses it.
+// Find returns the directory of the named target, built from the current sources of the module
+// around the working directory. The error is [ErrNotBuilt] if the cache does not contain it.
 func Find(name string) (string, error) {
 	t, err := Lookup(name)
 	if err != nil {
@@ -112,8 +109,8 @@ func Find(name string) (string, error) {
 	return dir, nil
 }
 
-// Root returns the directory of this module: the nearest one upwards from the
-// working directory with its go.mod.
+// Root returns the directory of this module: the nearest parent of the working directory with its
+// go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -130,7 +127,7 @@ func Root() (string, error) {
 	}
 }
 
-// entry returns where the target's files are, or would be, in the cache.
+// entry returns the cache directory of the target's files, which may not exist.
 func (t Target) entry(root string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -143,7 +140,7 @@ func (t Target) entry(root string) (string, error) {
 	return filepath.Join(cache, "quayside-test", t.Name+"-"+key), nil
 }
 
-// key returns the name of the target's inputs: 16 hexadecimal digits.
+// key returns a digest of the target's inputs: 16 hexadecimal digits.
 func (t Target) key(root string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s/%s %+v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, t)

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Build returns the directory that holds the target, after building it where
-// the cache misses it. What the go command says goes to log. An entry appears
-// whole or not at all; of two builders at once, the first one wins.
+// Build returns the directory of the target, and builds it first if it is not in the cache. The
+// output of the go command is written to log. An entry appears complete or not at all; of two
+// concurrent builders, the first one wins.
 func Build(ctx context.Context, t Target, log io.Writer) (string, error) {
 	if dir, err := Find(t.Name); !errors.Is(err, ErrNotBuilt) {
 		return dir, err
@@ -82,8 +82,8 @@ func (b builder) into(ctx context.Context, dir string, t Target) error {
 	return nil
 }
 
-// output runs the go command and returns the line that it printed. The servers
-// are linked without C so that the entry runs wherever the platform is the same.
+// output runs the go command and returns its line of output. The servers are linked without C, so
+// that the entry runs on every machine of the platform.
 func (b builder) output(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)

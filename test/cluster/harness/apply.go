@@ -22,26 +22,25 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Applier applies objects as one field manager: server-side, owning what it
-// applies, every unknown and duplicate field an error. It is not for use by
-// several goroutines at once.
+// Applier applies objects server-side as one field manager, which owns the applied fields. Unknown
+// and duplicate fields are errors. It is not safe for concurrent use.
 type Applier struct {
 	manager   string
 	dynamic   dynamic.Interface
-	metadata  metadata.Interface // for what only asks whether an object is there, and which version
+	metadata  metadata.Interface // for requests about existence and version only
 	discovery discovery.CachedDiscoveryInterface
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// Applied is what became of one object.
+// Applied is the result for one object.
 type Applied struct {
 	Object   *unstructured.Unstructured // as the server holds it now
-	Warnings []string                   // what the server said beside, in its order
+	Warnings []string                   // from the server, in its order
 	Changed  bool                       // made, or given a new resourceVersion
 }
 
-// NewApplier returns an applier that logs in with config and owns its fields
-// by the name of manager.
+// NewApplier returns an applier with the credentials in config, and with manager as the field
+// manager.
 func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = toContext{}
@@ -64,9 +63,9 @@ func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 	}, nil
 }
 
-// Apply applies the objects in the order given and returns what became of
-// those before the first fault, in the same order. CRDs that stand in the list
-// are served before the first object after them that is no CRD.
+// Apply applies the objects in the given order, and returns the results up to the first fault, in
+// the same order. It waits until the preceding CRDs are served before it applies the first other
+// object after them.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) ([]Applied, error) {
 	var done []Applied
 	var fresh []*unstructured.Unstructured // CRDs not yet waited for
@@ -114,7 +113,7 @@ func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (A
 	return Applied{Object: after, Warnings: said.all(), Changed: before != after.GetResourceVersion()}, nil
 }
 
-// version returns the object's resourceVersion; "" when it is not there.
+// version returns the object's resourceVersion, or "" if the object does not exist.
 func (a *Applier) version(ctx context.Context, mapping *meta.RESTMapping, o *unstructured.Unstructured) (string, error) {
 	var of metadata.ResourceInterface = a.metadata.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -130,7 +129,7 @@ func (a *Applier) version(ctx context.Context, mapping *meta.RESTMapping, o *uns
 	return live.ResourceVersion, nil
 }
 
-// Get returns the object of that kind and name as the server holds it.
+// Get returns the object of that kind and name from the server.
 func (a *Applier) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := a.mapping(ctx, like.GroupVersionKind())
 	if err != nil {
@@ -139,8 +138,8 @@ func (a *Applier) Get(ctx context.Context, like *unstructured.Unstructured) (*un
 	return a.scoped(mapping, like.GetNamespace()).Get(ctx, like.GetName(), metav1.GetOptions{})
 }
 
-// Delete deletes the object and what it owns. One that is not there is no
-// error, and so is one whose kind is no longer served.
+// Delete deletes the object and its dependents. It ignores a missing object, and an object of a
+// kind that is no longer served.
 func (a *Applier) Delete(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 	if meta.IsNoMatchError(err) {
@@ -157,9 +156,8 @@ func (a *Applier) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 	return err
 }
 
-// mapping returns by which resource a kind is served. A kind that the server
-// does not know is asked for again for ten seconds: it may be that of a CRD
-// just made.
+// mapping returns the resource of a kind. For an unknown kind it retries for ten seconds, because
+// its CRD may have just been created.
 func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	for limit := time.Now().Add(10 * time.Second); ; {
 		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -196,7 +194,7 @@ func isCRD(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// warnings collects what the server says beside one request.
+// warnings collects the warnings of the server for one request.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -214,10 +212,10 @@ func (w *warnings) all() []string {
 	return w.said
 }
 
-// toContext hands a warning to the collector of its request, if there is one.
+// toContext passes a warning to the collector of its request, if there is one.
 type toContext struct{}
 
-// HandleWarningHeaderWithContext is called by the client for each warning.
+// HandleWarningHeaderWithContext implements the client's interface for warnings.
 func (toContext) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	w, ok := ctx.Value(warningsKey{}).(*warnings)
 	if !ok || code != 299 {

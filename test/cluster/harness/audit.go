@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Request is one request as the API server's audit log has it.
+// Request is one request in the audit log of the API server.
 type Request struct {
 	Verb     string // "list", "watch", "patch"
-	Resource string // "configmaps", "installations.quayside.dev/status"; for what is no resource its path
+	Resource string // "configmaps", "installations.quayside.dev/status"; for other requests the path
 	Code     int    // 0: none yet
 	At       time.Time
 }
@@ -23,8 +23,7 @@ type Request struct {
 // String returns "patch installations.quayside.dev/status 200".
 func (r Request) String() string { return fmt.Sprintf("%s %s %d", r.Verb, r.Resource, r.Code) }
 
-// auditPolicy has the requests of some users written down when they are
-// answered, and those of nobody else.
+// auditPolicy returns a policy that logs the completed requests of these users, and no others.
 func auditPolicy(users []string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": []string{"RequestReceived"},
@@ -32,7 +31,7 @@ func auditPolicy(users []string) ([]byte, error) {
 	})
 }
 
-// auditEvent is what is read of an Event of audit.k8s.io/v1.
+// auditEvent contains the decoded fields of an Event of audit.k8s.io/v1.
 type auditEvent struct {
 	AuditID                  string
 	Verb                     string
@@ -42,8 +41,8 @@ type auditEvent struct {
 	ObjectRef                *struct{ Resource, APIGroup, Subresource string }
 }
 
-// Requests returns what the audited users have asked for since, in the order
-// in which it came in. A watch is there once it has begun.
+// Requests returns the requests of the audited users since a time, in order of arrival. A watch is
+// included as soon as it has started.
 func (c *Cluster) Requests(t testing.TB, since time.Time) []Request {
 	t.Helper()
 	text, err := os.ReadFile(c.file("audit.log"))

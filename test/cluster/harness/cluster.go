@@ -1,11 +1,10 @@
-// Package harness starts a real Kubernetes control plane on the loopback
-// interface for the length of a test: etcd and kube-apiserver with TLS and RBAC
-// authorization and, unless told otherwise, kube-controller-manager,
-// kube-scheduler and kwok, which plays the nodes and their pods. No container
-// runs and nothing listens outside the machine.
+// Package harness starts a real Kubernetes control plane on the loopback interface for a test:
+// etcd and kube-apiserver with TLS and RBAC authorization and, by default,
+// kube-controller-manager, kube-scheduler and kwok, which simulates nodes and pods. It runs no
+// containers, and listens only on the local machine.
 //
-// It also applies manifests as a GitOps engine does: server-side, validated
-// strictly, pruned by label. See [Applier].
+// It also applies manifests like a GitOps engine: server-side, with strict validation, and with
+// pruning by label. See [Applier].
 //
 // Start from [Start], [Cluster] and [Applier].
 package harness
@@ -28,13 +27,12 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// Mode is the variable of the environment that says what to do where the
-// servers are not built: "always" fails the test, "never" skips every test
-// here; "auto" and nothing skip it and say so.
+// Mode is the environment variable for servers that are not built: "always" fails the test,
+// "never" skips every test of this package; "auto" and "" skip the test with a message.
 const Mode = "QUAYSIDE_CLUSTER_TEST"
 
-// Options says which cluster to start. The zero value is a whole one with one
-// node, at the newest API level.
+// Options configures a cluster. The zero value is a complete one with one node, at the newest API
+// level.
 type Options struct {
 	APIOnly         bool   // etcd and kube-apiserver alone: no controllers, no nodes
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
@@ -59,8 +57,8 @@ type Cluster struct {
 	children []*process.Process // in the order in which they were started
 }
 
-// Require returns the cache directory of a target, or ends the test as [Mode]
-// says where it is not built.
+// Require returns the cache directory of a target. If the target is not built, it ends the test
+// according to [Mode].
 func Require(t testing.TB, target string) string {
 	t.Helper()
 	mode := os.Getenv(Mode)
@@ -77,8 +75,8 @@ func Require(t testing.TB, target string) string {
 	return dir
 }
 
-// Start starts a cluster that ends with the test. A test that fails shows the
-// end of every server's log.
+// Start starts a cluster that ends with the test. If the test fails, it prints the end of every
+// server's log.
 func Start(t testing.TB, opt Options) *Cluster {
 	t.Helper()
 	bin := filepath.Join(Require(t, "control-plane"), "testcluster")
@@ -99,9 +97,8 @@ func Start(t testing.TB, opt Options) *Cluster {
 	return c
 }
 
-// launchCluster starts the servers. A free port may be taken by another process
-// between the moment it is chosen and the moment the server listens: another
-// choice is made then, twice at most.
+// launchCluster starts the servers. Another process may take a free port between its selection and
+// the start of the server; in that case it tries again with other ports, at most twice.
 func launchCluster(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
 	for attempt := 0; ; attempt++ {
 		home := filepath.Join(dir, fmt.Sprintf("attempt-%d", attempt))
@@ -116,8 +113,7 @@ func launchCluster(ctx context.Context, bin, dir string, opt Options) (*Cluster,
 	}
 }
 
-// launchOnce returns the cluster in any case, so that what did start can be
-// stopped.
+// launchOnce always returns the cluster, so that the caller can stop the started servers.
 func launchOnce(ctx context.Context, bin, dir string, opt Options) (*Cluster, error) {
 	c := &Cluster{dir: dir, bin: bin, opt: opt}
 	steps := []func(context.Context) error{c.prepare, c.startAPI}
@@ -132,7 +128,7 @@ func launchOnce(ctx context.Context, bin, dir string, opt Options) (*Cluster, er
 	return c, nil
 }
 
-// prepare makes the certificates and chooses the ports.
+// prepare creates the certificates and selects the ports.
 func (c *Cluster) prepare(context.Context) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
@@ -161,8 +157,8 @@ func (c *Cluster) prepare(context.Context) error {
 	return err
 }
 
-// User returns the configuration of a client that logs in by that name and
-// with those groups. What it may do is RBAC's to say.
+// User returns a client configuration for a user with that name and these groups. The permissions
+// of the user are defined by RBAC.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	login, err := c.ca.client(name, groups...)
 	if err != nil {
@@ -173,16 +169,15 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Token returns the configuration of a client that logs in with a bearer
-// token, such as a ServiceAccount's.
+// Token returns a client configuration with a bearer token, such as that of a ServiceAccount.
 func (c *Cluster) Token(token string) *rest.Config {
 	config := c.anonymous()
 	config.BearerToken = token
 	return config
 }
 
-// anonymous returns a configuration without a login. The client's own rate
-// limit is off: the server's is what counts.
+// anonymous returns a configuration without a login. The rate limit of the client is off, so that
+// only the server limits requests.
 func (c *Cluster) anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + c.ports.address(c.ports.api),
@@ -191,8 +186,8 @@ func (c *Cluster) anonymous() *rest.Config {
 	}
 }
 
-// WriteKubeconfig writes the configuration into a file in the cluster's own
-// directory and returns the file's name.
+// WriteKubeconfig writes the configuration to a file in the cluster's directory, and returns the
+// file's name.
 func (c *Cluster) WriteKubeconfig(name string, config *rest.Config) (string, error) {
 	file := filepath.Join(c.dir, name+".kubeconfig")
 	return file, clientcmd.WriteToFile(clientcmdapi.Config{
@@ -210,11 +205,11 @@ func (c *Cluster) Client() (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(c.RESTConfig)
 }
 
-// Dir returns the directory of the cluster's files. It goes with the cluster.
+// Dir returns the directory of the cluster's files. It is removed with the cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Run starts one more server beside the cluster. It is stopped with it, before
-// the cluster's own, and its log is shown with theirs.
+// Run starts an additional server. It is stopped with the cluster, before the cluster's own
+// servers, and its log is printed with theirs.
 func (c *Cluster) Run(spec process.Spec) (*process.Process, error) {
 	p, err := process.Start(spec, c.dir)
 	if err != nil {
@@ -224,8 +219,7 @@ func (c *Cluster) Run(spec process.Spec) (*process.Process, error) {
 	return p, nil
 }
 
-// Stop ends every server, the last one started first, and returns once all
-// are gone.
+// Stop stops all servers in reverse order, and returns when all have ended.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for i := len(c.children) - 1; i >= 0; i-- {

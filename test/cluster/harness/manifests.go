@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Objects returns the objects of a YAML or JSON stream in its order; empty
-// documents are left out. Numbers stay what they are.
+// Objects returns the objects in a YAML or JSON stream in order, without empty documents. Numbers
+// are not converted.
 func Objects(stream []byte) ([]*unstructured.Unstructured, error) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))
 	var objects []*unstructured.Unstructured

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one cluster. It lives as long as the
-// cluster and is trusted by nobody else.
+// authority signs the certificates of one cluster. It exists as long as the cluster, and only the
+// cluster trusts it.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -46,7 +46,7 @@ func newAuthority() (*authority, error) {
 	return &authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
 }
 
-// client returns what a person or a server of that name logs in with.
+// client returns the client certificate of a user or server with that name.
 func (a *authority) client(name string, groups ...string) (pair, error) {
 	template := newCertificate(name)
 	template.Subject.Organization = groups
@@ -54,7 +54,7 @@ func (a *authority) client(name string, groups ...string) (pair, error) {
 	return a.issue(template)
 }
 
-// server returns what the API server and etcd show to their clients.
+// server returns the serving certificate of the API server and etcd.
 func (a *authority) server(name string) (pair, error) {
 	template := newCertificate(name)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -79,7 +79,8 @@ func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	return pair{cert: encode("CERTIFICATE", der), key: private}, nil
 }
 
-// newCertificate returns what all certificates of a test have in common.
+// newCertificate returns a certificate template with the common fields of all certificates of a
+// test.
 func newCertificate(name string) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -95,7 +96,7 @@ func newCertificate(name string) *x509.Certificate {
 	}
 }
 
-// writePKI writes every file that the servers are started with into dir.
+// writePKI writes all key and certificate files of the servers to dir.
 func (a *authority) writePKI(dir string) error {
 	caKey, err := encodeKey(a.key)
 	if err != nil {

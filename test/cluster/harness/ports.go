@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// errPortTaken says that another process was quicker to listen.
+// errPortTaken is returned if another process has taken a free port before the server listened.
 var errPortTaken = errors.New("a port that was free has been taken")
 
-// ports are those that the servers of one cluster listen on. The servers that
-// take "any port" get none here.
+// ports are the ports of the servers of one cluster. Servers that accept "any port" are not
+// included.
 type ports struct{ api, etcd, peer int }
 
 func (ports) address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// freePorts returns ports that nobody listened on a moment ago.
+// freePorts returns ports that were free a moment ago.
 func freePorts() (ports, error) {
 	n, err := FreePorts(3)
 	if err != nil {
@@ -25,15 +25,14 @@ func freePorts() (ports, error) {
 	return ports{api: n[0], etcd: n[1], peer: n[2]}, nil
 }
 
-// given holds the ports that were handed out: a server may not listen yet.
+// given holds the ports already returned, because their servers may not listen yet.
 var given struct {
 	sync.Mutex
 	ports map[int]bool
 }
 
-// FreePorts returns n different loopback ports that nobody listened on a
-// moment ago, for servers that cannot choose one for themselves. No port is
-// returned twice.
+// FreePorts returns n different loopback ports that were free a moment ago, for servers that
+// cannot select one themselves. It returns no port twice.
 func FreePorts(n int) ([]int, error) {
 	given.Lock()
 	defer given.Unlock()

@@ -9,8 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy passes connections on to the API server, as they are, and breaks them
-// when told to.
+// Proxy forwards connections to the API server unchanged, and can break them.
 type Proxy struct {
 	listener net.Listener
 	to       string
@@ -20,7 +19,7 @@ type Proxy struct {
 	wg    sync.WaitGroup
 }
 
-// Proxy starts a proxy before the API server that ends with the test.
+// Proxy starts a proxy in front of the API server that ends with the test.
 func (c *Cluster) Proxy(t testing.TB) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,16 +36,14 @@ func (c *Cluster) Proxy(t testing.TB) *Proxy {
 	return p
 }
 
-// Through returns the configuration, with the proxy in the place of the API
-// server.
+// Through returns the configuration with the address of the proxy instead of the API server.
 func (p *Proxy) Through(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host = "https://" + p.listener.Addr().String()
 	return config
 }
 
-// Cut breaks every connection that is open, without a word to either side, and
-// returns how many there were.
+// Cut breaks all open connections without notice, and returns their number.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,9 +38,8 @@ func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.
 	return found, nil
 }
 
-// List returns every object of every kind that the selector matches, sorted by
-// [Name]: of each its kind and its metadata alone, which is far less to read
-// where definitions of custom resources are large.
+// List returns every object of every kind that the selector matches, sorted by [Name]. It reads
+// only the kind and the metadata, which is much faster if CRDs are large.
 func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
 	return a.list(ctx, func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error) {
 		of, err := a.metadata.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -60,8 +59,7 @@ func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Un
 	})
 }
 
-// ListWhole returns every object of every kind with all that it says, sorted by
-// [Name].
+// ListWhole returns all objects of all kinds completely, sorted by [Name].
 func (a *Applier) ListWhole(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	return a.list(ctx, func(resource schema.GroupVersionResource, _ string) ([]*unstructured.Unstructured, error) {
 		of, err := a.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -76,8 +74,8 @@ func (a *Applier) ListWhole(ctx context.Context) ([]*unstructured.Unstructured, 
 	})
 }
 
-// list returns what each resource has, sorted by [Name]. One that went since it was
-// discovered has nothing.
+// list returns the objects of each resource, sorted by [Name]. A resource that was removed after
+// discovery has none.
 func (a *Applier) list(ctx context.Context, of func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
 	resources, err := a.resources()
 	if err != nil {
@@ -98,9 +96,8 @@ func (a *Applier) list(ctx context.Context, of func(resource schema.GroupVersion
 	return found, ctx.Err()
 }
 
-// resources returns the kind of every resource that can be listed and
-// deleted, each in the version that its group prefers. A group whose own server
-// is away is left out.
+// resources returns the kind of every resource that can be listed and deleted, in the preferred
+// version of its group. It leaves out groups with an unavailable server.
 func (a *Applier) resources() (map[schema.GroupVersionResource]string, error) {
 	a.mapper.Reset()
 	lists, err := discovery.ServerPreferredResources(a.discovery)
@@ -124,9 +121,8 @@ func sortByName(list []*unstructured.Unstructured) {
 	slices.SortFunc(list, func(x, y *unstructured.Unstructured) int { return strings.Compare(Name(x), Name(y)) })
 }
 
-// Prune deletes what the selector matches and keep does not hold, and returns
-// it, sorted by [Name]. Two objects are the same when group, kind, namespace
-// and name are.
+// Prune deletes the objects that the selector matches and keep does not contain, and returns them,
+// sorted by [Name]. Objects are compared by group, kind, namespace and name.
 func (a *Applier) Prune(ctx context.Context, selector string, keep []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	found, err := a.List(ctx, selector)
 	if err != nil {

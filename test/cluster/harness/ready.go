@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Await waits until each object has been as its kind should be: CRDs established,
-// Deployments available, APIServices available, custom resources with a Ready
-// condition ready, Jobs complete, everything else there. When ctx ends first,
-// the error names each object that is not and says why.
+// Await waits until each object is ready according to its kind: CRDs are established, Deployments
+// and APIServices available, custom resources with a Ready condition ready, Jobs complete; other
+// objects must exist. If ctx ends first, the error lists the objects that are not ready, with the
+// reasons.
 func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	reasons := make([]string, len(objects)) // "" once the object has been ready
 	for i := range reasons {
@@ -43,7 +43,7 @@ func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructure
 	}
 }
 
-// AwaitGone waits until none of the objects is there.
+// AwaitGone waits until none of the objects exists.
 func (a *Applier) AwaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		for {
@@ -72,7 +72,7 @@ func notReady(objects []*unstructured.Unstructured, reasons []string) error {
 	return fmt.Errorf("not ready in time:\n\t%s", strings.Join(lines, "\n\t"))
 }
 
-// unready returns why the object is not as it should be; "" when it is.
+// unready returns the reason why the object is not ready, or "".
 func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	live, err := a.Get(ctx, o)
 	switch {
@@ -95,8 +95,8 @@ func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (st
 	return "", nil
 }
 
-// goodCondition returns the condition that says that an object of this kind is
-// as it should be, and whether it must be there.
+// goodCondition returns the condition that indicates that an object of this kind is ready, and
+// whether it must exist.
 func goodCondition(o *unstructured.Unstructured) (condition string, must bool) {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "CustomResourceDefinition.apiextensions.k8s.io":

@@ -31,9 +31,9 @@ func (c *Cluster) startAPI(ctx context.Context) error {
 	return c.awaitAPI(ctx)
 }
 
-// startControllers starts what makes a cluster of the API: controllers,
-// scheduler and simulated nodes. They act as the administrator. A test is about
-// the rights of what it installs, not of these.
+// startControllers starts the other components of a cluster: controllers, scheduler and simulated
+// nodes. They act as the administrator, because tests check only the permissions of installed
+// objects.
 func (c *Cluster) startControllers(context.Context) error {
 	stages := filepath.Join(c.dir, "stages.yaml")
 	if err := writeFiles(c.dir, map[string][]byte{"stages.yaml": []byte(kwokStages())}); err != nil {
@@ -53,15 +53,15 @@ func (c *Cluster) startControllers(context.Context) error {
 	if err := c.run("kube-scheduler", append(loopback, login)...); err != nil {
 		return err
 	}
-	// Without leases kwok's nodes are taken for lost after 50 seconds.
+	// Without leases, kwok's nodes count as lost after 50 seconds.
 	return c.run("kwok", login, "--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--config="+stages)
 }
 
-// migrator turns on what rewrites objects in the version that they are stored in.
+// migrator enables the controller that rewrites objects in their storage version.
 const migrator = "--feature-gates=StorageVersionMigrator=true"
 
-// kwokStages returns what kwok does to nodes and pods, as its authors ship it:
-// nodes are ready and stay so, pods run at once and complete or go when asked.
+// kwokStages returns kwok's rules for nodes and pods, as published by its authors: nodes are ready
+// and stay ready, pods run immediately, and complete or end on request.
 func kwokStages() string {
 	return strings.Join([]string{
 		node.DefaultNodeInit, heartbeat.DefaultNodeHeartbeatWithLease,
@@ -110,8 +110,7 @@ func (c *Cluster) apiFlags() []string {
 	return flags
 }
 
-// egressConfig has the API server call Services through a proxy, which listens on a Unix
-// socket.
+// egressConfig makes the API server call Services through a proxy, which listens on a Unix socket.
 func egressConfig(socket string) string {
 	return fmt.Sprintf(`
 apiVersion: apiserver.k8s.io/v1beta1
@@ -121,9 +120,8 @@ egressSelections:
 `, socket)
 }
 
-// RestartAPI ends the API server as a crash would, with all its watches open,
-// starts it anew with the same data on the same port, and waits until it is
-// ready.
+// RestartAPI kills the API server, as in a crash with all its watches open, starts it again with
+// the same data and port, and waits until it is ready.
 func (c *Cluster) RestartAPI(ctx context.Context) error {
 	for i, p := range c.children {
 		if p.Spec.Name != "kube-apiserver" {
@@ -147,7 +145,7 @@ func (c *Cluster) run(server string, flags ...string) error {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// alive returns an error when a server has ended that should run.
+// alive returns an error if a server has ended unexpectedly.
 func (c *Cluster) alive() error {
 	for _, p := range c.children {
 		err := p.Ended()
@@ -161,7 +159,7 @@ func (c *Cluster) alive() error {
 	return nil
 }
 
-// awaitAPI waits until the API server says that it is ready.
+// awaitAPI waits until the API server reports that it is ready.
 func (c *Cluster) awaitAPI(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(c.RESTConfig)
 	if err != nil {
@@ -208,7 +206,7 @@ func simulatedNode(i int) *corev1.Node {
 			Name: name,
 			Labels: map[string]string{
 				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", corev1.LabelHostname: name,
-				// Operators ask for such nodes, most by the newer name.
+				// Operators select such nodes, most by the newer name.
 				"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "", "node-role.kubernetes.io/worker": "",
 			},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
@@ -217,8 +215,8 @@ func simulatedNode(i int) *corev1.Node {
 	}
 }
 
-// awaitControllers waits until pods can be created and scheduled: the default
-// ServiceAccount is there and a node is ready.
+// awaitControllers waits until pods can be created and scheduled: the default ServiceAccount
+// exists and a node is ready.
 func (c *Cluster) awaitControllers(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
@@ -226,7 +224,7 @@ func (c *Cluster) awaitControllers(ctx context.Context) error {
 	}
 	return c.await(ctx, "a node is ready", func(ctx context.Context) (bool, error) {
 		if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
-			return false, nil //nolint:nilerr // it is not there yet
+			return false, nil //nolint:nilerr // it does not exist yet
 		}
 		n, err := client.CoreV1().Nodes().Get(ctx, "node-0", metav1.GetOptions{})
 		if err != nil {
@@ -241,8 +239,8 @@ func (c *Cluster) awaitControllers(ctx context.Context) error {
 	})
 }
 
-// await asks every 50 ms until the answer is yes, an error, or ctx is done. It
-// ends early when a server has ended.
+// await calls a function every 50 ms until it returns true or an error, or ctx is done. It also
+// ends when a server has ended.
 func (c *Cluster) await(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

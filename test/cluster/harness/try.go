@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Create makes the object, without fields that its kind does not know, and
-// returns it as the server holds it.
+// Create creates the object, without fields unknown to its kind, and returns it as stored by the
+// server.
 func (a *Applier) Create(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
@@ -21,8 +21,8 @@ func (a *Applier) Create(ctx context.Context, o *unstructured.Unstructured) (*un
 	})
 }
 
-// TryCreate returns why the server would not make the object; nil where it
-// would. Every unknown and duplicate field is a reason. Nothing is made.
+// TryCreate returns the server's reason for rejecting the object, or nil. Unknown and duplicate
+// fields are rejected. It does not create the object.
 func (a *Applier) TryCreate(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *Applier) TryCreate(ctx context.Context, o *unstructured.Unstructured) e
 	return err
 }
 
-// TryUpdate returns why the server would not take the object in place of the
-// one that it holds, as [Applier.TryCreate] does. Nothing is changed.
+// TryUpdate returns the server's reason for rejecting an update to the object, or nil, like
+// [Applier.TryCreate]. It does not change the object.
 func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) error {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
@@ -47,14 +47,12 @@ func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) e
 	return err
 }
 
-// SetStatus gives the object that the server holds this status, as the program
-// would whose affair it is.
+// SetStatus sets the status of an existing object, in place of its controller.
 func (a *Applier) SetStatus(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
 	return a.merge(ctx, o, map[string]any{"status": status}, "status")
 }
 
-// Merge gives the object that the server holds these fields, and leaves its
-// others as they are.
+// Merge sets these fields of an existing object, and keeps its other fields.
 func (a *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, fields map[string]any) error {
 	return a.merge(ctx, o, fields)
 }

@@ -1,6 +1,5 @@
-// Package olm brings back, on a control plane of the harness, what a cluster held
-// in which OLM ran: every object with its owners, its status and its managers.
-// Nothing of OLM runs there.
+// Package olm restores the objects of a cluster with OLM on a control plane of the harness: every
+// object with its owners, its status and its managers. OLM itself does not run there.
 //
 // Start from [Read], [Services] and [Restore].
 package olm
@@ -21,8 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Clusters is what the corpus keeps of clusters, by the names of its files:
-// "modes/before.json".
+// Clusters holds the recorded clusters of the corpus, by file name: "modes/before.json".
 type Clusters map[string][]byte
 
 // Read returns the corpus's clusters, and their catalogs.
@@ -55,8 +53,8 @@ func Read(corpus string) (Clusters, error) {
 	}
 }
 
-// Objects returns the objects of some of the files, in their order; of an object
-// that several have, the first.
+// Objects returns the objects of some of the files, in order. If several files contain an object,
+// the first one is used.
 func (c Clusters) Objects(names ...string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}
@@ -77,9 +75,9 @@ func (c Clusters) Objects(names ...string) ([]*unstructured.Unstructured, error)
 	return out, nil
 }
 
-// Before returns the names of the clusters as they were before anything left OLM.
+// Before returns the names of the clusters recorded before any operator left OLM.
 func (c Clusters) Before() []string {
-	names := []string{"modes/before.json"} // first: of what others have too, its objects
+	names := []string{"modes/before.json"} // first: its versions of shared objects are used
 	for name := range c {
 		if path.Base(name) == "before.json" && name != names[0] {
 			names = append(names, name)
@@ -89,8 +87,8 @@ func (c Clusters) Before() []string {
 	return names
 }
 
-// WriteCatalogs writes the catalogs that the clusters had into a directory, each
-// into one of its name: "catalog-community".
+// WriteCatalogs writes the catalogs of the clusters to a directory, each to a subdirectory with
+// its name: "catalog-community".
 func (c Clusters) WriteCatalogs(dir string) error {
 	for name, text := range c {
 		if !strings.HasPrefix(name, "catalog-") || !filepath.IsLocal(name) {

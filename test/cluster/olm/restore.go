@@ -30,11 +30,10 @@ const (
 	manager = "quayside-test-restore"
 )
 
-// Restore makes a cluster hold the objects: what has owners after them, each with the
-// status and the managers that it had, and with the new UIDs of those that it names.
-// Controllers of Kubernetes are left to make what is theirs, ReplicaSets and default
-// ServiceAccounts among it. Two Deployments with nothing behind them stand for OLM's
-// controllers, in the namespace olm.
+// Restore creates the objects in a cluster, dependents after their owners, with their recorded
+// status and managers, and with references to the new UIDs. It leaves out objects that Kubernetes'
+// controllers create, such as ReplicaSets and default ServiceAccounts. Two Deployments without
+// effect replace OLM's controllers, in the namespace olm.
 func Restore(ctx context.Context, config *rest.Config, services *Services, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -56,14 +55,14 @@ func Restore(ctx context.Context, config *rest.Config, services *Services, objec
 	return r.run(ctx)
 }
 
-// restorer brings objects back.
+// restorer restores objects.
 type restorer struct {
 	client   dynamic.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	services *Services
 
-	todo []*unstructured.Unstructured // what is not made yet
-	made []*unstructured.Unstructured // as the dump has it
+	todo []*unstructured.Unstructured // not created yet
+	made []*unstructured.Unstructured // as in the dump
 
 	mu   sync.Mutex
 	uids map[string]string // by that in the dump; "" for one to come
@@ -75,7 +74,7 @@ func isOLMObject(o *unstructured.Unstructured) bool {
 		o.GetKind() == "Service" && o.GetName() == "kubernetes"
 }
 
-// run makes one sort of object after the other.
+// run creates the objects, one group of kinds after the other.
 func (r *restorer) run(ctx context.Context) error {
 	for _, o := range r.todo {
 		r.uids[string(o.GetUID())] = ""
@@ -123,7 +122,7 @@ func (r *restorer) run(ctx context.Context) error {
 	return r.controllers(ctx)
 }
 
-// create makes those objects that are left to make and are of a sort.
+// create creates the remaining objects that satisfy is.
 func (r *restorer) create(ctx context.Context, is func(*unstructured.Unstructured) bool) error {
 	var now, later []*unstructured.Unstructured
 	for _, o := range r.todo {
@@ -138,7 +137,7 @@ func (r *restorer) create(ctx context.Context, is func(*unstructured.Unstructure
 	return r.each(ctx, now, r.one)
 }
 
-// owned reports whether all that owns an object is there.
+// owned reports whether all owners of an object exist.
 func (r *restorer) owned(o *unstructured.Unstructured) bool {
 	for _, owner := range o.GetOwnerReferences() {
 		if uid, known := r.uids[string(owner.UID)]; known && uid == "" {
@@ -148,7 +147,7 @@ func (r *restorer) owned(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// one makes one object. One that is there already keeps what it has.
+// one creates one object. An existing object is not changed.
 func (r *restorer) one(ctx context.Context, o *unstructured.Unstructured) error {
 	if err := r.services.trust(o); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (r *restorer) one(ctx context.Context, o *unstructured.Unstructured) error 
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// mapped returns an object with the new UIDs of what is made.
+// mapped returns an object with references to the new UIDs of created objects.
 func (r *restorer) mapped(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := objectText(o)
 	if err != nil {
@@ -220,7 +219,7 @@ func (r *restorer) mapped(o *unstructured.Unstructured) (*unstructured.Unstructu
 	return out, out.UnmarshalJSON(data)
 }
 
-// label gives Namespaces OLM's labels with the UIDs of OperatorGroups.
+// label sets OLM's labels of Namespaces, which contain the UIDs of OperatorGroups.
 func (r *restorer) label(ctx context.Context) error {
 	return r.each(ctx, r.made, func(ctx context.Context, o *unstructured.Unstructured) error {
 		if o.GetKind() != "Namespace" {
@@ -234,7 +233,7 @@ func (r *restorer) label(ctx context.Context) error {
 	})
 }
 
-// finish gives an object its status, where no controller here does, and its managers.
+// finish sets the managers of an object, and its status unless a running controller does.
 func (r *restorer) finish(ctx context.Context, o *unstructured.Unstructured) error {
 	whole, err := r.mapped(o)
 	if err != nil {
@@ -278,8 +277,7 @@ func (r *restorer) resource(o *unstructured.Unstructured) (dynamic.ResourceInter
 	return r.client.Resource(mapping.Resource), nil
 }
 
-// each does something with every object, some at a time, and returns what went
-// wrong with any.
+// each calls a function for every object, several at once, and returns the joined errors.
 func (r *restorer) each(ctx context.Context, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
 	errs := make([]error, len(objects))
 	var wg sync.WaitGroup
@@ -323,7 +321,7 @@ func (r *restorer) established(ctx context.Context) error {
 	return nil
 }
 
-// controllers makes what stands for OLM's.
+// controllers creates the Deployments that replace OLM's controllers.
 func (r *restorer) controllers(ctx context.Context) error {
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		labels := map[string]any{"app": name}

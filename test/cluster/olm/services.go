@@ -25,10 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Services stands for the pods behind the Services that the API server calls: it
-// admits what webhooks are asked about, converts custom resources by their version
-// alone, and serves aggregated APIs without any kinds. It shows a certificate that a CA
-// of the Service's namespace has issued, as OLM has one for each operator.
+// Services implements the Services that the API server calls: it admits all requests to webhooks,
+// converts custom resources by changing their version, and serves aggregated APIs without kinds.
+// Its certificates are issued by a CA for the Service's namespace, like those of OLM for each
+// operator.
 type Services struct {
 	Socket string // where the API server's calls of Services go
 
@@ -72,7 +72,7 @@ func NewServices(t testing.TB) *Services {
 	return s
 }
 
-// connect takes a connection to whatever Service it is meant for.
+// connect handles a connection to any Service.
 func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
@@ -93,7 +93,7 @@ func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handed is a listener of connections that others accepted.
+// handed is a listener for connections that were already accepted.
 type handed struct {
 	conns  chan net.Conn
 	addr   net.Addr
@@ -116,7 +116,7 @@ func (h handed) Close() error { close(h.closed); return nil }
 // Addr returns where the connections came in.
 func (h handed) Addr() net.Addr { return h.addr }
 
-// certificate returns what a Service shows: "webhook.my-etcd.svc".
+// certificate returns the certificate for a host name: "webhook.my-etcd.svc".
 func (s *Services) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	parts := strings.Split(hello.ServerName, ".")
 	if len(parts) < 3 || parts[2] != "svc" {
@@ -165,7 +165,7 @@ func (s *Services) ca(namespace string) (*ca, error) {
 	return made, nil
 }
 
-// CA returns the certificate of a namespace's CA, in PEM.
+// CA returns the certificate of a namespace's CA in PEM.
 func (s *Services) CA(namespace string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Services) CA(namespace string) (string, error) {
 	return string(issuer.pem), nil
 }
 
-// leaf returns a certificate of that name, also as OLM's Secrets hold it.
+// leaf returns a certificate for that name, also in the format of OLM's Secrets.
 func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -201,8 +201,8 @@ func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, data, nil
 }
 
-// trust makes an object trust the CA of its Service's namespace, and a Secret with OLM's
-// certificate hold one of that CA, wherever it held or trusted OLM's.
+// trust replaces OLM's CA in an object by the CA of its Service's namespace, and OLM's certificate
+// in a Secret by one from that CA.
 func (s *Services) trust(o *unstructured.Unstructured) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Services) trust(o *unstructured.Unstructured) error {
 	return s.replace(o.Object)
 }
 
-// replace puts the CA into every value that names a Service and a CA.
+// replace sets the CA in every nested value with a Service and a CA.
 func (s *Services) replace(v any) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,7 +253,7 @@ func (s *Services) replace(v any) error {
 	return nil
 }
 
-// answerRequest answers as a webhook, a converter or an aggregated API.
+// answerRequest answers a request to a webhook, a converter or an aggregated API.
 func answerRequest(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		APIVersion, Kind string

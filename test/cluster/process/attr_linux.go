@@ -2,8 +2,8 @@ package process
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when the test ends without
-// having stopped it, by a timeout or a panic.
+// dieWithParent makes the kernel kill the child if the test ends without stopping it, for example
+// by a timeout or a panic.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

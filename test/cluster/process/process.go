@@ -1,6 +1,6 @@
-// Package process runs the servers of a test as child processes: output into a
-// log file, a signal and then a kill to end them, and no child left behind
-// when the test itself dies.
+// Package process runs the servers of a test as child processes. It writes their output to log
+// files, ends them by a signal and then a kill, and leaves no child running if the test itself
+// dies.
 //
 // Start from [Start], [Process.Stop] and [Process.Tail].
 package process
@@ -16,16 +16,15 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec is a program with its arguments.
 type Spec struct {
 	Name string   // "kube-apiserver"; also the log file's name
 	Args []string // the program's path and its arguments
-	Env  []string // "KEY=value", beside the test's own environment
+	Env  []string // "KEY=value", added to the test's environment
 	Dir  string   // working directory; "" is the test's own
 }
 
-// Process is a child that was started. Its methods may be called at any time
-// and from any goroutine.
+// Process is a started child process. It is safe for concurrent use.
 type Process struct {
 	Spec    Spec
 	logFile string
@@ -34,8 +33,7 @@ type Process struct {
 	err     error         // how it ended; read after done
 }
 
-// Start runs the program and returns at once. Its output is appended to
-// Name.log in logDir.
+// Start starts the program without waiting for it. Its output is appended to Name.log in logDir.
 func Start(spec Spec, logDir string) (*Process, error) {
 	p := &Process{Spec: spec, logFile: filepath.Join(logDir, spec.Name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -48,8 +46,8 @@ func Start(spec Spec, logDir string) (*Process, error) {
 	cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
-		// The kernel's word to the child is tied to the thread that started
-		// it, so that thread waits for the child and does nothing else.
+		// The kernel kills the child when the thread that started it ends, so that thread waits
+		// for the child and does nothing else.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer log.Close()
@@ -68,15 +66,14 @@ func Start(spec Spec, logDir string) (*Process, error) {
 	return p, nil
 }
 
-// Done returns a channel that is closed once the child has ended.
+// Done returns a channel that is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Pid returns the child's process identifier.
 func (p *Process) Pid() int { return p.pid }
 
-// Stop asks the child to end and kills it where it has not done so after
-// grace. It returns once the child is gone; a child that ended before is no
-// error.
+// Stop signals the child to end, and kills it if it still runs after grace. It returns when the
+// child has ended. A child that has ended before is not an error.
 func (p *Process) Stop(grace time.Duration) error {
 	child, err := os.FindProcess(p.pid)
 	if err != nil {
@@ -100,7 +97,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return fmt.Errorf("%s did not end within %s", p.Spec.Name, grace)
 }
 
-// Kill ends the child at once, as a crash would, and returns once it is gone.
+// Kill ends the child immediately, like a crash, and returns when it has ended.
 func (p *Process) Kill() {
 	if child, err := os.FindProcess(p.pid); err == nil && p.Ended() == nil {
 		_ = child.Kill() // it may end by itself meanwhile
@@ -108,8 +105,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Ended returns nil while the child runs, else an error that says how it ended
-// and with which last words.
+// Ended returns nil while the child runs, and otherwise an error with its exit status and the end
+// of its log.
 func (p *Process) Ended() error {
 	select {
 	case <-p.done:

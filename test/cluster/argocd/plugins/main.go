@@ -1,12 +1,11 @@
-// Command plugins is what runs a config management plugin of Argo CD 3.2: its server,
-// as the sidecar has it, and what the repo server does to find a plugin and to have it
-// render.
+// Command plugins runs a config management plugin of Argo CD 3.2: its server, as in the sidecar,
+// and the code of the repo server that finds a plugin and renders with it.
 //
 //	plugins server [FLAGS]
 //	plugins generate REPOSITORY DIRECTORY [NAME=VALUE]...
 //
-// Both find each other in the directory that ARGOCD_PLUGINSOCKFILEPATH names. What is
-// rendered of a directory of a repository, with these variables, goes to standard output.
+// Both use the directory ARGOCD_PLUGINSOCKFILEPATH to find each other. The output of rendering a
+// directory of a repository, with these variables, is written to standard output.
 package main
 
 import (
@@ -40,8 +39,7 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// generate prints what the first plugin makes of a directory that finds something in it
-// to do.
+// generate prints the output of the first plugin that accepts a directory.
 func generate(ctx context.Context, repository, directory string, env []string) error {
 	at := filepath.Join(repository, directory)
 	conn, client, err := discovery.DetectConfigManagementPlugin(ctx, at, repository, "", env, nil)

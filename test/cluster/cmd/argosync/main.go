@@ -1,12 +1,12 @@
 // Command argosync synchronizes a file of manifests to a cluster with Argo CD's
 // own engine, as its application controller would for one Application: compare,
-// apply what is out of sync wave by wave, prune what went, assess health.
+// apply objects that are out of sync, wave by wave, prune removed ones, assess health.
 //
 //	argosync -kubeconfig FILE -application FILE [-started TIME] [-timeout 1m] MANIFESTS
 //
-// It prints one JSON document: see [Outcome]. Where the engine waits for a person
-// to confirm that something may be pruned, it ends: the operation is then taken
-// up again with the time at which it started.
+// It prints one JSON document: see [Outcome]. If the engine waits for the confirmation of
+// a deletion, the command ends. To continue the operation, run it again with the time at
+// which the operation started.
 package main
 
 import (
@@ -38,13 +38,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Outcome is what the operation came to.
+// Outcome is the outcome of the operation.
 type Outcome struct {
 	Started   time.Time // when it began, to the second
 	Phase     string    // "Succeeded"; "Running" where it waits for a person
-	Message   string    // what the engine says of the whole
-	Synced    []Synced  // what was out of sync, in the order in which it was applied
-	Unhealthy []string  // what is not healthy, and why; sorted
+	Message   string    // the engine's message for the operation
+	Synced    []Synced  // objects that were out of sync, in the order of application
+	Unhealthy []string  // unhealthy objects with reasons, sorted
 }
 
 // Synced is one object that was applied or pruned.
@@ -55,7 +55,7 @@ type Synced struct {
 	Message string
 }
 
-// waiting is how the engine begins to say that it waits for a person.
+// waiting is the beginning of the engine's message while it waits for confirmation.
 const waiting = "waiting for pruning confirmation of "
 
 // tracking is the annotation that names the Application that owns an object.
@@ -109,11 +109,11 @@ func run(ctx context.Context, kubeconfig, file, started, manifests string) (Outc
 	return outcome, err
 }
 
-// application is an Application, its manifests and the cluster that they go to.
+// application is an Application with its manifests and its target cluster.
 type application struct {
 	name     string
 	options  syncOptions
-	approved bool // a person has confirmed what this operation prunes
+	approved bool // the pruning by this operation was confirmed
 	started  metav1.Time
 
 	config   *rest.Config
@@ -123,13 +123,12 @@ type application struct {
 	log      logr.Logger
 }
 
-// syncOptions are those of the Application, such as "PruneLast=true".
+// syncOptions are the sync options of the Application, such as "PruneLast=true".
 type syncOptions []string
 
 func (s syncOptions) has(option string) bool { return slices.Contains(s, option) }
 
-// read takes from the Application's manifest what its controller would, and the
-// objects from the manifests.
+// read reads the Application's manifest like its controller, and the objects from the manifests.
 func (a *application) read(file, manifests string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -163,7 +162,7 @@ func (a *application) read(file, manifests string) error {
 	return nil
 }
 
-// watch begins to follow what the cluster holds.
+// watch starts watching the objects of the cluster.
 func (a *application) watch() error {
 	a.log = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr)))
 	a.cluster = cache.NewClusterCache(a.config, cache.SetLogr(a.log),
@@ -179,9 +178,9 @@ func (a *application) live() (map[kube.ResourceKey]*unstructured.Unstructured, e
 	return a.cluster.GetManagedLiveObjs(a.targets, func(r *cache.Resource) bool { return r.Info == true })
 }
 
-// sync applies what is out of sync until the operation is complete. The engine
-// takes one step with one set of live objects, so that every step begins with
-// fresh ones and with the state of the last, as Argo CD's controller does it.
+// sync applies objects that are out of sync until the operation is complete. The engine takes one
+// step with one set of live objects, so every step begins with new ones and with the state of the
+// last step, as in Argo CD's controller.
 func (a *application) sync(ctx context.Context) (Outcome, error) {
 	var phase common.OperationPhase
 	var message string
@@ -232,8 +231,7 @@ func (a *application) outcome(phase common.OperationPhase, message string, resul
 	return out
 }
 
-// awaitHealth returns what is not healthy; nothing, or what is left when ctx
-// ends.
+// awaitHealth waits until all objects are healthy or ctx ends, and returns those that are not.
 func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 	for {
 		live, err := a.live()
@@ -258,8 +256,8 @@ func (a *application) awaitHealth(ctx context.Context) ([]string, error) {
 	}
 }
 
-// unhealthyReason returns why the engine finds an object not healthy; "" where it
-// does, or has no opinion.
+// unhealthyReason returns the engine's reason why an object is not healthy. It returns "" if the
+// object is healthy, or if the engine has no rule for it.
 func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	if o == nil {
 		return "not there", nil
@@ -271,7 +269,7 @@ func unhealthyReason(o *unstructured.Unstructured) (string, error) {
 	return strings.TrimSpace(string(status.Status) + " " + status.Message), nil
 }
 
-// pauseContext waits a little: the engine's view of the cluster comes from watches.
+// pauseContext waits briefly, because the engine learns of changes through watches.
 func pauseContext(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -1,10 +1,9 @@
-// Command build brings the servers that the tests run into the cache.
+// Command build builds the servers for tests into the cache.
 //
 //	build [-check] [target ...]
 //
-// It builds the targets that are named, all of them where none is, and prints
-// each one's directory. With -check it builds nothing and exits 1 when one is
-// missing.
+// It builds the named targets, or all targets if none is named, and prints their
+// directories. With -check it builds nothing, and exits with 1 if a target is missing.
 package main
 
 import (

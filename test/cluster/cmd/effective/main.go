@@ -1,12 +1,12 @@
 //go:build ignore
 
-// Command effective says, by quayside's own model of RBAC, what ServiceAccounts
-// may do. It reads a JSON list of Kubernetes objects and prints a JSON list of
-// questions with the model's answers: of each ServiceAccount that is named as
-// namespace/name, what any of them may do.
+// Command effective evaluates quayside's own model of RBAC. It reads a JSON list of Kubernetes
+// objects, and prints a JSON list of questions with the model's answers: the permissions of each
+// ServiceAccount in the arguments (namespace/name), including permissions that only others of them
+// have.
 //
-// It belongs to the program's module, whose internals it asks, and is built
-// there by its file name.
+// It belongs to the program's module, because it uses internal packages, and is built there by its
+// file name.
 package main
 
 import (

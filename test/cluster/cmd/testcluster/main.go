@@ -1,5 +1,5 @@
 // Command testcluster holds every server of a Kubernetes control plane in one
-// binary, so that they are linked once and share what they have in common:
+// binary, so that shared packages are linked once:
 //
 //	testcluster {etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok} [flags]
 //
@@ -63,8 +63,8 @@ func run(server string) int {
 
 // runKwok simulates the nodes and their pods.
 func runKwok() error {
-	// k8s.io/component-base registers a --version that is not a bool on the
-	// process's own flag set. Cobra would merge it into kwok's and refuse.
+	// k8s.io/component-base registers a --version that is not a bool in the process's own flag
+	// set. Cobra would merge it into kwok's flags and fail.
 	pflag.CommandLine = pflag.NewFlagSet("kwok", pflag.ContinueOnError)
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
