@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds a release of the last commit twice, in clones that differ in whatever must not
-# matter (directory, umask, time zone, language, Go's flags and its cache), and compares
-# every file. Prints the files with their sums and sizes. Usage: cmd/release/twice.sh
+# Builds a release of the last commit in two clones with irrelevant differences (directory,
+# umask, time zone, language, Go's flags and its cache), and compares every file. Prints the
+# files with their sums and sizes. Usage: cmd/release/twice.sh
 set -euo pipefail
 
 top=$(git rev-parse --show-toplevel)
-commit=$(git rev-parse HEAD) # however long it takes, and whatever is committed meanwhile
+commit=$(git rev-parse HEAD) # the same for both, even if a commit is made meanwhile
 work=$(mktemp -d "${TMPDIR:-/tmp}/quayside-twice.XXXXXX")
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 

@@ -1,13 +1,13 @@
 #!/bin/sh
-# One release on its way from the catalog to production, step by step, as a person
-# or a pipeline takes them.
+# Takes one release from the catalog to production, step by step, like a user or a
+# pipeline.
 #
 #   loop.sh DIRECTORY REGISTRY KEY     such as loop.sh work registry.example.com/fleet cosign.key
 #
-# It makes a repository in DIRECTORY, which must not be there yet, with three
-# environments of one cluster each, and pushes to REGISTRY. The password of KEY is in
+# It creates a repository in DIRECTORY, which must not exist, with three environments of
+# one cluster each, and pushes to REGISTRY. The password of KEY is in
 # COSIGN_PASSWORD. The kubeconfig has the contexts dev-1, stage-1 and prod-1, and Flux on
-# dev-1 takes all three artifacts (README.md).
+# dev-1 applies all three artifacts (README.md).
 set -eu
 work=$1 registry=$2 key=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,31 +17,31 @@ mkdir "$work" && cd "$work"
 
 step() { printf '\n== %s\n' "$*"; }
 
-# release VERSION puts a version into the catalog, beside what is there.
+# release VERSION adds a version to the catalog.
 release() {
   mkdir -p "catalog/$operator" && cp -R "$releases/$1" "catalog/$operator/"
   quayside push catalog "$registry/catalog:latest"
 }
 
-# merge BRANCH is what a person does with a pull request, once its checks are green.
+# merge BRANCH merges a branch, as a user merges a pull request with successful checks.
 merge() {
   git merge -q --ff-only "$1" && git push -q origin main && git branch -q -d "$1"
 }
 
-# deliver ENVIRONMENT pushes the tree that is committed, signed. Flux applies what is
-# signed.
+# deliver ENVIRONMENT pushes and signs the committed tree. Flux applies only signed
+# artifacts.
 deliver() {
   artifact=$(quayside -C "envs/$1" push "oci://$registry/$1:main" --sign "$key")
   quayside -C "envs/$1" verify --strict "$artifact"
 }
 
-# observe ENVIRONMENT waits until its cluster has what its lock says, and records that.
+# observe ENVIRONMENT waits until its cluster matches its lock, and records the observation.
 observe() {
   quayside -C "envs/$1" status --context "$1-1" --wait --timeout 5m -o json >"observed/$1.json"
 }
 
-# promote FROM TO proposes what was seen to be well in FROM. It ends the script where
-# that is held.
+# promote FROM TO proposes the versions observed healthy in FROM. It ends the script if an
+# operator is held back.
 promote() {
   quayside propose --promote "$1" "$2" "$operator-system/$operator" --observed observed \
     --branch "promote-$2" --push origin --pr-body "bodies/$2.md"
