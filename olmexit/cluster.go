@@ -101,7 +101,7 @@ func find(s *snapshot.Snapshot, lock *lockfile.File) *cluster {
 		}
 	}
 	c.index()
-	c.belong()
+	c.assignAll()
 	return c
 }
 
@@ -114,8 +114,8 @@ func (c *cluster) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// subscribe adds a Subscription. One with an installed version takes precedence; the others
-// become rivals.
+// subscribe adds a Subscription. If several belong to the operator, the one with an installed
+// version takes precedence; the others become rivals.
 func (op *operator) subscribe(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
@@ -172,12 +172,12 @@ func ComponentLabel(namespace, pkg string) string {
 	return prefixComponent + name
 }
 
-// belong assigns every object to its operators.
-func (c *cluster) belong() {
-	c.named()
+// assignAll assigns every object to its operators.
+func (c *cluster) assignAll() {
+	c.assignNamed()
 	all := c.All()
 	for _, o := range all {
-		c.add(o, c.said(o)...)
+		c.add(o, c.operatorsByLabel(o)...)
 	}
 	for range 2 { // an owner, and its owner
 		for _, o := range all {
@@ -199,8 +199,8 @@ func (c *cluster) add(o *snapshot.Object, ops ...*operator) {
 	}
 }
 
-// named assigns the objects listed by OLM and the objects identified by name alone.
-func (c *cluster) named() {
+// assignNamed assigns the objects listed by OLM and the objects identified by name alone.
+func (c *cluster) assignNamed() {
 	for _, o := range c.Kind(snapshot.OLM, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
 		for _, ref := range k8s.Items(o.Body(), "status", "components", "refs") {
@@ -211,25 +211,25 @@ func (c *cluster) named() {
 	for _, plan := range c.InstallPlans() {
 		c.plans[plan.Namespace] = append(c.plans[plan.Namespace], plan)
 		for _, step := range plan.Steps {
-			c.made(plan, step)
+			c.assignStep(plan, step)
 		}
 		for _, name := range plan.CSVs {
 			c.add(plan.Object, c.byCSV[[2]string{plan.Namespace, name}])
 		}
 		for _, l := range plan.Lookups {
-			c.unpacked(l, c.byCSV[[2]string{plan.Namespace, l.CSV}])
+			c.assignUnpacked(l, c.byCSV[[2]string{plan.Namespace, l.CSV}])
 		}
 	}
 	for _, d := range c.Kind("apps", "Deployment") {
-		for _, op := range c.said(d) {
-			c.serves(d, op)
+		for _, op := range c.operatorsByLabel(d) {
+			c.assignServed(d, op)
 		}
 	}
 }
 
-// made assigns the object of an InstallPlan step. For a removed version, the object must
+// assignStep assigns the object of an InstallPlan step. For a removed version, the object must
 // still have a mark of OLM.
-func (c *cluster) made(plan snapshot.InstallPlan, step snapshot.Step) {
+func (c *cluster) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	op := c.versionOf(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
 	for _, namespace := range []string{"", plan.Namespace} {
@@ -240,10 +240,10 @@ func (c *cluster) made(plan snapshot.InstallPlan, step snapshot.Step) {
 	}
 }
 
-// serves assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Not
-// all OLM versions label them. Objects of others with these names have another role, or no
+// assignServed assigns the objects that OLM creates for the webhooks and APIs of a Deployment.
+// Some OLM versions do not label them. Other objects with these names have another role, or no
 // mark of OLM.
-func (c *cluster) serves(d *snapshot.Object, op *operator) {
+func (c *cluster) assignServed(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
@@ -257,9 +257,9 @@ func (c *cluster) serves(d *snapshot.Object, op *operator) {
 	}
 }
 
-// unpacked assigns the objects that OLM used to unpack a bundle image, in the namespace of
+// assignUnpacked assigns the objects that OLM used to unpack a bundle image, in the namespace of
 // its catalog.
-func (c *cluster) unpacked(l snapshot.Lookup, op *operator) {
+func (c *cluster) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
 		key.Namespace, key.Name = l.Catalog.Namespace, name
@@ -282,7 +282,7 @@ func (c *cluster) versionOf(namespace, name string) *operator {
 		return op
 	}
 	var found *operator
-	for _, op := range c.within(namespace) {
+	for _, op := range c.operatorsIn(namespace) {
 		csv := op.csv()
 		if csv == nil || csvBase(csv.Name) != csvBase(name) {
 			continue
@@ -301,8 +301,8 @@ func csvBase(csv string) string {
 	return name
 }
 
-// said returns the operators of an object by its labels and kind.
-func (c *cluster) said(o *snapshot.Object) []*operator {
+// operatorsByLabel returns the operators of an object by its labels and kind.
+func (c *cluster) operatorsByLabel(o *snapshot.Object) []*operator {
 	var out []*operator
 	for key := range o.Labels {
 		if strings.HasPrefix(key, prefixComponent) {
@@ -314,7 +314,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 	switch {
 	case owner == "":
 	case o.Labels[labelOwnerKind] == "OperatorGroup":
-		out = append(out, c.within(namespace)...)
+		out = append(out, c.operatorsIn(namespace)...)
 	case namespace == "":
 		out = append(out, c.byCSVName[owner]...)
 	default:
@@ -334,14 +334,14 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 		}
 		out = append(out, c.byCSV[[2]string{from, o.Name}])
 	case "OperatorGroup":
-		out = append(out, c.within(o.Namespace)...)
+		out = append(out, c.operatorsIn(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
 		if isOurs(o) { // perhaps of an earlier version, named when that was installed
 			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
 		}
 	case "Subscription":
-		for _, op := range c.within(o.Namespace) {
+		for _, op := range c.operatorsIn(o.Namespace) {
 			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.rivals, o.Name) {
 				out = append(out, op)
 			}
@@ -357,8 +357,8 @@ func keyOf(op *operator) string {
 	return op.Key()
 }
 
-// within returns the operators of a namespace.
-func (c *cluster) within(namespace string) []*operator {
+// operatorsIn returns the operators of a namespace.
+func (c *cluster) operatorsIn(namespace string) []*operator {
 	var out []*operator
 	for _, op := range c.operators {
 		if op.Namespace == namespace {

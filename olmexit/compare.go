@@ -202,7 +202,7 @@ func (x *inspector) compareAll(live []*snapshot.Object) []compared {
 // fields returns the differing fields of a live and a rendered object. It compares both in
 // the form that the API server stores, without fields that only the API server sets.
 func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
-	live, ours = normalizePair(notRead(live), notRead(ours))
+	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)
 	if err != nil {
 		return nil, err
@@ -217,18 +217,18 @@ func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
 	}), nil
 }
 
-// notRead returns a Secret without its contents, which a snapshot does not include. Other
-// objects are returned as they are.
-func notRead(o k8s.Object) k8s.Object {
+// withoutSecretData returns a Secret without its contents, which a snapshot does not include.
+// Other objects are returned unchanged.
+func withoutSecretData(o k8s.Object) k8s.Object {
 	if o.Is("", "Secret") {
 		o = k8s.Without(k8s.Without(o, "data"), "stringData")
 	}
 	return o
 }
 
-// normalizePair returns both objects without equal top-level fields and without equal
-// versions of a CRD. Converting these to the stored form is slow, and the form of no other
-// field depends on them.
+// normalizePair returns both objects without equal top-level fields and without equal versions of
+// a CRD. Conversion to the stored form is slow, and these fields do not affect the stored form of
+// other fields.
 func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
@@ -248,8 +248,8 @@ func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns an object without the fields that the API server sets, except
-// those that ours sets too.
+// withoutAssigned returns an object without the fields that the API server sets. It keeps those
+// that ours sets too.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)

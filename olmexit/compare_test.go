@@ -61,11 +61,11 @@ func TestAlikeHidesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := types.Stored(notRead(live))
+		a, err := types.Stored(withoutSecretData(live))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := types.Stored(notRead(ours))
+		b, err := types.Stored(withoutSecretData(ours))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 		}
 		objects := promisedObjects(csv.Body())
 		for _, o := range op.members {
-			if Tells(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpacks[o.Key] {
+			if IsRelevant(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpacks[o.Key] {
 				objects = append(objects, o.Body())
 			}
 		}
@@ -54,9 +54,9 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	return d
 }
 
-// Tells reports whether objects of a kind are needed to diagnose dependences on OLM. A
-// snapshot can omit all other kinds.
-func Tells(group, kind string) bool {
+// IsRelevant reports whether a diagnosis of dependences on OLM needs the objects of a kind. A snapshot
+// can omit all other kinds.
+func IsRelevant(group, kind string) bool {
 	switch group {
 	case "":
 		return kind == "ConfigMap" || kind == "ServiceAccount"

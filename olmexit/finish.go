@@ -23,7 +23,7 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	return lock.With(pins)
 }
 
-// Finished lists the changes to an operator once no OLM settings are kept for it.
+// Finished lists the changes to an operator when no OLM settings are kept for it any more.
 type Finished struct {
 	OperatorKey
 	Bundle       string    `json:"bundle" doc:"Name of the bundle."`

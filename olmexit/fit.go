@@ -78,9 +78,9 @@ func (c *cluster) authorities(op *operator) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Record completes Begin: it returns the lock and its rendered tree with the pod annotations
-// of the cluster that differ from rendered, the rendered tree of begun. Pins adopted before
-// are unchanged. The arguments are not modified.
+// Record completes Begin: it returns the lock and its rendered tree with the pod annotations of
+// the cluster that differ from rendered, the rendered tree of begun. Pins that were adopted
+// earlier are unchanged. The arguments are not modified.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
 	out := slices.Clone(rendered)
@@ -140,8 +140,8 @@ func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.An
 	return out
 }
 
-// operatorOf returns the operator that contains a rendered object in its base, "" if the
-// object is elsewhere in the tree.
+// operatorOf returns the operator with a rendered object in its base, or "" if the object is
+// elsewhere in the tree.
 func operatorOf(r render.Rendered) string {
 	if key, ok := layout.Operator(r.Path); ok {
 		return key

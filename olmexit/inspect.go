@@ -27,9 +27,8 @@ type Input struct {
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// Made returns the Deployments that OLM creates for a pin, as far as that is known
-	// without the cluster. It is called if a Deployment in the tree differs from the
-	// cluster.
+	// Made returns the Deployments that OLM creates for a pin, as far as they can be determined
+	// without the cluster. It is called if a Deployment in the tree differs from the cluster.
 	Made func(lockfile.Pin) ([]k8s.Object, error)
 }
 
@@ -85,7 +84,7 @@ func (x *inspector) wants(r render.Rendered) []*operator {
 		}
 		return out
 	case r.Object.Is("", "Namespace"):
-		return x.within(r.Object.Name())
+		return x.operatorsIn(r.Object.Name())
 	}
 	return nil
 }
@@ -99,9 +98,9 @@ func (x *inspector) sort() {
 		r, wanted := x.ours[o.Key]
 		switch {
 		case wanted:
-			x.put(x.taken(o, r, compared[i], ops), ops)
+			x.put(x.classifyShared(o, r, compared[i], ops), ops)
 		case len(ops) > 0:
-			x.put(x.alone(o), ops)
+			x.put(x.classifyLive(o), ops)
 		}
 	}
 	for _, r := range x.Rendered {
@@ -110,7 +109,7 @@ func (x *inspector) sort() {
 		}
 		o := Object{Key: r.Object.Key(), Class: Added}
 		ops := x.wants(r)
-		if len(ops) == 1 && ops[0] != nil && x.lost(ops[0], r.Object) {
+		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
 			ops[0].because(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
 				"; the rendered tree contains it. Check that the operator works with it, and apply it by hand first"})
 		}
@@ -126,9 +125,9 @@ func sortByKey(objects []Object) {
 	slices.SortFunc(objects, func(a, b Object) int { return a.Compare(b.Key) })
 }
 
-// alone classifies a live object that the tree lacks. Objects that OLM creates for an
+// classifyLive classifies a live object that the tree lacks. Objects that OLM creates for an
 // OperatorCondition remain if the tree has that OperatorCondition: OLM would recreate them.
-func (x *inspector) alone(o *snapshot.Object) Object {
+func (x *inspector) classifyLive(o *snapshot.Object) Object {
 	out := x.classify(o)
 	for _, by := range o.Owners {
 		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}

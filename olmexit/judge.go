@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// taken classifies a live object that is also in the tree.
-func (x *inspector) taken(live *snapshot.Object, r render.Rendered, c compared, ops []*operator) Object {
+// classifyShared classifies a live object that is also in the tree.
+func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c compared, ops []*operator) Object {
 	out := Object{Key: live.Key}
 	if c.err != nil {
 		out.Class = Unknown
@@ -32,8 +32,8 @@ func (x *inspector) taken(live *snapshot.Object, r render.Rendered, c compared, 
 	return out
 }
 
-// mark reports whether a field only identifies the manager of the object.
-func (f Field) mark() bool {
+// isMark reports whether a field only identifies the manager of the object.
+func (f Field) isMark() bool {
 	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
 		return true
 	}
@@ -114,25 +114,25 @@ func fieldsBelow(fields []Field, prefix string) []Field {
 	return out
 }
 
-// most is the maximum number of fields listed in a message.
-const most = 3
+// maxFields is the maximum number of fields listed in a message.
+const maxFields = 3
 
 func fieldPaths(fields []Field) string {
 	var out []string
-	for _, f := range fields[:min(most, len(fields))] {
+	for _, f := range fields[:min(maxFields, len(fields))] {
 		out = append(out, f.Path)
 	}
 	text := strings.Join(out, ", ")
-	if more := len(fields) - most; more > 0 {
+	if more := len(fields) - maxFields; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-// lost reports whether OLM created an object that is now missing: one listed in the
-// InstallPlan, or one derived from the ClusterServiceVersion that has the same name in
-// quayside. If OLM has forgotten the operator, only its Deployments and APIServices count.
-func (x *inspector) lost(op *operator, o k8s.Object) bool {
+// isLost reports whether OLM created an object that is now missing: an object listed in the
+// InstallPlan, or one derived from the ClusterServiceVersion that has the same name in quayside.
+// If OLM has forgotten the operator, only its Deployments and APIServices count.
+func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
 	csv := op.csv()
 	if csv == nil && op.subscription == nil {
@@ -175,7 +175,7 @@ func (x *inspector) state(op *operator) (State, []Reason) {
 	reasons := []Reason{}
 	if op.subscription != nil || len(op.csvs) > 0 {
 		reasons = x.refusals(op)
-	} else if state := op.forgotten(); state != Adoptable {
+	} else if state := op.forgottenState(); state != Adoptable {
 		return state, reasons
 	}
 	reasons = append(reasons, op.unknown()...)
@@ -202,9 +202,9 @@ func notInTree() Reason {
 	return Reason{Code: "not-in-tree", Message: "the cluster does not get it from the tree, so nothing would replace OLM: add it to the cluster's operators in quayside.yaml"}
 }
 
-// forgotten returns the state of an operator that OLM does not manage, or no longer manages:
+// forgottenState returns the state of an operator that OLM does not manage, or no longer manages:
 // Adoptable if it has objects of OLM and none rendered by quayside.
-func (op *operator) forgotten() State {
+func (op *operator) forgottenState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {
 		switch {
@@ -275,7 +275,7 @@ func (x *inspector) refusals(op *operator) []Reason {
 			no("plan-in-flight", "InstallPlan %s is %s: wait until it is Complete", plan.Name, plan.Phase)
 		}
 	}
-	if rights := op.drives(); len(rights) > 0 {
+	if rights := op.installPermissions(); len(rights) > 0 {
 		no("drives-olm", "the operator uses OLM itself: %s; these functions stop with OLM (see 'quayside adopt check')", strings.Join(rights, "; "))
 	}
 	return out
@@ -294,15 +294,16 @@ func phaseOf(csv *snapshot.CSV) string {
 }
 
 // parentOf returns the namespace in which OLM installed a ClusterServiceVersion, from its
-// annotation. This is its own namespace unless the bundle sets the annotation.
+// annotation. The default is the namespace of the ClusterServiceVersion itself, which a bundle can
+// override.
 func parentOf(csv *snapshot.CSV) string {
 	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
 	return namespace
 }
 
-// drives returns the permissions in the tree that allow an operator to install others
+// installPermissions returns the permissions in the tree that allow an operator to install others
 // through OLM.
-func (op *operator) drives() []string {
+func (op *operator) installPermissions() []string {
 	signals, _ := rbacSignals(op.tree)
 	var out []string
 	for _, s := range signals {

@@ -66,17 +66,17 @@ func signalKinds() []sign {
 // packagesGroup is the API group of OLM's packageserver.
 const packagesGroup = "packages.operators.coreos.com"
 
-// asked is a request to OLM that an operator makes by writing to a resource.
-type asked struct {
+// olmAccess is a use of OLM that an operator makes by writing to a resource.
+type olmAccess struct {
 	resource string
 	verbs    []string // verbs that count; nil: all that write
 	code     string
 }
 
-// fieldQuestions maps writes to OLM resources to signal codes; the first match counts. For
-// other resources, only reads count.
-func fieldQuestions() []asked {
-	return []asked{
+// olmAccesses maps writes to OLM resources to signal codes; the first match counts. For other
+// resources, only reads count.
+func olmAccesses() []olmAccess {
+	return []olmAccess{
 		{"subscriptions", nil, "installs"},
 		{"installplans", nil, "installs"},
 		{"clusterextensions", nil, "installs"},
@@ -89,8 +89,8 @@ func fieldQuestions() []asked {
 	}
 }
 
-// olmResources returns the OLM resources that an operator can do without, by group.
-// OperatorConditions are not included: every tree has them.
+// olmResources returns the OLM resources that indicate no need of OLM, by group.
+// OperatorConditions are not included, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
 		snapshot.OLM:   {"catalogsources", "clusterserviceversions", "installplans", "olmconfigs", "operatorgroups", "operators", "subscriptions"},
@@ -100,16 +100,16 @@ func olmResources() map[string][]string {
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
-// right is the permission to use a verb on a resource.
-type right struct{ verb, group, resource string }
+// permission is the permission to use a verb on a resource.
+type permission struct{ verb, group, resource string }
 
 // definition returns the name of the resource's CRD.
-func (r right) definition() string { return r.resource + "." + r.group }
+func (r permission) definition() string { return r.resource + "." + r.group }
 
 // codes returns the signals that a permission on an OLM resource indicates.
-func (r right) codes() []string {
+func (r permission) codes() []string {
 	var out []string
-	for _, a := range fieldQuestions() {
+	for _, a := range olmAccesses() {
 		if a.resource == r.resource && (slices.Contains(a.verbs, r.verb) || a.verbs == nil && !slices.Contains(readVerbs(), r.verb)) {
 			out = append(out, a.code)
 			break
@@ -121,13 +121,13 @@ func (r right) codes() []string {
 	return out
 }
 
-// olmRights returns the permissions of a grant on each OLM resource.
-func olmRights(g k8s.Grant) []right {
+// olmPermissions returns the permissions of a grant on each OLM resource.
+func olmPermissions(g k8s.Grant) []permission {
 	of, _, _ := strings.Cut(g.Resource, "/")
-	var out []right
+	var out []permission
 	for _, r := range olmResources()[g.Group] {
 		if of == "*" || of == r {
-			out = append(out, right{g.Verb, g.Group, r})
+			out = append(out, permission{g.Verb, g.Group, r})
 		}
 	}
 	return out
@@ -164,7 +164,7 @@ func (h *held) note(code, account, resource, verb string) {
 
 // grant records one permission of an account.
 func (h *held) grant(account string, g k8s.Grant) {
-	for _, r := range olmRights(g) {
+	for _, r := range olmPermissions(g) {
 		for _, code := range r.codes() {
 			h.note(code, account, r.resource, r.verb)
 		}
@@ -182,9 +182,9 @@ func (h *held) grant(account string, g k8s.Grant) {
 	}
 }
 
-// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs
-// of the watched resources. For an operator that installs others, changing or reading OLM
-// objects is no separate signal.
+// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of
+// the watched resources. An operator that installs others gets no further signals for changing or
+// reading OLM objects.
 func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {

@@ -125,5 +125,5 @@ func (n Counts) plus(m Counts) Counts {
 // Changes returns the fields in which the tree differs from the cluster, except those that
 // only identify the manager of the object.
 func (o Object) Changes() []Field {
-	return slices.DeleteFunc(slices.Clone(o.Fields), Field.mark)
+	return slices.DeleteFunc(slices.Clone(o.Fields), Field.isMark)
 }

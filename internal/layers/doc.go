@@ -1,7 +1,6 @@
-// Package layers holds one test and no code: the table that says which package
-// may import which, and which may reach outside the program.
+// Package layers has one test and no code: the table of permitted imports between packages, and of
+// the packages that may use the operating system or the network.
 //
-// The test reads the sources with go/parser rather than asking the go command,
-// so that its result is never served from the cache after an import changed
-// elsewhere.
+// The test parses the sources with go/parser instead of running the go command. Its result is
+// therefore never a cached one from before an import changed elsewhere.
 package layers

@@ -108,7 +108,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	if err != nil {
 		return err
 	}
-	s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{Keep: snapshot.Declares})
+	s, err := readCluster(ctx, o.Host, args, o.login, snapshot.Options{Keep: snapshot.IsDeclaration})
 	if err != nil {
 		return err
 	}

@@ -122,9 +122,9 @@ func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
-// catalogImages returns the image of each bundle that an InstallPlan fetched, by namespace
-// and name of its ClusterServiceVersion. Images with a digest take precedence; among equals
-// the last plan does.
+// catalogImages returns the image of each bundle that an InstallPlan fetched, by namespace and
+// name of its ClusterServiceVersion. Images with a digest take precedence, and otherwise those of
+// the last plan.
 func catalogImages(s *snapshot.Snapshot) map[k8s.Key]string {
 	out := map[k8s.Key]string{}
 	for _, p := range s.InstallPlans() {

@@ -193,8 +193,8 @@ func (im *importer) identify(name string) (Catalog, error) {
 	}
 }
 
-// settled returns the name of the file that configures a catalog, "" if none does.
-func (im *importer) settled(id model.ID) string {
+// configFile returns the name of the file that configures a catalog, or "" if there is none.
+func (im *importer) configFile(id model.ID) string {
 	if slices.ContainsFunc(im.settings.Catalogs, func(c setting.Catalog) bool { return c.ID() == id }) {
 		return setting.FileName
 	}
@@ -231,8 +231,8 @@ func (im *importer) compare() {
 	im.leave(reasons)
 }
 
-// locate looks up every operator in its catalog. One that is missing there is declared by
-// its image if known, otherwise left out.
+// locate looks up every operator in its catalog. If the catalog lacks the operator, it is declared
+// by its image if that is known, or else left out.
 func (im *importer) locate(ctx context.Context) error {
 	if !slices.ContainsFunc(im.operators, im.isSought) {
 		return nil
@@ -340,8 +340,8 @@ func findIn(pkg *model.Package, op Operator) (*model.Entry, string) {
 	return entries[i], ""
 }
 
-// byImage returns the operator declared by its image because no catalog has it, or the
-// reason it cannot be.
+// byImage returns an operator that is declared by its image because no catalog has it, or the
+// reason why that is not possible.
 func byImage(op Operator, why string) (Operator, string) {
 	switch {
 	case op.Kind == "ClusterExtension" || op.Image == "":
@@ -357,8 +357,8 @@ func byImage(op Operator, why string) (Operator, string) {
 	return op, ""
 }
 
-// installedPin returns a pin of the installed bundle, to be completed by resolving. It
-// returns false if the watched namespaces are unknown.
+// installedPin returns a pin of the installed bundle, for resolution to complete. It returns false
+// if the watched namespaces are unknown.
 func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	pin := lockfile.Pin{
 		Namespace: op.Namespace, Package: op.Package, Bundle: op.Bundle, Version: e.Bundle().Version().String(), RequestedBy: []string{op.Key()},
@@ -411,7 +411,7 @@ type plan struct {
 }
 
 func (im *importer) plan() (*plan, error) {
-	declarations, left := im.cluster.Objects(im.operators, im.settled)
+	declarations, left := im.cluster.Objects(im.operators, im.configFile)
 	pl := &plan{draft: edit.NewDraft(im.project), left: left}
 	for _, d := range declarations {
 		name := im.to.Path

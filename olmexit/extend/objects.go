@@ -22,9 +22,9 @@ type Declaration struct {
 // clusterFile holds objects without a namespace.
 const clusterFile = "cluster-scoped.yaml"
 
-// Objects returns the declarations of operators and their related objects, sorted by file
-// and, within a file, in reading order. settled returns the file that already configures a
-// catalog, or "". The OperatorGroups and catalogs that are not declared are returned too.
+// Objects returns the declarations of operators and their related objects, sorted by file and,
+// within a file, in reading order. settled returns the file that already configures a catalog, or
+// "". It also returns the OperatorGroups and catalogs that are not declared.
 func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Declaration, []Left) {
 	m := maker{s: c.s, groups: c.groups, settled: settled, namespaces: map[string]bool{}}
 	for _, op := range ops {

@@ -1,7 +1,7 @@
-// Package inspect compares a cluster that runs OLM with a workspace. It provides the
-// operators that the tree can adopt, the OLM settings that the lock has to keep, the
-// adoption plan, and the changes once no OLM settings are kept. The decisions are made by
-// package olmexit and the packages below it.
+// Package inspect compares a cluster that runs OLM with a workspace. It provides the operators
+// that the tree can adopt, the OLM settings that the lock has to keep, the adoption plan, and the
+// changes when these settings are removed. The decisions are made by package olmexit and the
+// packages below it.
 //
 // Start from [Inspect].
 package inspect
@@ -83,7 +83,7 @@ func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin)
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// Finishing lists the changes once no OLM settings are kept.
+// Finishing lists the changes when no OLM settings are kept any more.
 type Finishing struct {
 	Written   bool               `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
 	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`

@@ -12,33 +12,33 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Deed is an action of a plan that was started.
-type Deed struct {
+// ExecutedAction is an action of a plan that was started.
+type ExecutedAction struct {
 	Step   int    // number of the step
 	Action int    // number in the step, from 1
 	Made   string // UID of the created object; empty if none was created
 }
 
-// WayBackInput is a partly or completely executed plan.
-type WayBackInput struct {
-	Plan   *Plan
-	Deeds  []Deed                 // in order
-	Before map[k8s.Ref]k8s.Object // each object before the first change to it
+// ReturnInput is a partly or completely executed plan.
+type ReturnInput struct {
+	Plan     *Plan
+	Executed []ExecutedAction       // in order
+	Before   map[k8s.Ref]k8s.Object // each object before the first change to it
 }
 
-// WayBack is the plan of a return to OLM, with its objects.
-type WayBack struct {
+// Return is the plan of a return to OLM, with its objects.
+type Return struct {
 	Plan    *Plan
 	Objects map[k8s.Ref]k8s.Object // objects to create, and objects to restore in their earlier form
 }
 
-// MakeWayBack returns the way back for all namespaces without a clean-up; the others are in
-// Left, with instructions. The plan has no steps if nothing was done. The steps are ordered
-// such that nothing is missing in between: the Subscriptions are created before objects of the
-// tree are deleted.
-func MakeWayBack(in WayBackInput) *WayBack {
-	m := &wayBackMaker{WayBackInput: in, way: &WayBack{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]Deed{}}
-	for _, d := range in.Deeds {
+// MakeReturn returns the plan of the return to OLM, for all namespaces without a clean-up. The
+// others are in Left, with instructions. The plan has no steps if nothing was done. The steps are
+// ordered so that nothing is missing at any time: the Subscriptions are created before objects of
+// the tree are deleted.
+func MakeReturn(in ReturnInput) *Return {
+	m := &returnMaker{ReturnInput: in, way: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
+	for _, d := range in.Executed {
 		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
 	}
 	p := *in.Plan
@@ -63,11 +63,11 @@ func MakeWayBack(in WayBackInput) *WayBack {
 	return m.way
 }
 
-// wayBackMaker builds the plan of a return to OLM.
-type wayBackMaker struct {
-	WayBackInput
-	way  *WayBack
-	done map[*Action]Deed
+// returnMaker builds the plan of a return to OLM.
+type returnMaker struct {
+	ReturnInput
+	way  *Return
+	done map[*Action]ExecutedAction
 }
 
 // place is the executed part of a plan for one namespace, or for the whole cluster.
@@ -76,7 +76,7 @@ type place struct {
 
 	guarded []Action // annotations that were set
 	brought []Action // deletions of objects that were applied under new names, in reverse order
-	changed []Action // restorations of existing objects that were applied or taken over
+	changed []Action // restorations of existing objects that were applied or transferred
 	stopped bool
 	detach  []Action // all actions that make OLM forget the operators; nil if none was started
 	cleaned int      // number of objects that were deleted afterwards
@@ -89,7 +89,7 @@ func (at *place) begun() bool {
 }
 
 // places returns the executed parts, by namespace in the order of the plan.
-func (m *wayBackMaker) places() []*place {
+func (m *returnMaker) places() []*place {
 	var out []*place
 	by := map[string]*place{}
 	for i := range m.Plan.Steps {
@@ -99,19 +99,19 @@ func (m *wayBackMaker) places() []*place {
 			at = &place{namespace: s.Namespace, forgotten: m.forgotten(s.Namespace)}
 			by[s.Namespace], out = at, append(out, at)
 		}
-		m.look(at, s)
+		m.recordStep(at, s)
 	}
 	return out
 }
 
 // forgotten reports whether OLM had forgotten all operators of a namespace before the
 // plan was made.
-func (m *wayBackMaker) forgotten(namespace string) bool {
+func (m *returnMaker) forgotten(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
 }
 
-// look records the executed actions of a step.
-func (m *wayBackMaker) look(at *place, s *Step) {
+// recordStep records the executed actions of a step.
+func (m *returnMaker) recordStep(at *place, s *Step) {
 	begun := 0
 	for i := range s.Actions {
 		a := &s.Actions[i]
@@ -124,7 +124,7 @@ func (m *wayBackMaker) look(at *place, s *Step) {
 		case Annotate:
 			at.guarded = append(at.guarded, *a)
 		case Apply, TakeOver:
-			m.applied(at, a, d)
+			m.recordApplied(at, a, d)
 		case Scale:
 			at.stopped = true
 		default: // part of a detach or a clean-up, or without a change
@@ -139,10 +139,10 @@ func (m *wayBackMaker) look(at *place, s *Step) {
 	}
 }
 
-// applied records how to undo the application of an object: an object that existed before is
+// recordApplied records how to undo the application of an object: an object that existed before is
 // restored, even if it was deleted in the meantime; a new one is deleted, unless it contains other
 // objects.
-func (m *wayBackMaker) applied(at *place, a *Action, d Deed) {
+func (m *returnMaker) recordApplied(at *place, a *Action, d ExecutedAction) {
 	restore := Action{Do: Restore, Object: a.Object, UID: cmp.Or(a.UID, d.Made)}
 	_, there := m.Before[a.Object]
 	switch {
@@ -156,8 +156,8 @@ func (m *wayBackMaker) applied(at *place, a *Action, d Deed) {
 	}
 }
 
-// refused returns the reason against the way back of a namespace.
-func (m *wayBackMaker) refused(at *place) Left {
+// refused returns the reason why a namespace cannot return to OLM.
+func (m *returnMaker) refused(at *place) Left {
 	if at.forgotten {
 		return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
 			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
@@ -176,7 +176,7 @@ func (m *wayBackMaker) refused(at *place) Left {
 }
 
 // steps adds the steps in order.
-func (m *wayBackMaker) steps(back []*place) {
+func (m *returnMaker) steps(back []*place) {
 	if !slices.ContainsFunc(back, (*place).begun) {
 		return
 	}
@@ -201,12 +201,12 @@ func (m *wayBackMaker) steps(back []*place) {
 	each(m.removeGuard)
 }
 
-func (m *wayBackMaker) add(s Step) {
+func (m *returnMaker) add(s Step) {
 	s.Number = len(m.way.Plan.Steps) + 1
 	m.way.Plan.Steps = append(m.way.Plan.Steps, s)
 }
 
-func (m *wayBackMaker) suspend(back []*place) string {
+func (m *returnMaker) suspend(back []*place) string {
 	if !slices.ContainsFunc(back, func(at *place) bool { return !at.forgotten }) {
 		return "If a GitOps tool already applies the tree of this plan (its field manager is " + m.Plan.Manager + "), suspend it, and revert the commit that added that tree." +
 			" Otherwise it would undo the next steps. Resume it when all steps are done."
@@ -217,7 +217,7 @@ func (m *wayBackMaker) suspend(back []*place) string {
 
 // controllers adds the plan's steps that stop or start OLM's controllers, including manual
 // ones; once, for all namespaces.
-func (m *wayBackMaker) controllers(name Name, is Condition) {
+func (m *returnMaker) controllers(name Name, is Condition) {
 	seen := map[string]bool{}
 	for _, s := range m.Plan.Steps {
 		if s.Name != name || seen[s.Title] {
@@ -232,7 +232,7 @@ func (m *wayBackMaker) controllers(name Name, is Condition) {
 
 // forget completes an interrupted detach and waits for the deletions: a ClusterServiceVersion
 // without its Subscription would keep OLM from installing.
-func (m *wayBackMaker) forget(at *place) {
+func (m *returnMaker) forget(at *place) {
 	if at.detach == nil {
 		return
 	}
@@ -252,7 +252,7 @@ func deletedRefs(actions []Action) []k8s.Ref {
 	return out
 }
 
-func (m *wayBackMaker) handBack(at *place) {
+func (m *returnMaker) handBack(at *place) {
 	s := Step{Name: HandBack, Namespace: at.namespace, Title: "Restore the objects that the tree changed" + placeText(at)}
 	for _, a := range at.changed {
 		s.Actions = append(s.Actions, a)
@@ -271,7 +271,7 @@ func placeText(at *place) string {
 }
 
 // subscribe creates the deleted Subscriptions again, those of required operators first.
-func (m *wayBackMaker) subscribe(at *place) {
+func (m *returnMaker) subscribe(at *place) {
 	s := Step{Name: Subscribe, Namespace: at.namespace, Title: "Recreate the Subscriptions at the running versions" + placeText(at)}
 	for _, sub := range m.subscriptions(at) {
 		ref := k8s.RefTo(sub)
@@ -284,10 +284,10 @@ func (m *wayBackMaker) subscribe(at *place) {
 }
 
 // subscriptions returns the Subscriptions that the detach deleted, in their earlier form, those of
-// required operators first: OLM, where it runs, subscribes by itself to a required operator without
-// a Subscription, and the earlier one would then be a second one to the same package. The detach
-// deletes the ClusterServiceVersions of dependents first.
-func (m *wayBackMaker) subscriptions(at *place) []k8s.Object {
+// required operators first. In this order, OLM creates no Subscription of its own for a required
+// operator, which would become a second one to the same package. The detach deletes the
+// ClusterServiceVersions of dependents first.
+func (m *returnMaker) subscriptions(at *place) []k8s.Object {
 	var out []k8s.Object
 	var csvs []string
 	for _, ref := range deletedRefs(at.detach) {
@@ -328,7 +328,7 @@ func newSubscription(sub k8s.Object) k8s.Object {
 
 // wait adds a step that waits until OLM has installed the operators again, after manual
 // approval if the Subscriptions require it.
-func (m *wayBackMaker) wait(at *place) {
+func (m *returnMaker) wait(at *place) {
 	if at.detach == nil {
 		return
 	}
@@ -348,7 +348,7 @@ func (m *wayBackMaker) wait(at *place) {
 }
 
 // withdraw deletes the objects that the tree added.
-func (m *wayBackMaker) withdraw(at *place) {
+func (m *returnMaker) withdraw(at *place) {
 	if len(at.brought) == 0 {
 		return
 	}
@@ -373,7 +373,7 @@ func refRank(r k8s.Ref) int {
 }
 
 // removeGuard removes the annotations that prevent pruning.
-func (m *wayBackMaker) removeGuard(at *place) {
+func (m *returnMaker) removeGuard(at *place) {
 	s := Step{Name: Unguard, Namespace: at.namespace, Title: "Let GitOps tools prune again" + placeText(at)}
 	gone := deletedRefs(at.detach)
 	for _, a := range at.guarded {

@@ -65,11 +65,11 @@ func before() map[k8s.Ref]k8s.Object {
 }
 
 // deeds are all actions of the steps up to one.
-func deeds(p *plan.Plan, last int) []plan.Deed {
-	var out []plan.Deed
+func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
+	var out []plan.ExecutedAction
 	for _, s := range p.Steps[:last] {
 		for i, a := range s.Actions {
-			d := plan.Deed{Step: s.Number, Action: i + 1}
+			d := plan.ExecutedAction{Step: s.Number, Action: i + 1}
 			if a.Do == plan.Apply && a.UID == "" {
 				d.Made = "made-" + a.Object.Name + a.Object.Kind
 			}
@@ -97,7 +97,7 @@ func told(p *plan.Plan) []string {
 
 func TestMake(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeWayBack(plan.WayBackInput{Plan: p, Deeds: deeds(p, 5), Before: before()})
+	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 5), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"detach; orphan Subscription s; remove-finalizer ClusterServiceVersion v; orphan ClusterServiceVersion v",
@@ -140,7 +140,7 @@ func TestSubscribeInOrder(t *testing.T) {
 		}
 		p.Steps = []plan.Step{detach}
 		var got []string
-		for _, s := range plan.MakeWayBack(plan.WayBackInput{Plan: p, Deeds: deeds(p, 1), Before: had}).Plan.Steps {
+		for _, s := range plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 1), Before: had}).Plan.Steps {
 			if s.Name == plan.Subscribe {
 				for _, a := range s.Actions {
 					got = append(got, a.Object.Name)
@@ -156,7 +156,7 @@ func TestSubscribeInOrder(t *testing.T) {
 // TestMakeBeforeDetach goes back without OLM's having to install anything.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeWayBack(plan.WayBackInput{Plan: p, Deeds: deeds(p, 3), Before: before()})
+	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 3), Before: before()})
 	want := []string{
 		"suspend (manual)",
 		"withdraw; delete ValidatingWebhookConfiguration made-ops.etcdValidatingWebhookConfiguration; delete Role made-ops.etcdRole",
@@ -165,7 +165,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 	if d := cmp.Diff(want, told(way.Plan)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if way := plan.MakeWayBack(plan.WayBackInput{Plan: p}); len(way.Plan.Steps) > 0 {
+	if way := plan.MakeReturn(plan.ReturnInput{Plan: p}); len(way.Plan.Steps) > 0 {
 		t.Errorf("nothing was done, and there is %q to do", told(way.Plan))
 	}
 }
@@ -173,7 +173,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 // TestMakeAfterCleanUp says what to do by hand once something of OLM's is gone.
 func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
-	way := plan.MakeWayBack(plan.WayBackInput{Plan: p, Deeds: deeds(p, 6), Before: before()})
+	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 6), Before: before()})
 	if len(way.Plan.Steps) > 0 || len(way.Plan.Left) != 1 || !strings.Contains(way.Plan.Left[0].Reasons[0], "startingCSV for each of etcd.v1") {
 		t.Errorf("%q, left %v", told(way.Plan), way.Plan.Left)
 	}

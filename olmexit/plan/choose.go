@@ -10,14 +10,14 @@ import (
 
 // choose determines the operators to adopt, and the reasons against the others.
 func (m *maker) choose() error {
-	if err := m.known(); err != nil {
+	if err := m.checkNamespaces(); err != nil {
 		return err
 	}
 	for i := range m.Report.Operators {
 		op := &operator{Operator: &m.Report.Operators[i], sheds: m.sheds(&m.Report.Operators[i])}
 		m.operators = append(m.operators, op)
 		switch {
-		case !m.adoptable(op):
+		case !m.isAdoptable(op):
 		case len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, op.Namespace):
 			op.reasons = []string{"its namespace was not selected"}
 		default:
@@ -25,7 +25,7 @@ func (m *maker) choose() error {
 			op.reasons = m.refusals(op)
 		}
 	}
-	m.tie()
+	m.addTies()
 	for _, op := range m.operators {
 		switch {
 		case len(op.reasons) > 0:
@@ -44,8 +44,8 @@ func (m *maker) choose() error {
 	return nil
 }
 
-// known returns an error if OLM has no operator in a requested namespace.
-func (m *maker) known() error {
+// checkNamespaces returns an error if OLM has no operator in a requested namespace.
+func (m *maker) checkNamespaces() error {
 	for _, namespace := range m.Namespaces {
 		if !slices.ContainsFunc(m.Report.Operators, func(op olmexit.Operator) bool { return op.Namespace == namespace }) {
 			return fmt.Errorf("no operator is installed in namespace %q", namespace)
@@ -54,14 +54,14 @@ func (m *maker) known() error {
 	return nil
 }
 
-// adoptable reports whether OLM has anything of an operator: the operator itself, or leftovers
-// of an adopted one, as separate objects or in the operator's objects.
-func (m *maker) adoptable(op *operator) bool {
+// isAdoptable reports whether OLM has an operator, or leftovers of an adopted one, as separate
+// objects or in the operator's objects.
+func (m *maker) isAdoptable(op *operator) bool {
 	switch op.State {
 	case olmexit.Adoptable, olmexit.WithRestart, olmexit.Blocked:
 		return true
 	case olmexit.AlreadyAdopted:
-		return op.sheds || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.cleaned(m.item(o)) })
+		return op.sheds || slices.ContainsFunc(op.Objects, func(o olmexit.Object) bool { return m.isCleaned(m.item(o)) })
 	case olmexit.NotOLM:
 		return op.sheds
 	}
@@ -95,8 +95,8 @@ func (m *maker) refusals(op *operator) []string {
 	return out
 }
 
-// tie adds a reason to operators that are tied to an operator that stays with OLM.
-func (m *maker) tie() {
+// addTies adds a reason to operators that are tied to an operator that stays with OLM.
+func (m *maker) addTies() {
 	ties := m.ties()
 	for changed := true; changed; {
 		changed = false
@@ -112,7 +112,7 @@ func (m *maker) tie() {
 	}
 }
 
-// tie is the reason for two operators of a namespace to leave OLM together.
+// addTies is a reason why two operators of a namespace must leave OLM together.
 type tie struct {
 	a, b *operator
 	why  string

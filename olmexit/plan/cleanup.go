@@ -27,8 +27,8 @@ const (
 	turnOperator
 )
 
-// turnOf returns the position of one of OLM's objects in the deletion order.
-func turnOf(o *snapshot.Object) int {
+// deletionRank returns the position of one of OLM's objects in the deletion order.
+func deletionRank(o *snapshot.Object) int {
 	owned := func(kind string) bool {
 		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
 	}
@@ -57,10 +57,10 @@ func turnOf(o *snapshot.Object) int {
 	return turnRole
 }
 
-// cleaned reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
+// isCleaned reports whether the clean-up deletes an object as a leftover of OLM. Objects in the
 // tree and objects that quayside created are kept, except OperatorConditions that the tree no
 // longer has.
-func (m *maker) cleaned(i item) bool {
+func (m *maker) isCleaned(i item) bool {
 	made := i.live != nil && i.live.Labels[k8s.LabelManagedBy] == k8s.Manager && !i.Is("OperatorCondition."+snapshot.OLM)
 	return i.Goes == olmexit.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
@@ -70,27 +70,27 @@ func isRole(i item) bool { return i.Is("Role."+rbacGroup) || i.Is("ClusterRole."
 
 // cleanUp deletes the leftover objects of a block's operators.
 func (m *maker) cleanUp(b *block) {
-	items := b.where(m.cleaned)
+	items := b.itemsWhere(m.isCleaned)
 	slices.SortStableFunc(items, func(x, y item) int {
-		return cmp.Or(cmp.Compare(turnOf(x.live), turnOf(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
+		return cmp.Or(cmp.Compare(deletionRank(x.live), deletionRank(y.live)), compareBool(isRole(x), isRole(y)), x.Compare(y.Key))
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete OLM's leftovers in " + b.namespace,
-		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detached())}, {Check: Prepared}}, m.same(b)...),
+		Before: append([]Check{{Check: Gone, Objects: itemRefs(b.detached())}, {Check: Prepared}}, m.unchangedChecks(b)...),
 	}
 	if len(b.detached()) == 0 {
 		s.Before = s.Before[1:]
 	}
 	labels := m.unlabel(b)
 	for _, i := range items {
-		if turnOf(i.live) > turnLabel {
+		if deletionRank(i.live) > turnLabel {
 			s.Actions, labels = append(s.Actions, labels...), nil
 		}
-		s.Actions = append(s.Actions, m.on(Delete, i))
+		s.Actions = append(s.Actions, m.newAction(Delete, i))
 	}
 	s.Actions = append(s.Actions, labels...)
 	if len(items) > 0 {
-		s.After = append([]Check{{Check: Gone, Objects: itemRefs(items)}}, m.same(b)...)
+		s.After = append([]Check{{Check: Gone, Objects: itemRefs(items)}}, m.unchangedChecks(b)...)
 	}
 	m.step(s)
 }
@@ -99,7 +99,7 @@ func (m *maker) cleanUp(b *block) {
 func (m *maker) unlabel(b *block) []Action {
 	var out []Action
 	for _, i := range slices.Concat(b.items, b.others) {
-		if i.live == nil || i.Goes == olmexit.AtDetach || m.cleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
+		if i.live == nil || i.Goes == olmexit.AtDetach || m.isCleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
 			continue
 		}
 		var unset []string
@@ -110,7 +110,7 @@ func (m *maker) unlabel(b *block) []Action {
 		}
 		if len(unset) > 0 {
 			slices.Sort(unset)
-			a := m.on(Unlabel, i)
+			a := m.newAction(Unlabel, i)
 			a.Unset = unset
 			out = append(out, a)
 		}

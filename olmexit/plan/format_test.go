@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 		{"clusterUID: u", "", "p.yaml:1:1: clusterUID: missing"},
 		{"mode: stopped", "mode: stoped", `p.yaml:4:7: mode: "stoped" is not one of stopped, live (did you mean "stopped"?)`},
 		{"mode: stopped", "mod: stopped", `p.yaml:4:1: unknown field "mod" (did you mean "mode"?)`},
-		{"number: 1", "number: 2", "p.yaml:12:11: steps[0].number: step 2 after step 0"},
+		{"number: 1", "number: 2", "p.yaml:12:11: steps[0].number: the step has number 2, want 1"},
 		{"name: detach", "name: detahc", `p.yaml:13:9: steps[0].name: "detahc" is not one of `},
 		{"check: succeeded", "check: fine", `p.yaml:16:12: steps[0].preconditions[0].check: "fine" is not one of `},
 		{"title: x", "title: x\n  manual: do it", "p.yaml:15:11: steps[0].manual: a step is either manual or has actions, not both"},

@@ -48,7 +48,7 @@ func Make(in Input) (*Plan, error) {
 			m.refused[r.Object.Key()] = r.Refused
 		}
 	}
-	if err := readWhole(in.Snapshot); err != nil {
+	if err := checkComplete(in.Snapshot); err != nil {
 		return nil, err
 	}
 	system := in.Snapshot.Get(k8s.Key{Kind: "Namespace", Name: "kube-system"})
@@ -67,9 +67,9 @@ func Make(in Input) (*Plan, error) {
 	return m.plan, nil
 }
 
-// readWhole returns an error if the snapshot lacks resources that could not be read: they would
-// be taken for missing.
-func readWhole(s *snapshot.Snapshot) error {
+// checkComplete returns an error if the snapshot lacks resources that could not be read, because
+// they would count as missing.
+func checkComplete(s *snapshot.Snapshot) error {
 	var kinds []string
 	for _, u := range s.Unread {
 		kinds = append(kinds, u.Kind+" ("+u.APIVersion+"): "+u.Reason)
@@ -109,8 +109,8 @@ func (m *maker) find(key string) *operator {
 	return nil
 }
 
-// block is the operators of one namespace: either those that leave OLM, or those that left it
-// and still have leftovers of it.
+// block is the operators of one namespace: either those that leave OLM, or those that left it and
+// still have leftovers of it.
 type block struct {
 	namespace string
 	sheds     bool
@@ -139,9 +139,10 @@ func refToLive(o *snapshot.Object) k8s.Ref {
 	return k8s.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// share assigns each object to a namespace that handles it in its steps. A new shared object is
-// applied with the first of its operators, because it disturbs nobody. An existing one is handled
-// with the last, or only listed in others if one of its operators stays with OLM.
+// share assigns each shared object to the namespace that handles it in its steps. A new object is
+// applied with the first of its operators, where it has no effect on the others. An existing
+// object is handled with the last of its operators. If one of its operators stays with OLM, it is
+// only listed.
 func (m *maker) share() {
 	for _, b := range m.blocks {
 		for _, op := range b.operators {

@@ -65,8 +65,8 @@ func collectPaths(into map[string]bool, at string, fields map[string]any) {
 	}
 }
 
-// itemName returns the name that identifies a list item in managedFields; "" if its key is
-// anything but a name.
+// itemName returns the name that identifies a list item in managedFields, or "" if it is
+// identified by another field.
 func itemName(key string) string {
 	text, ok := strings.CutPrefix(key, "k:")
 	var by map[string]any
@@ -77,8 +77,8 @@ func itemName(key string) string {
 }
 
 // drops reports whether applying the tree removes a field that only the cluster has, after OLM's
-// fields were transferred to the manager: not if another manager wrote it too. If its writer is
-// unknown, it is assumed to be removed if it is in a list item, or if the object has no
+// fields were transferred to the manager. A field that another manager also wrote stays. A field
+// without a known writer counts as removed if it is in a list item, or if the object has no
 // managedFields.
 func (w writers) drops(f olmexit.Field) bool {
 	switch {

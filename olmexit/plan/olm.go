@@ -18,7 +18,7 @@ func (m *maker) controllers() []Workload {
 			if o.Name != name || o.Labels["app"] != name {
 				continue
 			}
-			a := m.on(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
+			a := m.newAction(Scale, item{Object: olmexit.Object{Key: o.Key}, live: o})
 			out = append(out, Workload{Object: a.Object, UID: a.UID, Replicas: Replicas(o.Body())})
 		}
 	}
@@ -40,7 +40,7 @@ func (m *maker) workloads() []k8s.Ref {
 func (m *maker) stop(b *block) {
 	s := Step{
 		Name: Stop, Namespace: b.namespace, Title: "Stop OLM's controllers",
-		Before: append(m.healthy(b), Check{Check: SameVersion}),
+		Before: append(m.healthyChecks(b), Check{Check: SameVersion}),
 	}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Stop OLM's controllers, olm-operator and catalog-operator, which were not found in the cluster (on hosted control planes they run elsewhere), and wait until none of their pods is left."
@@ -56,7 +56,7 @@ func (m *maker) stop(b *block) {
 
 // start starts OLM's controllers again.
 func (m *maker) start(b *block) {
-	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.same(b)}
+	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.unchangedChecks(b)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with their previous replicas."
 	} else {

@@ -126,7 +126,7 @@ func (v validator) ref(field string, r k8s.Ref) {
 // step checks the number of a step, and the fields of its actions.
 func (v validator) step(at string, i int, s Step) {
 	if s.Number != i+1 {
-		v.Addf(at+".number", "step %d after step %d", s.Number, i)
+		v.Addf(at+".number", "the step has number %d, want %d", s.Number, i+1)
 	}
 	if s.Manual != "" && len(s.Actions) > 0 {
 		v.Addf(at+".manual", "a step is either manual or has actions, not both")

@@ -1,11 +1,10 @@
-// Package plan makes the plan of how operators are adopted from OLM: a file that people
-// review and commit, and that `quayside adopt run` follows step by step. [MakeWayBack]
-// makes the plan of their return to OLM from a plan, the steps that were done, and the
-// objects as they were before.
+// Package plan makes the plan to adopt operators from OLM: a file that people review and commit,
+// and that `quayside adopt run` executes step by step. [MakeReturn] makes the plan to return them
+// to OLM, from a plan, the executed steps, and the earlier state of the objects.
 //
-// It is pure: the result of olmexit.Inspect, a snapshot of the cluster and the rendered
-// lock are arguments, a [Plan] is the result. The meaning of a step, as kubectl commands
-// and as the permissions that it needs, is here too.
+// The package is pure: its arguments are the result of olmexit.Inspect, a snapshot of the cluster
+// and the rendered lock, and its result is a [Plan]. It also defines the meaning of a step, as
+// kubectl commands and as required permissions.
 package plan
 
 import (
@@ -89,13 +88,13 @@ const (
 	Detach       Name = "detach"       // make OLM forget the operators
 	Tree         Name = "tree"         // apply the rest of the tree
 	Start        Name = "start"        // start OLM's controllers again
-	Fields       Name = "fields"       // take over the fields that OLM wrote
+	Fields       Name = "fields"       // transfer the fields that OLM wrote
 	CleanUp      Name = "clean-up"     // delete OLM's leftover objects
 	Certificates Name = "certificates" // replace OLM's certificates before they expire
 	Uninstall    Name = "uninstall"    // decide about OLM itself
 )
 
-// The kinds of steps on the way back to OLM, in addition to stop, detach and start.
+// The kinds of steps of a return to OLM, in addition to stop, detach and start.
 const (
 	Suspend   Name = "suspend"   // keep GitOps tools from applying the tree
 	HandBack  Name = "hand-back" // restore objects that the tree changed

@@ -9,8 +9,8 @@ import (
 )
 
 // Restored returns a live object with the earlier values of the fields that some managers wrote,
-// and with all removed fields; live itself if nothing differs. Fields that others wrote since are
-// kept, as are the owners, the finalizers and the status. Lists are atomic.
+// and with all removed fields. If nothing differs, it returns live itself. It keeps fields that
+// others have written since, the owners, the finalizers and the status. Lists are atomic.
 func Restored(live, before k8s.Object, managers ...string) k8s.Object {
 	theirs := fields{}
 	for _, entry := range k8s.Items(live, "metadata", "managedFields") {
@@ -82,7 +82,8 @@ func Managed(live, before k8s.Object, managers ...string) []any {
 	return out
 }
 
-// Manage reports whether any of these managers has fields of an object, and had none before.
+// Manage reports whether any of these managers has fields of an object, although none had any
+// before.
 func Manage(live, before k8s.Object, managers ...string) bool {
 	had := fieldWriters(before)
 	return slices.ContainsFunc(k8s.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {

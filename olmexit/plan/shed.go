@@ -66,7 +66,7 @@ func isUpgraded(i item) bool {
 	return slices.Contains(i.Fields, olmexit.Field{Path: "metadata.annotations.quayside.dev/version", How: olmexit.Differs})
 }
 
-// unserved returns the reasons that an operator's part of the tree cannot be applied: objects of
+// unserved returns the reasons why an operator's part of the tree cannot be applied: objects of
 // kinds that the cluster does not serve.
 func (m *maker) unserved(op *operator) []string {
 	served := func(group, kind string) bool {
@@ -98,19 +98,19 @@ func (m *maker) shed(b *block) {
 	changed := b.changed()
 	m.step(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up the objects to change of " + b.namespace + " to files",
-		Actions: m.each(Keep, append(b.where(m.cleaned), changed...)),
+		Actions: m.each(Keep, append(b.itemsWhere(m.isCleaned), changed...)),
 	})
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", and apply the tree: " + b.packages(),
-		After: m.ready(b),
+		After: m.readyChecks(b),
 	}
 	for _, i := range inOrder(append(changed, slices.DeleteFunc(b.addedItems(false), func(i item) bool { return m.refused[i.Key] != "" })...)) {
 		if isMarked(i) {
-			s.Actions = append(s.Actions, m.on(TakeOver, i))
+			s.Actions = append(s.Actions, m.newAction(TakeOver, i))
 		}
-		a := m.on(Apply, i)
+		a := m.newAction(Apply, i)
 		if a.Force = i.live != nil; i.live != nil && i.Is("Namespace") {
-			a = m.over(i)
+			a = m.applyExisting(i)
 		}
 		s.Actions = append(s.Actions, a)
 	}
@@ -118,15 +118,15 @@ func (m *maker) shed(b *block) {
 	m.cleanUp(b)
 }
 
-// changed returns the items that differ from the tree or are marked as OLM's, and the bindings
-// of such roles: a changed role changes the permissions of their subjects.
+// changed returns the items that differ from the tree or are marked as OLM's. It includes the
+// bindings of such roles, because a changed role changes the permissions of their subjects.
 func (b *block) changed() []item {
 	differs := func(i item) bool { return i.live != nil && i.ours != nil && (len(i.Fields) > 0 || isMarked(i)) }
 	roles := map[k8s.Key]bool{}
-	for _, i := range b.where(isRole) {
+	for _, i := range b.itemsWhere(isRole) {
 		roles[i.Key] = differs(i)
 	}
-	return b.where(func(i item) bool {
+	return b.itemsWhere(func(i item) bool {
 		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(i.ours, "roleRef", "kind"), Name: k8s.Text(i.ours, "roleRef", "name")}
 		if role.Kind == "Role" {
 			role.Namespace = i.Namespace
@@ -163,7 +163,7 @@ func (m *maker) standStill(b *block) {
 // addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and Namespaces
 // if rights is set, or the rest.
 func (b *block) addedItems(rights bool) []item {
-	return b.where(func(i item) bool {
+	return b.itemsWhere(func(i item) bool {
 		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")
 		return i.Class == olmexit.Added && i.ours != nil && gives == rights
 	})

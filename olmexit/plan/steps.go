@@ -58,7 +58,7 @@ func (m *maker) leave(b *block) {
 	}
 	m.step(Step{
 		Name: Backup, Namespace: b.namespace, Title: "Back up OLM's objects of " + b.namespace + ", and the objects to change, to files",
-		Actions: m.each(Keep, b.kept()),
+		Actions: m.each(Keep, b.backedUpItems()),
 	})
 	m.detach(b, detached)
 	m.apply(b)
@@ -71,13 +71,13 @@ func (m *maker) leave(b *block) {
 func (m *maker) each(do Verb, items []item) []Action {
 	var out []Action
 	for _, i := range items {
-		out = append(out, m.on(do, i))
+		out = append(out, m.newAction(do, i))
 	}
 	return out
 }
 
-// on returns an action on an object in its live state.
-func (m *maker) on(do Verb, i item) Action {
+// newAction returns an action on an object in its live state.
+func (m *maker) newAction(do Verb, i item) Action {
 	a := Action{Do: do, Object: i.ref()}
 	if i.live != nil {
 		a.UID = i.live.UID
@@ -88,8 +88,8 @@ func (m *maker) on(do Verb, i item) Action {
 	return a
 }
 
-// where returns the items of a block that match a predicate.
-func (b *block) where(is func(item) bool) []item {
+// itemsWhere returns the items of a block that match a predicate.
+func (b *block) itemsWhere(is func(item) bool) []item {
 	var out []item
 	for _, i := range b.items {
 		if is(i) {
@@ -101,13 +101,13 @@ func (b *block) where(is func(item) bool) []item {
 
 // live returns the items that both the cluster and the tree have.
 func (b *block) live() []item {
-	return b.where(func(i item) bool { return i.live != nil && i.ours != nil })
+	return b.itemsWhere(func(i item) bool { return i.live != nil && i.ours != nil })
 }
 
 // detached returns the objects whose deletion makes OLM forget the operators: the Subscriptions,
 // then each operator's ClusterServiceVersion and its copies.
 func (b *block) detached() []item {
-	all := b.where(func(i item) bool { return i.Goes == olmexit.AtDetach })
+	all := b.itemsWhere(func(i item) bool { return i.Goes == olmexit.AtDetach })
 	turn := func(i item) int {
 		if i.Kind == "Subscription" {
 			return 0
@@ -142,10 +142,10 @@ func (b *block) guarded(i item) bool {
 	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
 }
 
-// kept returns the items to back up: those that will be deleted, except copies, which OLM makes
-// from the original, and those that the tree or the garbage collector changes.
-func (b *block) kept() []item {
-	return b.where(func(i item) bool {
+// backedUpItems returns the items to back up: those that will be deleted, and those that the tree or the
+// garbage collector changes. It leaves out copies, which OLM makes from the original.
+func (b *block) backedUpItems() []item {
+	return b.itemsWhere(func(i item) bool {
 		switch {
 		case i.live == nil || b.guarded(i) || isCopy(i.live) || i.Is("Namespace"):
 			return false
@@ -159,7 +159,7 @@ func (b *block) kept() []item {
 // guard keeps tools from pruning the declarations that leave Git with the adoption, and the
 // Namespace with everything in it.
 func (m *maker) guard(b *block) {
-	items := b.where(b.guarded)
+	items := b.itemsWhere(b.guarded)
 	for _, group := range m.Snapshot.Kind(snapshot.OLM, "OperatorGroup") {
 		if group.Namespace == b.namespace && !slices.ContainsFunc(items, func(i item) bool { return i.live == group }) {
 			items = append(items, item{Object: olmexit.Object{Key: group.Key}, live: group})
@@ -170,10 +170,10 @@ func (m *maker) guard(b *block) {
 	}
 	s := Step{
 		Name: Guard, Namespace: b.namespace, Title: "Prevent GitOps tools from pruning the declarations of " + b.namespace + ", and the Namespace",
-		Before: m.healthy(b), Actions: m.each(Keep, items),
+		Before: m.healthyChecks(b), Actions: m.each(Keep, items),
 	}
 	for _, i := range items {
-		a := m.on(Annotate, i)
+		a := m.newAction(Annotate, i)
 		before, after := i.live.Body(), profile.Guard(i.live.Body())
 		a.Set = k8s.TextMap(after, "metadata", "annotations")
 		maps.DeleteFunc(a.Set, func(key, value string) bool { return k8s.Text(before, "metadata", "annotations", key) == value })
@@ -185,7 +185,7 @@ func (m *maker) guard(b *block) {
 	m.suspend(b, items)
 }
 
-// suspend adds a manual step that suspends the tools that would recreate OLM's objects.
+// suspend adds a manual step to suspend the tools that would recreate OLM's objects.
 func (m *maker) suspend(b *block, items []item) {
 	var appliers []string
 	for _, i := range items {
@@ -204,9 +204,9 @@ func (m *maker) suspend(b *block, items []item) {
 	})
 }
 
-// healthy returns the checks that OLM has no pending work for a block's operators.
-func (m *maker) healthy(b *block) []Check {
-	csvs := itemRefs(b.where(func(i item) bool {
+// healthyChecks returns the checks that OLM has no pending work for a block's operators.
+func (m *maker) healthyChecks(b *block) []Check {
+	csvs := itemRefs(b.itemsWhere(func(i item) bool {
 		return i.Is("ClusterServiceVersion."+snapshot.OLM) && i.Goes == olmexit.AtDetach && !isCopy(i.live)
 	}))
 	if len(csvs) == 0 {
@@ -224,8 +224,8 @@ func itemRefs(items []item) []k8s.Ref {
 }
 
 // prepare applies the new objects of the tree, except those that the cluster would reject, which
-// OLM could not create either. These include webhooks. They trust OLM's certificates: requests
-// are admitted twice until OLM's own webhooks are deleted, and never rejected in between.
+// OLM could not create either. New webhooks trust OLM's certificates. Until OLM's own webhooks are
+// deleted, both admit each request; at no time is a request rejected for lack of a webhook.
 func (m *maker) prepare(b *block, added []item) {
 	title := "Add the tree's objects with new names to " + b.namespace
 	var applied []item
@@ -238,7 +238,7 @@ func (m *maker) prepare(b *block, added []item) {
 	}
 	m.step(Step{
 		Name: Prepare, Namespace: b.namespace, Title: title,
-		Before: m.healthy(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
+		Before: m.healthyChecks(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
 	})
 }
 
@@ -253,23 +253,23 @@ func inOrder(items []item) []item {
 func (m *maker) detach(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
-		Before: m.healthy(b), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.same(b)...),
+		Before: m.healthyChecks(b), After: append([]Check{{Check: Gone, Objects: itemRefs(detached)}}, m.unchangedChecks(b)...),
 	}
 	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
 		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
 	}
 	for _, i := range detached {
 		if i.Kind == "ClusterServiceVersion" && !isCopy(i.live) {
-			a := m.on(Unfinalize, i)
+			a := m.newAction(Unfinalize, i)
 			if a.Finalizer = finalizer; m.plan.Mode == Live {
 				a.Unset = []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
 			}
 			s.Actions = append(s.Actions, a)
 		}
-		s.Actions = append(s.Actions, m.on(Orphan, i))
+		s.Actions = append(s.Actions, m.newAction(Orphan, i))
 	}
 	if m.plan.Mode == Live {
-		s.Actions = append(s.Actions, m.each(Delete, b.where(func(i item) bool { return i.ours != nil && i.live != nil && lostLive(i.Object) }))...)
+		s.Actions = append(s.Actions, m.each(Delete, b.itemsWhere(func(i item) bool { return i.ours != nil && i.live != nil && lostLive(i.Object) }))...)
 	}
 	m.step(s)
 }
@@ -289,9 +289,9 @@ func (b *block) packages() string {
 	return strings.Join(out, ", ")
 }
 
-// same returns the checks for unchanged workloads. Another version can have other permissions
+// unchangedChecks returns the checks for unchanged workloads. Another version can have other permissions
 // and another conversion.
-func (m *maker) same(b *block) []Check {
+func (m *maker) unchangedChecks(b *block) []Check {
 	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
 	}
@@ -302,24 +302,24 @@ func (m *maker) same(b *block) []Check {
 func (m *maker) apply(b *block) {
 	m.step(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
-		Actions: m.overwrite(b.live()), After: m.ready(b),
+		Actions: m.overwrite(b.live()), After: m.readyChecks(b),
 	})
 }
 
-// ready returns the checks for unchanged workloads with all pods ready.
-func (m *maker) ready(b *block) []Check {
-	deployments := itemRefs(b.where(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
+// readyChecks returns the checks for unchanged workloads with all pods ready.
+func (m *maker) readyChecks(b *block) []Check {
+	deployments := itemRefs(b.itemsWhere(func(i item) bool { return i.Is("Deployment.apps") && i.live != nil && i.ours != nil }))
 	if len(deployments) == 0 {
-		return m.same(b)
+		return m.unchangedChecks(b)
 	}
-	return append([]Check{{Check: IsReady, Objects: deployments}}, m.same(b)...)
+	return append([]Check{{Check: IsReady, Objects: deployments}}, m.unchangedChecks(b)...)
 }
 
 // overwrite returns the actions that apply existing objects.
 func (m *maker) overwrite(items []item) []Action {
 	var out []Action
 	for _, i := range inOrder(items) {
-		a := m.over(i)
+		a := m.applyExisting(i)
 		if m.plan.Mode == Live && lostLive(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
@@ -328,12 +328,12 @@ func (m *maker) overwrite(items []item) []Action {
 	return out
 }
 
-// over returns the action that applies an existing object. If a tool applies the object from
-// other files, its guard is kept instead of the tree's prune setting until the tool applies it
-// from the tree: the merge removes the object from the other files, and a user might confirm
-// its deletion.
-func (m *maker) over(i item) Action {
-	a := m.on(Apply, i)
+// applyExisting returns the action that applies an existing object. If a tool applies the object from other
+// files, the action keeps its guard instead of the tree's prune setting, until the tool applies it
+// from the tree. Otherwise, the merge would remove the object from the other files, and a user
+// might confirm its deletion.
+func (m *maker) applyExisting(i item) Action {
+	a := m.newAction(Apply, i)
 	a.Force = true
 	if profile.ApplierOf(i.live.Body()) == "" {
 		return a
@@ -368,13 +368,13 @@ func (m *maker) takeOver(b *block) {
 	}
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take ownership of OLM's fields in " + b.namespace + ", for operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
-		After: m.same(b),
+		After: m.unchangedChecks(b),
 	}
 	for _, i := range inOrder(items) {
 		if m.plan.Mode == Live && lostLive(i.Object) {
 			continue
 		}
-		s.Actions = append(s.Actions, m.on(TakeOver, i), m.over(i))
+		s.Actions = append(s.Actions, m.newAction(TakeOver, i), m.applyExisting(i))
 	}
 	m.step(s)
 }

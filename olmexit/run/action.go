@@ -29,8 +29,8 @@ type action struct {
 
 // verb is the implementation of a kind of action.
 type verb struct {
-	// settled reports whether the action is already done, by the live object, nil if it does
-	// not exist. The error is the reason that the action is impossible.
+	// settled reports whether the action is already done, according to the live object (nil if it
+	// does not exist). The error is the reason why the action is impossible.
 	settled func(a *action, live k8s.Object) (bool, error)
 	// send executes the action and returns the resulting object.
 	send func(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error)
@@ -78,7 +78,7 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 			out.Outcome = Already
 			return out, a.did(live, Already)
 		}
-		if err := a.olmIsStopped(ctx); err != nil {
+		if err := a.checkOLMStopped(ctx); err != nil {
 			return out, err
 		}
 		if err := a.intends(live); err != nil {
@@ -143,9 +143,9 @@ func (a *action) did(o k8s.Object, outcome Outcome) error {
 	return a.note(e)
 }
 
-// olmIsStopped returns an error if one of OLM's stopped controllers runs again when an action
+// checkOLMStopped returns an error if one of OLM's stopped controllers runs again when an action
 // makes OLM forget an operator.
-func (a *action) olmIsStopped(ctx context.Context) error {
+func (a *action) checkOLMStopped(ctx context.Context) error {
 	if a.Plan.Mode != plan.Stopped || a.Do != plan.Orphan && a.Do != plan.Unfinalize || a.DryRun {
 		return nil
 	}
@@ -161,8 +161,8 @@ func (a *action) olmIsStopped(ctx context.Context) error {
 	return nil
 }
 
-// mine returns an error unless the live object is the one in the plan.
-func (a *action) mine(live k8s.Object) error {
+// checkSame returns an error unless the live object is the one in the plan.
+func (a *action) checkSame(live k8s.Object) error {
 	switch uid := k8s.Text(live, "metadata", "uid"); {
 	case live == nil:
 		return a.changedf("was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan")
@@ -178,10 +178,10 @@ func (a *action) changedf(format string, args ...any) error {
 	return &ChangedError{a.Object, fmt.Sprintf(format, args...)}
 }
 
-// isNever is for actions without a trace in the cluster; only the journal records them.
-func isNever(a *action, live k8s.Object) (bool, error) { return false, a.mine(live) }
+// isNever is settled for actions without a trace in the cluster. Only the journal records them.
+func isNever(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
 
-// backUp writes an object to a file; of a Secret only the metadata.
+// backUp writes an object to a file. For a Secret it writes only the metadata.
 func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	if live.Is("", "Secret") {
 		live = k8s.Object{"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": live["metadata"]}
@@ -195,7 +195,7 @@ func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 // isMetadataDone reports whether an object has the changes of an action that changes only its
 // metadata.
 func isMetadataDone(a *action, live k8s.Object) (bool, error) {
-	if err := a.mine(live); err != nil {
+	if err := a.checkSame(live); err != nil {
 		return false, err
 	}
 	return a.IsDone(live), nil
@@ -218,7 +218,7 @@ func isApplied(a *action, live k8s.Object) (bool, error) {
 	if a.UID == "" && !a.sent && !plan.AppliedBy(live, a.Plan.Manager) {
 		return false, a.changedf("exists, but did not when the plan was made, and was not applied by %s: delete it, or make a new plan", a.Plan.Manager)
 	}
-	return false, a.mine(live)
+	return false, a.checkSame(live)
 }
 
 func apply(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
@@ -237,15 +237,15 @@ func isDeleted(a *action, live k8s.Object) (bool, error) {
 		return true, nil
 	case dying && (a.sent || a.Do == plan.Delete) && k8s.Text(live, "metadata", "uid") == a.UID:
 		return true, nil
-	case a.leaving(live):
+	case a.isLeaving(live):
 		return true, nil
 	}
-	return false, a.mine(live)
+	return false, a.checkSame(live)
 }
 
-// leaving reports whether an object is being deleted without its dependents, and only the orphan
+// isLeaving reports whether an object is being deleted without its dependents, and only the orphan
 // finalizer is left.
-func (a *action) leaving(live k8s.Object) bool {
+func (a *action) isLeaving(live k8s.Object) bool {
 	return k8s.At(live, "metadata", "deletionTimestamp") != nil && k8s.Text(live, "metadata", "uid") == a.UID &&
 		slices.Equal(k8s.Texts(live, "metadata", "finalizers"), []string{"orphan"})
 }
@@ -254,8 +254,8 @@ func remove(ctx context.Context, a *action, _ k8s.Object) (k8s.Object, error) {
 	return nil, a.Cluster.Delete(ctx, a.Object, cluster.DeleteOptions{UID: a.UID}, a.DryRun)
 }
 
-// orphanPatch deletes an object in its observed version. If the step removed a finalizer from it
-// earlier and someone put it back, the finalizer is removed again.
+// orphanPatch deletes an object in its observed version. If the step removed one of its finalizers
+// earlier and another program added it again, the finalizer is removed again.
 func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	for _, other := range a.step.Actions {
 		if other.Do != plan.Unfinalize || other.Object.Key() != a.Object.Key() {
@@ -275,7 +275,7 @@ func orphanPatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, e
 }
 
 func isScaled(a *action, live k8s.Object) (bool, error) {
-	if err := a.mine(live); err != nil {
+	if err := a.checkSame(live); err != nil {
 		return false, err
 	}
 	n := plan.Replicas(live)
@@ -294,7 +294,7 @@ func scalePatch(ctx context.Context, a *action, live k8s.Object) (k8s.Object, er
 }
 
 func hasNoFinalizer(a *action, live k8s.Object) (bool, error) {
-	if live == nil || a.leaving(live) { // the preconditions check its existence
+	if live == nil || a.isLeaving(live) { // the preconditions check its existence
 		return true, nil
 	}
 	return isMetadataDone(a, live)

@@ -10,32 +10,34 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// The directory for the way back, and the file in it with the plan.
+// The directory for the return to OLM, and its file with the plan.
 const (
 	backDir  = "back/"
 	backName = "plan.yaml"
 )
 
-// below is a subdirectory of a journal's directory.
-type below struct {
+// directoryBelow is a subdirectory of a journal's directory.
+type directoryBelow struct {
 	Files
 	dir string
 }
 
-func (b below) Read(name string) ([]byte, error)      { return b.Files.Read(b.dir + name) }
-func (b below) Write(name string, data []byte) error  { return b.Files.Write(b.dir+name, data) }
-func (b below) Append(name string, data []byte) error { return b.Files.Append(b.dir+name, data) }
+func (b directoryBelow) Read(name string) ([]byte, error)     { return b.Files.Read(b.dir + name) }
+func (b directoryBelow) Write(name string, data []byte) error { return b.Files.Write(b.dir+name, data) }
+func (b directoryBelow) Append(name string, data []byte) error {
+	return b.Files.Append(b.dir+name, data)
+}
 
-// Back returns the way back to OLM from the executed part of a plan, with its journal. The way
-// back does not change after its first step has begun. If the response to a request was lost,
-// the outcome is read from the cluster. It writes nothing.
-func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.WayBack, *Journal, error) {
-	in, err := j.deeds(ctx, c, p)
+// Back returns the plan to return to OLM from the executed part of a plan, with its journal. The
+// plan does not change after its first step has begun. If the response to a request was lost, the
+// outcome is read from the cluster. It writes nothing.
+func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Return, *Journal, error) {
+	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	way := plan.MakeWayBack(*in)
-	files := below{j.files, backDir}
+	way := plan.MakeReturn(*in)
+	files := directoryBelow{j.files, backDir}
 	begun, err := files.Read(logName)
 	if err != nil {
 		return nil, nil, err
@@ -53,20 +55,20 @@ func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.WayB
 	return way, log, err
 }
 
-// KeepBack saves the plan of a way back before its execution.
-func (j *Journal) KeepBack(way *plan.WayBack) error {
+// KeepBack saves the plan of a return to OLM before its execution.
+func (j *Journal) KeepBack(way *plan.Return) error {
 	return j.files.Write(backDir+backName, plan.Format(way.Plan))
 }
 
-// IsBack reports whether the way back has begun.
+// IsBack reports whether the return to OLM has begun.
 func (j *Journal) IsBack() (bool, error) {
 	data, err := j.files.Read(backDir + logName)
 	return data != nil, err
 }
 
-// deeds returns the executed part of a plan, with the backups.
-func (j *Journal) deeds(ctx context.Context, c Cluster, p *plan.Plan) (*plan.WayBackInput, error) {
-	in := &plan.WayBackInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}}
+// executedActions returns the executed part of a plan, with the backups.
+func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) (*plan.ReturnInput, error) {
+	in := &plan.ReturnInput{Plan: p, Before: map[k8s.Ref]k8s.Object{}}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			before, err := j.Backup(a.Object)
@@ -80,20 +82,20 @@ func (j *Journal) deeds(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Way
 			if first == nil {
 				continue
 			}
-			d := plan.Deed{Step: s.Number, Action: i + 1}
+			d := plan.ExecutedAction{Step: s.Number, Action: i + 1}
 			if a.Do == plan.Apply && first.UID == "" {
-				if d.Made, err = j.made(ctx, c, p, s.Number, i+1); err != nil {
+				if d.Made, err = j.createdUID(ctx, c, p, s.Number, i+1); err != nil {
 					return nil, err
 				}
 			}
-			in.Deeds = append(in.Deeds, d)
+			in.Executed = append(in.Executed, d)
 		}
 	}
 	return in, nil
 }
 
-// made returns the UID of the object that an action created.
-func (j *Journal) made(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
+// createdUID returns the UID of the object that an action created.
+func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
 	if did := j.last(step, action, Did); did != nil {
 		return did.UID, nil
 	}
@@ -130,7 +132,7 @@ func isRestored(a *action, live k8s.Object) (bool, error) {
 		return false, a.changedf("has no backup: compare it with its bundle")
 	}
 	handed := k8s.Equal(a.asBefore(live), live) && !plan.Manage(live, before, a.writers()...) && !plan.TakenFromOLM(live, before)
-	return handed, a.mine(live)
+	return handed, a.checkSame(live)
 }
 
 // writers returns the field managers that give up their fields.
@@ -145,7 +147,7 @@ func (a *action) asBefore(live k8s.Object) k8s.Object {
 func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error) {
 	if ops := replaceOperations(live, a.asBefore(live)); len(ops) > 0 {
 		var err error
-		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), ops...)}, a.DryRun); err != nil || a.DryRun {
+		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), ops...)}, a.DryRun); err != nil || a.DryRun {
 			return live, err
 		}
 	}
@@ -153,11 +155,11 @@ func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error
 	if len(managed) == 0 {
 		managed = []any{map[string]any{}} // the API server interprets this as empty
 	}
-	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
 }
 
-// asSeen returns a test that an object still has its observed version.
-func asSeen(live k8s.Object) []cluster.Operation {
+// testVersion returns a JSON patch test that fails if the object no longer has its observed version.
+func testVersion(live k8s.Object) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")}}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// checkTimeouts returns the timeouts of conditions. The default for others is soon, enough for
-// the API server's own caches.
+// checkTimeouts returns the timeouts of conditions. All others have the timeout soon, which is
+// enough for the API server's own caches.
 func checkTimeouts() map[plan.Condition]time.Duration {
 	return map[plan.Condition]time.Duration{
 		plan.IsStopped: 3 * time.Minute,
@@ -44,9 +44,9 @@ func (r *runner) holds(ctx context.Context, s plan.Step, before *verify.Evidence
 	return nil
 }
 
-// stillBefore returns the preconditions of a step that still apply after a part of it was done:
-// without the objects of actions that were already sent.
-func (r *runner) stillBefore(s plan.Step) []plan.Check {
+// remainingPreconditions returns the preconditions that still apply when a part of a step was done: they do
+// not cover the objects of actions that were already sent.
+func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for i, a := range s.Actions {
 		if r.Journal.last(s.Number, i+1, Intends) != nil {

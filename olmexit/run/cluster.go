@@ -23,7 +23,7 @@ type Cluster interface {
 	// Delete deletes an object if it meets the preconditions in opt. A missing object is not
 	// an error.
 	Delete(ctx context.Context, ref k8s.Ref, opt cluster.DeleteOptions, dryRun bool) error
-	// Create creates an object, for the way back.
+	// Create creates an object, for the return to OLM.
 	Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error)
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// ChangedError reports an object that does not match the plan because someone else changed it.
+// ChangedError reports an object that does not match the plan because another program or user
+// changed it.
 type ChangedError struct {
 	Object  k8s.Ref
 	Message string // the problem and its solution

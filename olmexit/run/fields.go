@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// takenOver reports whether OLM no longer manages any field of an object. CRDs and APIServices
-// are refused: OLM manages the CA for their servers.
+// takenOver reports whether OLM no longer manages any field of an object. It rejects CRDs and
+// APIServices, because OLM manages the CA of their servers.
 func takenOver(a *action, live k8s.Object) (bool, error) {
 	if k8s.IsCRD(live) || live.Is("apiregistration.k8s.io", "APIService") {
 		return false, a.changedf("must not change owner: its CA certificate would be lost")

@@ -137,7 +137,7 @@ func (j *Journal) add(e Entry) error {
 	}
 	line = append(line, '\n')
 	if j.torn {
-		if err := j.mend(); err != nil {
+		if err := j.dropIncompleteLine(); err != nil {
 			return err
 		}
 	}
@@ -148,8 +148,8 @@ func (j *Journal) add(e Entry) error {
 	return nil
 }
 
-// mend removes an incomplete last line.
-func (j *Journal) mend() error {
+// dropIncompleteLine removes an incomplete last line.
+func (j *Journal) dropIncompleteLine() error {
 	data, err := j.files.Read(logName)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err := verify.Same(ctx, r.Cluster, r.Plan); err != nil {
 		return err
 	}
-	if err := r.known(); err != nil {
+	if err := r.checkKnownSteps(); err != nil {
 		return err
 	}
 	for i, s := range r.Plan.Steps {
@@ -148,8 +148,8 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// known returns an error for steps that are not in the plan.
-func (r *runner) known() error {
+// checkKnownSteps returns an error for steps that are not in the plan.
+func (r *runner) checkKnownSteps() error {
 	for _, n := range append(slices.Clone(r.Done), r.Only) {
 		if n != 0 && !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool { return s.Number == n }) {
 			return fmt.Errorf("the plan has no step %d: it has %d", n, len(r.Plan.Steps))
@@ -192,7 +192,7 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 		return err
 	}
 	if s.Manual != "" || slices.Contains(r.Done, s.Number) {
-		return r.byHand(ctx, s, out)
+		return r.manualStep(ctx, s, out)
 	}
 	if yes, err := r.Say.Step(ctx, s); err != nil || !yes {
 		if err == nil {
@@ -207,7 +207,7 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if err != nil {
 		return err
 	}
-	if err := r.holds(ctx, s, before, r.stillBefore(s)); err != nil {
+	if err := r.holds(ctx, s, before, r.remainingPreconditions(s)); err != nil {
 		return err
 	}
 	if !r.Journal.Began(s.Number) {
@@ -225,8 +225,8 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	return r.note(Entry{Event: Ended, Step: s.Number})
 }
 
-// byHand asks for a manual step and checks its postconditions.
-func (r *runner) byHand(ctx context.Context, s plan.Step, out *StepResult) error {
+// manualStep asks for a manual step and checks its postconditions.
+func (r *runner) manualStep(ctx context.Context, s plan.Step, out *StepResult) error {
 	if r.DryRun {
 		out.State = Waiting
 		return nil

@@ -94,7 +94,7 @@ func (b *builder) named() []wanted {
 func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) error {
 	var opts []cluster.ListOptions
 	for _, w := range kinds {
-		if !b.passes(k8s.Group(w.apiVersion), w.kind) {
+		if !b.isIgnored(k8s.Group(w.apiVersion), w.kind) {
 			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, WithContent: true, ManagedFields: b.opt.ManagedFields})
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// cuts selects the parts of a value to drop: fields by name, also in the elements of a list.
-// A nil entry drops the field.
+// cuts selects the parts of a value to drop: fields by name, also in the elements of a list. A nil
+// entry drops the field.
 type cuts struct {
 	fields map[string]*cuts
 	only   bool // drop unnamed fields; an empty entry keeps its field

@@ -213,7 +213,7 @@ func (l *list) end() {
 	case !isList(l.kind):
 		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.Clip(l.kind, 100))
 	case l.bare > 0:
-		l.errs.Addf(l.pos, "%s of the list have no kind", diag.Count(l.bare, "item"))
+		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.bare, "item"))
 	}
 }
 
@@ -264,7 +264,7 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	case o.APIVersion == "":
 		b.errs.Addf(at, "%s without apiVersion", inert.Clip(o.Kind, 100))
 		return
-	case b.passes(o.Group, o.Kind):
+	case b.isIgnored(o.Group, o.Kind):
 		return
 	}
 	if err := b.prune(raw, b.cutsOf(o), o); err != nil {
@@ -276,8 +276,8 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	b.put(o)
 }
 
-// passes reports whether objects of a kind are ignored.
-func (b *builder) passes(group, kind string) bool {
+// isIgnored reports whether objects of a kind are ignored.
+func (b *builder) isIgnored(group, kind string) bool {
 	if b.opt.Keep != nil {
 		return !b.opt.Keep(group, kind)
 	}
@@ -359,9 +359,9 @@ func (s *source) next(file string) diag.Pos {
 	return s.pos(file, s.dec.InputOffset()+int64(blank))
 }
 
-// Declares reports whether objects of a kind describe installed operators and their
-// namespaces. As Options.Keep it drops the installed objects.
-func Declares(group, kind string) bool {
+// IsDeclaration reports whether objects of a kind describe installed operators and their namespaces. As
+// Options.Keep it drops the installed objects.
+func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":
 		return kind == "Namespace"

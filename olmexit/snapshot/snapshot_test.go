@@ -182,7 +182,7 @@ func TestFaults(t *testing.T) {
 		{"error/cut", "{\"apiVersion\": \"v1\",\n \"items\": [\n  {\"kind\":", "dump:3:11: malformed JSON: the file ends inside an object"},
 		{"error/syntax", "{\"apiVersion\": \"v1\",\n \"kind\": x}", "dump:2:10: malformed JSON: invalid character 'x' at start of value"},
 		{"error/name twice", "{\"kind\": \"Pod\", \"kind\": \"Pod\"}", "dump:1:17: malformed JSON: name \"kind\" appears twice in one object"},
-		{"error/no kind", "{\"items\": [\n {\"metadata\": {\"name\": \"x\"}}],\n \"kind\": \"List\"}", "dump:1:1: 1 item of the list have no kind"},
+		{"error/no kind", "{\"items\": [\n {\"metadata\": {\"name\": \"x\"}}],\n \"kind\": \"List\"}", "dump:1:1: the list has 1 item without a kind"},
 		{"error/no object", "{\"kind\": \"Service\", \"metadata\": {}}", "dump:1:1: Service without metadata.name"},
 		{"error/no version", "{\"kind\": \"Service\", \"metadata\": {\"name\": \"x\"}}", "dump:1:1: Service without apiVersion"},
 		{"error/no list", "{\"kind\": \"Service\", \"items\": []}", "dump:1:1: \"Service\" with items is not a list of objects"},

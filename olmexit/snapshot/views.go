@@ -195,7 +195,7 @@ func view[T any](s *Snapshot, group, kind string, of func(*Object) T) []T {
 	return out
 }
 
-// decodeMapping decodes a JSON object; it returns nil if raw is none.
+// decodeMapping decodes a JSON object. It returns nil if raw is not an object.
 func decodeMapping(raw []byte) map[string]any {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Check returns the violations of a step's check in a cluster; none if it holds. Objects that
-// the step itself removes are not missed. before is the capture before the first step of the
-// namespace; if it is nil, the plan's own data is used (Planned), without permissions. The
-// error is the Reader's, or reports an unknown condition.
+// Check returns the violations of a step's check in a cluster. Objects that the step itself
+// removes do not count as missing. before is the capture before the first step of the namespace.
+// If it is nil, the data in the plan is used (Planned), which has no permissions. The error is the
+// Reader's, or reports an unknown condition.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	out, err := check(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
@@ -72,13 +72,13 @@ func conditionTable() map[plan.Condition]condition {
 		plan.IsStopped:   isStopped,
 		plan.IsReady:     isReady,
 		plan.Gone:        isGone,
-		plan.SameUID:     asBefore(sameUID),
-		plan.NoOwner:     asBefore(noOwner),
-		plan.Conversion:  asBefore(checkConversion),
-		plan.Available:   asBefore(checkAvailable),
+		plan.SameUID:     sameAsBefore(sameUID),
+		plan.NoOwner:     sameAsBefore(noOwner),
+		plan.Conversion:  sameAsBefore(checkConversion),
+		plan.Available:   sameAsBefore(checkAvailable),
 		plan.Rights:      sameRights,
 		plan.Prepared:    isPrepared,
-		plan.NoRestart:   asBefore(noRestart),
+		plan.NoRestart:   sameAsBefore(noRestart),
 		plan.SameVersion: sameVersion,
 	}
 }
@@ -228,8 +228,8 @@ func isGone(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// asBefore returns a condition that applies a rule to the objects of the earlier capture.
-func asBefore(r rule) condition {
+// sameAsBefore returns a condition that applies a rule to the objects of the earlier capture.
+func sameAsBefore(r rule) condition {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}
 		var refs []k8s.Ref
@@ -270,7 +270,7 @@ func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.prepared(roles, c.at.Namespace)
+	return c.lostByCleanUp(roles, c.at.Namespace)
 }
 
 func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {

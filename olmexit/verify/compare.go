@@ -35,7 +35,7 @@ const (
 	PodRestarted Code = "pod"                // a pod was replaced or restarted
 	RightLost    Code = "permission-lost"    // a permission was lost
 	RightGained  Code = "permission-gained"  // a permission was gained
-	RightMissing Code = "permission-missing" // a permission comes from OLM's roles alone
+	RightMissing Code = "permission-missing" // a permission is granted only by OLM's roles
 	WrongPhase   Code = "phase"              // a ClusterServiceVersion is not Succeeded
 	InFlight     Code = "in-flight"          // OLM is installing
 	Running      Code = "running"            // a Deployment has pods
@@ -49,10 +49,10 @@ const (
 type comparison struct {
 	plan *plan.Plan
 	step int
-	gone going
+	gone removedObjects
 }
 
-// rule compares one object; is is nil if the object no longer exists.
+// rule compares one object before and after; is is nil if the object no longer exists.
 type rule func(c *comparison, was Object, is *Object) []Finding
 
 // each applies a rule to every object in before.
@@ -86,8 +86,8 @@ func sameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// forgotten reports whether the current step affects operators that OLM had forgotten before
-// the plan was made. Their certificates are then issued by others.
+// forgotten reports whether the current step affects operators that OLM had forgotten before the
+// plan was made. OLM no longer issues the certificates of such operators.
 func (c *comparison) forgotten() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && isForgotten(c.plan, s.Namespace) })
 }

@@ -71,8 +71,8 @@ func (d *dump) Allowed(ctx context.Context, r Review) (bool, error) {
 	return d.rights[s].Covers(r.grant()), nil
 }
 
-// once is a Reader that caches everything except reviews.
-type once struct {
+// cachedReader is a Reader that caches everything except reviews.
+type cachedReader struct {
 	Reader
 
 	mu    sync.Mutex
@@ -86,7 +86,7 @@ type answer struct {
 	err     error
 }
 
-func (o *once) ask(key string, read func() ([]k8s.Object, error)) ([]k8s.Object, error) {
+func (o *cachedReader) ask(key string, read func() ([]k8s.Object, error)) ([]k8s.Object, error) {
 	o.mu.Lock()
 	a := o.known[key]
 	if a == nil {
@@ -99,7 +99,7 @@ func (o *once) ask(key string, read func() ([]k8s.Object, error)) ([]k8s.Object,
 }
 
 // Get implements Reader.
-func (o *once) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
+func (o *cachedReader) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	found, err := o.ask(ref.String(), func() ([]k8s.Object, error) {
 		body, err := o.Reader.Get(ctx, ref)
 		return []k8s.Object{body}, err
@@ -111,7 +111,7 @@ func (o *once) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 }
 
 // List implements Reader.
-func (o *once) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
+func (o *cachedReader) List(ctx context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
 	return o.ask(strings.Join([]string{apiVersion, kind, namespace, selector}, "\x00"), func() ([]k8s.Object, error) {
 		return o.Reader.List(ctx, apiVersion, kind, namespace, selector)
 	})

@@ -48,8 +48,8 @@ type Conversion struct {
 	Certificates []string `json:"certificates,omitempty"` // digests of the trusted certificates, sorted
 }
 
-// works reports whether conversion is possible: a Service without a CA cannot be called. OLM
-// leaves such a conversion unchanged if a bundle contains it.
+// works reports whether conversion is possible: the API server cannot call a Service without a CA.
+// If a bundle contains such a conversion, OLM leaves it unchanged.
 func (c Conversion) works() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }

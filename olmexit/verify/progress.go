@@ -19,9 +19,9 @@ const (
 	done
 )
 
-// findProgress returns the number of a namespace's last completed step, 0 for none, and whether
-// the next one has begun, as observed in the cluster. For steps that are not visible in the
-// cluster, known decides.
+// findProgress returns the number of a namespace's last completed step, or 0, and whether the next
+// one has begun, as observed in the cluster. For steps that are not visible in the cluster, it
+// uses known.
 func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]seen, len(steps))

@@ -70,7 +70,7 @@ func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 // Verify returns the progress of every namespace of a plan, and the results of its checks. The
 // error is the Reader's, or that of Same.
 func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
-	r = &once{Reader: r, known: map[string]*answer{}}
+	r = &cachedReader{Reader: r, known: map[string]*answer{}}
 	if err := Same(ctx, r, p); err != nil {
 		return nil, err
 	}

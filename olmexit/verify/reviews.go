@@ -16,8 +16,8 @@ const (
 )
 
 // buildReviews returns the reviews of the accounts of e: all permissions from the RBAC objects,
-// and a selection of denied ones. Above the maximum, reviews are distributed evenly over
-// accounts and namespaces.
+// and some that must be denied. If there are more than the maximum, the selection is distributed
+// evenly over accounts and namespaces.
 func buildReviews(e *Evidence) []Review {
 	var may, mayNot []Review
 	for _, a := range e.Accounts {

@@ -33,8 +33,8 @@ func (a authority) only(keep func(k8s.Object) bool) authority {
 	return authority{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
 }
 
-// model returns the permissions of subjects. Only bindings that matter are included: all
-// bindings of a large cluster would be too many.
+// model returns the permissions of subjects. It includes only bindings for which matters returns
+// true, because a large cluster has too many.
 func (a authority) model(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
 	var objects []map[string]any
 	for _, o := range a.objects {
@@ -63,8 +63,8 @@ func (a authority) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) 
 	return out, nil
 }
 
-// subjectGrants returns the permissions of a subject. A binding to a missing role permits
-// nothing; such bindings exist while the garbage collector is at work.
+// subjectGrants returns the permissions of a subject. A binding to a missing role grants nothing;
+// such bindings exist while the garbage collector is at work.
 func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
 	return slices.DeleteFunc(append([]k8s.Grant{}, m.Of(s)...), func(g k8s.Grant) bool { return g.Role != "" })
 }
@@ -133,9 +133,9 @@ func accountsOf(objects []k8s.Object) []k8s.Subject {
 	return slices.Compact(out)
 }
 
-// excused reports whether a plan intentionally removes a permission that only OLM needed: to
+// isIntended reports whether a plan intentionally removes a permission that only OLM needed: to
 // read the Secret of a certificate, which pods mount, or to write a removed OperatorCondition.
-func (g going) excused(have k8s.Grant) bool {
+func (g removedObjects) isIntended(have k8s.Grant) bool {
 	switch {
 	case have.Group == "" && have.Resource == "secrets":
 		return strings.HasSuffix(have.Name, "-service-cert")
@@ -147,13 +147,13 @@ func (g going) excused(have k8s.Grant) bool {
 }
 
 // missed returns the lost permissions that are not excused.
-func (g going) missed(have, had []k8s.Grant) []k8s.Grant {
-	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.excused)
+func (g removedObjects) missed(have, had []k8s.Grant) []k8s.Grant {
+	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
 // compareRights returns the permissions that accounts lost, and those that they gained from
-// objects outside the plan: first by the RBAC objects, then the unexplained changes in the
-// cluster's answers.
+// objects outside the plan: first according to the RBAC objects, then the unexplained changes in
+// the cluster's answers.
 func (c *comparison) compareRights(before, after *Evidence) []Finding {
 	now := map[k8s.Subject]Account{}
 	for _, a := range after.Accounts {
@@ -188,9 +188,9 @@ func appliedBy(p *plan.Plan) map[k8s.Key]bool {
 	return out
 }
 
-// prepared returns the permissions that would be lost by the clean-up of a namespace, of
-// ServiceAccounts and of other subjects that are bound to OLM's roles.
-func (c *comparison) prepared(now authority, namespace string) ([]Finding, error) {
+// lostByCleanUp returns the permissions that the clean-up of a namespace would remove from
+// ServiceAccounts and from other subjects that are bound to OLM's roles.
+func (c *comparison) lostByCleanUp(now authority, namespace string) ([]Finding, error) {
 	goes := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
 	stays := now.only(func(o k8s.Object) bool { return !goes.has(newObject(k8s.RefTo(o), o)) })
 	concerned := func(o k8s.Object) bool {
@@ -227,8 +227,8 @@ func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace })
 }
 
-// maxTold is the maximum number of permissions in a finding.
-const maxTold = 5
+// maxListed is the maximum number of permissions in a finding.
+const maxListed = 5
 
 // groupFindings returns one finding per namespace with lost or gained permissions of a subject.
 func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []Finding {
@@ -246,11 +246,11 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 			where = "in namespace " + ns
 		}
 		var told []string
-		for _, g := range list[:min(len(list), maxTold)] {
+		for _, g := range list[:min(len(list), maxListed)] {
 			told = append(told, grantText(g))
 		}
 		text := strings.Join(told, ", ")
-		if more := len(list) - maxTold; more > 0 {
+		if more := len(list) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		out = append(out, Finding{Code: code, Account: s.String(), Namespace: ns, Message: fmt.Sprintf("%s %s %s: %s", s, verb, where, text)})

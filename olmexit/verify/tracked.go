@@ -53,9 +53,8 @@ func trackedObjects(p *plan.Plan, namespace string) []held {
 	return out
 }
 
-// going describes the objects that the steps up to a number remove, with the owned objects
-// that are removed with them.
-type going struct {
+// removedObjects describes the objects that the steps up to a number remove, including owned objects.
+type removedObjects struct {
 	keys  map[k8s.Key]bool
 	owned map[string]bool  // by the owner's UID: true if owned objects are deleted too
 	csvs  map[string]bool  // UIDs of ClusterServiceVersions that OLM forgets
@@ -64,8 +63,8 @@ type going struct {
 }
 
 // removedBy returns the objects that the steps of a plan up to a number remove.
-func removedBy(p *plan.Plan, number int) going {
-	g := going{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
+func removedBy(p *plan.Plan, number int) removedObjects {
+	g := removedObjects{map[k8s.Key]bool{}, map[string]bool{}, map[string]bool{}, map[k8s.Key]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {
 		if s.Number > number {
 			for _, a := range s.Actions {
@@ -93,7 +92,7 @@ func removedBy(p *plan.Plan, number int) going {
 }
 
 // has reports whether the plan removes an object.
-func (g going) has(o Object) bool {
+func (g removedObjects) has(o Object) bool {
 	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isCondition(o.Ref.APIVersion, o.Ref.Kind) {
 		return true
 	}

@@ -260,7 +260,7 @@ func (c *Cluster) locked(do func() error) error {
 	return do()
 }
 
-// Get implements verify.Reader. Of a Secret it returns the metadata. The result must not be
+// Get implements verify.Reader. For a Secret it returns only the metadata. The result must not be
 // modified.
 func (c *Cluster) Get(ctx context.Context, ref k8s.Ref) (out k8s.Object, err error) {
 	err = c.call(ctx, Call{Verb: "get", Object: ref}, func() error {
@@ -361,7 +361,7 @@ func (c *Cluster) Apply(ctx context.Context, o k8s.Object, manager string, force
 		if uid != "" && uid != k8s.Text(old, "metadata", "uid") {
 			return conflictError(ref, "uid mismatch")
 		}
-		if err := c.homeless(ref); err != nil {
+		if err := c.checkNamespace(ref); err != nil {
 			return err
 		}
 		merged, err := c.fields.apply(old, o, manager, force)
@@ -374,8 +374,8 @@ func (c *Cluster) Apply(ctx context.Context, o k8s.Object, manager string, force
 	return k8s.Copy(out), err
 }
 
-// homeless returns an error if the namespace of an object does not exist.
-func (c *Cluster) homeless(ref k8s.Ref) error {
+// checkNamespace returns an error if the namespace of an object does not exist.
+func (c *Cluster) checkNamespace(ref k8s.Ref) error {
 	if ref.Namespace != "" && c.objects[k8s.Key{Kind: "Namespace", Name: ref.Namespace}] == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ref.Namespace)
 	}
@@ -483,7 +483,7 @@ func (c *Cluster) Create(ctx context.Context, o k8s.Object, dryRun bool) (out k8
 		if c.objects[ref.Key()] != nil {
 			return apierrors.NewAlreadyExists(resourceOf(ref), ref.Name)
 		}
-		if err := c.homeless(ref); err != nil {
+		if err := c.checkNamespace(ref); err != nil {
 			return err
 		}
 		made, err := c.fields.update(nil, o, run.Manager)

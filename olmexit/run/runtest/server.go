@@ -189,7 +189,7 @@ func (h handler) kinds(apiVersion string) map[string]string {
 
 // resourceName returns the plural name of a kind.
 func resourceName(group, kind string) string {
-	return cmp.Or(k8s.Resource(group, kind), strings.ToLower(kind)+"s") // reviews are no objects
+	return cmp.Or(k8s.Resource(group, kind), strings.ToLower(kind)+"s") // reviews are not stored objects
 }
 
 func (h handler) discover(apiVersion string) any {
