@@ -214,7 +214,7 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 		_, err = model.ParseInstallMode(string(value))
 	case *Adopted:
 		if value.Condition == "" {
-			err = fmt.Errorf("%s: adopted: no operatorCondition", what)
+			err = fmt.Errorf("%s: adopted needs operatorCondition", what)
 		}
 	case *Storage:
 		if err = value.fault(); err != nil {
@@ -278,8 +278,8 @@ func (p *parser) restore(n *yaml.Node, pin *Pin, checksum string) bool {
 	return true
 }
 
-// undoVersionEdit returns the pin before a manual change of its version, which it restores from the
-// pin's properties. It returns false if the version is unchanged, or if the restored pin does
+// undoVersionEdit undoes a manual change of a pin's version. It takes the original version from
+// the pin's properties. It returns false if the version is unchanged, or if the restored pin does
 // not match the checksum because something else was changed too.
 func undoVersionEdit(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin

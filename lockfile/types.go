@@ -127,7 +127,7 @@ type Requirement struct {
 
 // Leaving is the last pin of an operator that is replaced or uninstalled. If it is replaced, its
 // leftover objects stay rendered until the successor is observed running. If it is uninstalled,
-// the engine prunes its objects, and the block stays until they are observed to be deleted.
+// the engine prunes its objects, and the block stays until the objects are observed to be deleted.
 type Leaving struct {
 	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"namespace/package of the successor, which is pinned or leaving too. Absent for an operator that is uninstalled."`
 	With       []string `json:"with" form:"nonempty" doc:"Operators (namespace/package) that were one piece with it and stay. Absent where it was one by itself."`
@@ -135,7 +135,7 @@ type Leaving struct {
 }
 
 // Adopted records the parts of an operator that are rendered as OLM installed them, so that the
-// adoption restarts no pod. It contains nothing that the bundle determines.
+// adoption restarts no pod. It omits everything that can be derived from the bundle.
 type Adopted struct {
 	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are given."`
 	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider issues them."`
@@ -186,7 +186,7 @@ func (s *Storage) String() string {
 func (s *Storage) fault() error {
 	switch {
 	case s.State != StorageStore && s.State != StorageMigrate:
-		return fmt.Errorf("storage: stage %q is none of %s, %s", s.State, StorageStore, StorageMigrate)
+		return fmt.Errorf("storage: stage %q is not one of %s, %s", s.State, StorageStore, StorageMigrate)
 	case len(s.Objects) == 0:
 		return errors.New("storage: no objects")
 	}

@@ -171,7 +171,7 @@ func (b *base) layers(platform *v1.Platform) ([]mutate.Addendum, []string, error
 	}
 	images, err := partial.FindImages(b.index, match.Platforms(*platform))
 	if err == nil && len(images) != 1 {
-		err = fmt.Errorf("the base has %d images for it", len(images))
+		err = fmt.Errorf("the base has %d images for this platform, want one", len(images))
 	}
 	if err != nil {
 		return nil, nil, err

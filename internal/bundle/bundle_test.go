@@ -126,7 +126,7 @@ func TestLoadErrors(t *testing.T) {
 		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: want a string", `metadata.labels["a"]`, "spec.installModes: want a list", "spec.replaces: want a string"}},
 		"error/alias bomb":              {map[string]string{"manifests/a.yaml": bomb}, []string{"manifests/a.yaml"}},
 		"error/deep":                    {map[string]string{"manifests/a.yaml": "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200)}, []string{"manifests/a.yaml"}},
-		"error/not a number":            {map[string]string{"manifests/a.yaml": "a: .nan"}, []string{"manifests/a.yaml:1:4: .nan has no form in JSON"}},
+		"error/not a number":            {map[string]string{"manifests/a.yaml": "a: .nan"}, []string{"manifests/a.yaml:1:4: .nan cannot be represented in JSON"}},
 		"error/property without a type": {map[string]string{"metadata/properties.yaml": "properties: [{value: 1}, 3]"}, []string{"properties[0].type is missing", "properties[1]: want an object"}},
 	}
 	for name, c := range cases {
@@ -341,8 +341,8 @@ func TestHiddenObjects(t *testing.T) {
 		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: [{kind: BList, apiVersion: x/v1, metadata: {name: b}, items: [` + secret + `]}]}`:         "Secret s",
 		`{kind: AllowList, apiVersion: x/v1, metadata: {name: a}, spec: {}}`:                                                                                   "AllowList a",
 		`{kind: Basket, apiVersion: x/v1, metadata: {name: a}, items: [` + secret + `]}`:                                                                       "Basket a",
-		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: want the list of a AList, got an object",
-		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: want the list of a BList, got null",
+		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: want a list of objects, got an object",
+		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: want a list of objects, got null",
 		secret + "\n---\n" + `{kind: AList, apiVersion: x/v1, items: [` + secret + `, text]}`:                                                                  "manifests/x.yaml: document 2: items[1]: not an object",
 		`{kind: List, apiVersion: v1, metadata: {name: l}, functionConfig: ` + secret + `}`:                                                                    "manifests/x.yaml: document 1: a List is not an object of a cluster",
 		`{kind: Deployment, apiVersion: v1, metadata: {name: d}, spec: text}`:                                                                                  "manifests/x.yaml: document 1: spec: want an object, got a string",

@@ -66,7 +66,7 @@ func flatten(a at, m map[string]any, errs *diag.List) []map[string]any {
 		podPath(a, kind, m, errs)
 		return []map[string]any{m}
 	case listed && !ok:
-		at{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want the list of a %s, got %s", kind, k8s.TypeName(value))
+		at{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want a list of objects, got %s", k8s.TypeName(value))
 		return nil
 	case kind == "ResourceList", kind == "List" && !listed:
 		a.faultf(errs, "a %s is not an object of a cluster", kind)
@@ -87,7 +87,7 @@ func flatten(a at, m map[string]any, errs *diag.List) []map[string]any {
 }
 
 // podPath refuses values other than objects on the path to a pod's spec. kustomize selects
-// these paths by kind alone, whatever the API group (its namereference.go), and fails to build
+// these paths only by kind, regardless of the API group (its namereference.go), and fails to build
 // a tree with any other value there.
 func podPath(a at, kind string, m map[string]any, errs *diag.List) {
 	var path []string

@@ -144,7 +144,7 @@ func (v validator) all() {
 	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
-	v.paths()
+	v.checkPaths()
 	v.newDeclarations()
 	v.catalogs()
 	v.trust()
@@ -174,9 +174,9 @@ func (v validator) version(field, got string) {
 	}
 }
 
-// paths checks that declarations, mirrors and the output have valid paths, and that
+// checkPaths checks that declarations, mirrors and the output have valid paths, and that
 // declarations and output differ.
-func (v validator) paths() {
+func (v validator) checkPaths() {
 	w := v.w
 	for i, d := range w.Declarations {
 		field := diag.Item("spec.declarations", i)
@@ -198,11 +198,11 @@ func (v validator) paths() {
 	if w.Output == "." {
 		v.Addf("spec.output", "the workspace itself cannot be the output: choose a directory in it")
 	}
-	v.others()
+	v.checkOutput()
 }
 
-// others keeps the output out of directories with other content.
-func (v validator) others() {
+// checkOutput checks that the output directory contains no other configured directory.
+func (v validator) checkOutput() {
 	out := strings.ToLower(v.w.Output) // some file systems are case-insensitive
 	for _, part := range strings.Split(out, "/") {
 		if part == ".git" {
@@ -278,7 +278,7 @@ func (v validator) clusters() {
 			}
 		}
 		if len(c.Values) > 0 && (v.w.GitOps == nil || !v.w.GitOps.Inputs) {
-			v.Addf(field+".values", "unused: they are for spec.gitops.inputs, which is not set")
+			v.Addf(field+".values", "unused without spec.gitops.inputs")
 		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
 			v.Addf(field+".config", "want a mapping")

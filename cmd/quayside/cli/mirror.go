@@ -86,7 +86,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		layout = ""
 	}
 	if toLayout && (layout == "" || o.sets != "") {
-		return Usagef(cmd, "%q: want a directory after oci:, without --mirror-set: a directory is no mirror", prefix)
+		return Usagef(cmd, "%q: want a directory after oci:, without --mirror-set: a directory is not a mirror", prefix)
 	}
 	if o.check && o.sets != "" {
 		return Usagef(cmd, "--check cannot be used with --mirror-set")

@@ -90,7 +90,7 @@ func newPush(a *app) *cobra.Command {
 				}
 			}
 			if cmd.Flags().Changed("sign") && o.Key == "" {
-				return Usagef(cmd, "--sign needs a key file or 'keyless' file or 'keyless'")
+				return Usagef(cmd, "--sign needs a key file or 'keyless'")
 			}
 			return o.run(cmd.Context(), args[0])
 		},

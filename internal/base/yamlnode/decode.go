@@ -212,8 +212,8 @@ func fieldPrefix(path string) string {
 // caller must not change the result.
 func Fields(t reflect.Type) []reflect.StructField { return shapeOf(t).fields }
 
-// ShortForm returns the field of a struct that is set by a string in place of a mapping:
-// the field tagged `yamlnode:"text"`. It returns false if there is none.
+// ShortForm returns the field tagged `yamlnode:"text"`: a string in place of the mapping sets this
+// field. It returns false if the struct has none.
 func ShortForm(t reflect.Type) (reflect.StructField, bool) { return shapeOf(t).shortForm() }
 
 // shape holds the fields of a struct type.

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Quote returns s as a YAML scalar: bare if every reader takes the bare form as the same
-// text, in double quotes otherwise. It fits flow and block style.
+// Quote returns s as a YAML scalar. It returns s without quotes if every reader parses that as the
+// same text, and in double quotes otherwise. The result fits flow and block style.
 func Quote(s string) string {
 	if isPlainKey(s) {
 		return s
@@ -16,12 +16,12 @@ func Quote(s string) string {
 	return doubleQuoted(s, isVisible, false)
 }
 
-// isVisible excludes invisible characters, and with them all that some reader rejects or
-// takes for a line break.
+// isVisible reports whether r needs no escape. It excludes invisible characters, which include all
+// characters that some reader rejects or parses as a line break.
 func isVisible(r rune) bool { return !inert.Unseen(r) }
 
-// doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects.
-// With short, escapes have two digits if that is enough.
+// doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects. If short
+// is true, it uses escapes of two digits where possible.
 func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -69,7 +69,7 @@ func bareByte(c byte, others string) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
 }
 
-// looksNumeric reports whether some reader might take s for a date or a number in base 60.
+// looksNumeric reports whether some reader might parse s as a date or a number in base 60.
 func looksNumeric(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '-' && r != '_' && r != ' ' })
 }

@@ -70,8 +70,8 @@ func cutMarker(line []byte, marker string) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// isBlank reports whether a line, or its rest after a marker, has only blanks and a
-// comment. It returns false for a lone \r, which the parser takes for a line break.
+// isBlank reports whether a line, or its rest after a marker, has only blanks and a comment. It
+// returns false for a lone \r, which the parser treats as a line break.
 func isBlank(line []byte) bool {
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	line = bytes.TrimLeft(line, " ")

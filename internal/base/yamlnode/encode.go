@@ -221,20 +221,20 @@ func isLiteral(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// isPrintable excludes invisible characters and those that some reader drops or takes for a
-// line break.
+// isPrintable excludes invisible characters and those that some reader drops or treats as a line
+// break.
 func isPrintable(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.Unseen(r)
 }
 
-// hasDirectives reports whether s contains text that must be escaped for display, which is
-// possible in double quotes only.
+// hasDirectives reports whether s contains text that display must escape, such as a command of a
+// CI system. Only double quotes allow such escapes.
 func hasDirectives(s string) bool {
 	return (strings.Contains(s, "##") || strings.Contains(s, "::")) && inert.Lines(s) != s
 }
 
-// encodeLoosely returns s bare if that is safe in a block, in double quotes otherwise. It
-// quotes less than [Quote]: people read the tree, and no checksum covers it.
+// encodeLoosely returns s without quotes if that is safe in a block, and in double quotes
+// otherwise. It quotes less than [Quote], because people read the tree, and no checksum covers it.
 func encodeLoosely(s string) string {
 	if canBePlain(s) {
 		return s

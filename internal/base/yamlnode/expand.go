@@ -9,9 +9,8 @@ import (
 // extent is the size of a node with its aliases expanded.
 type extent struct{ nodes, height int }
 
-// expander replaces aliases and merge keys with their targets. It counts every use as a
-// copy but shares the nodes: it rejects an alias bomb, and other documents need no extra
-// memory.
+// expander replaces aliases and merge keys with their targets. The nodes are shared, so expansion
+// needs no extra memory, but each use counts as a copy, so that an alias bomb exceeds the limit.
 type expander struct {
 	file   string
 	lim    Limits

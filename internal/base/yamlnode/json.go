@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode/internal/blockyaml"
 )
 
-// JSON returns n as canonical JSON: sorted keys, no blanks, exact integers, and scalars as
-// the API server takes them.
+// JSON returns n as canonical JSON: sorted keys, no blanks, exact integers, and scalars with the
+// types that the API server gives them.
 func JSON(n *yaml.Node) ([]byte, error) {
 	var w writer
 	err := (&nodeReader{sink: &w}).value(n)
@@ -69,7 +69,7 @@ func (r *nodeReader) value(n *yaml.Node) error {
 		case err != nil:
 			return diag.Errorf(At("", n), "%w", err)
 		case !s.isJSON():
-			return diag.Errorf(At("", n), "%s has no form in JSON", n.Value)
+			return diag.Errorf(At("", n), "%s cannot be represented in JSON", n.Value)
 		}
 		r.sink.scalar(s, at)
 		return nil

@@ -2,7 +2,7 @@ package yamlnode
 
 import "go.yaml.in/yaml/v3"
 
-// IsNull reports whether the API server takes n as null.
+// IsNull reports whether the API server parses n as null.
 func IsNull(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -11,8 +11,8 @@ func IsNull(n *yaml.Node) bool {
 	return err == nil && s.kind == kindNull
 }
 
-// Key returns the key of a mapping as the API server takes it, or its source text if the
-// key is invalid.
+// Key returns the key of a mapping as the API server parses it, or its source text if the key is
+// invalid.
 func Key(n *yaml.Node) string {
 	if k, err := keyText(n); err == nil {
 		return k

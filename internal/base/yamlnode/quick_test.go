@@ -217,7 +217,7 @@ func TestFilter(t *testing.T) {
 		t.Errorf("opened %d times", opened)
 	}
 	_, err := (&Reader{}).Read("f", 7, []byte("a: b\nb: .inf\n"), Limits{}, filter)
-	if want := "f:8:4: .inf has no form in JSON"; err == nil || err.Error() != want {
+	if want := "f:8:4: .inf cannot be represented in JSON"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

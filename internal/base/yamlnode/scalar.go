@@ -25,7 +25,7 @@ const (
 	kindFloat
 )
 
-// scalar is a scalar as the API server takes it.
+// scalar is a scalar with the type that the API server gives it.
 type scalar struct {
 	kind kind
 	text string // a string's value; for the other kinds canonical JSON, or NaN, +Inf, -Inf
@@ -172,8 +172,8 @@ func keyText(n *yaml.Node) (string, error) {
 	return s.text, nil
 }
 
-// numberKey formats a number like the API server's YAML reader, which takes fractions in
-// single precision and rejects some integers.
+// numberKey formats a number like the API server's YAML reader, which parses fractions in single
+// precision and rejects some integers.
 func numberKey(n scalar) (string, error) {
 	if n.kind == kindInt {
 		if _, err := strconv.ParseInt(n.text, 10, 64); err == nil {

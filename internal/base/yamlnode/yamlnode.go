@@ -196,7 +196,7 @@ func Field(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// Text returns the text of a scalar that the API server takes as a string.
+// Text returns the text of a scalar that the API server parses as a string.
 func Text(n *yaml.Node) (string, bool) {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", false

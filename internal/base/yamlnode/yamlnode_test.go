@@ -76,7 +76,7 @@ func TestErrors(t *testing.T) {
 		"not utf-8":       {"kind: A\nspec: \xff\n", `f:2:7: not UTF-8`},
 		"wide characters": {"kind: \"äöü\"\nopen: {\"ä\": 1, name: 2}\n", `f:2:23: open.name: want a string, got the number 2 (put it in quotes)`},
 		"depth":           {"raw: " + strings.Repeat("[", 101) + strings.Repeat("]", 101) + "\n", `f:1:105: nested deeper than 100 levels`},
-		"infinity":        {"raw: {a: .inf}\n", `f:1:10: .inf has no form in JSON`},
+		"infinity":        {"raw: {a: .inf}\n", `f:1:10: .inf cannot be represented in JSON`},
 		"merge":           {"spec: {<<: 3}\n", `f:1:8: a merge key needs a mapping, got the number 3`},
 		"key":             {"? [a]\n: b\n", `f:1:3: want a scalar as key, got a list`},
 	} {

@@ -21,18 +21,16 @@ import (
 // <why>".
 const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
 
-// NeedsApproval reports whether definitions of the group need ApprovalAnnotation.
+// NeedsApproval reports whether CRDs of the group need ApprovalAnnotation.
 func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
 
-// Upgrade returns the spec of a definition at v1beta1 as v1 has it: what stood
-// once for all versions goes to each, a schema becomes structural where that
-// changes no meaning, and where unknown fields were kept they still are. What
-// no API server took at v1beta1 either stays as it is.
+// Upgrade converts the spec of a CRD from v1beta1 to v1: it copies the fields that all versions
+// share into each version, makes schemas structural if that keeps their meaning, and continues to
+// keep unknown fields. Parts that no API server accepted at v1beta1 stay unchanged.
 //
-// left are the fields that are left out, in order: those that no version knows,
-// and what a schema says of metadata beyond the two names. The error names what
-// is not of its type, and all that no structural schema can say. The argument is
-// not changed.
+// left lists the omitted fields, in order: those that no version has, and the schema of metadata
+// except its names. The error lists the fields with a wrong type, and everything that no
+// structural schema can express. The argument is not changed.
 func Upgrade(spec map[string]any) (out map[string]any, left []string, err error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -139,8 +137,8 @@ func (c *structurer) items() *apiextensions.JSONSchemaPropsOrArray {
 	return &apiextensions.JSONSchemaPropsOrArray{Schema: &any}
 }
 
-// root makes the schema of an object structural. It reports whether it said
-// something of metadata that no schema may.
+// root makes the schema of an object structural. It reports whether the schema restricted metadata
+// in a way that v1 does not permit.
 func (c *structurer) root(s *schemaProps) (restricted bool) {
 	s.Type = cmp.Or(s.Type, "object")
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -175,7 +173,7 @@ func (c *structurer) root(s *schemaProps) (restricted bool) {
 func (c *structurer) node(s *schemaProps, at string) {
 	c.junctors(s, at)
 	yes, extra := true, s.AdditionalProperties
-	if extra != nil && extra.Allows && extra.Schema == nil { // would keep a field, and prune what is in it
+	if extra != nil && extra.Allows && extra.Schema == nil { // would keep a field, but prune its content
 		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
 	}
 	switch {
@@ -200,9 +198,9 @@ func (c *structurer) node(s *schemaProps, at string) {
 	}
 }
 
-// junctors takes out of anyOf, oneOf, allOf and not what a structural schema
-// wants outside of them, where it means the same there. They are not asked about
-// null, which whatever has no type takes.
+// junctors moves everything that a structural schema requires outside of anyOf, oneOf, allOf and
+// not, if that keeps the meaning. A schema without a type becomes nullable, because it accepts
+// null.
 func (c *structurer) junctors(s *schemaProps, at string) {
 	s.Nullable = s.Nullable || c.keep && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
@@ -281,9 +279,9 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// branch takes out of b, a part of a junctor of outer, what outer says already
-// or what is no more than a description, and lets outer name every field that
-// b says something of. Where it is within such a part, null is asked about.
+// branch reduces b, a part of a junctor of outer: it removes descriptions and everything that
+// outer already requires, and declares in outer every field that b restricts. within means that
+// outer is such a part itself.
 func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {
@@ -302,7 +300,7 @@ func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 		there, ok := outer.Properties[name]
 		switch extra := outer.AdditionalProperties; {
 		case !ok && extra != nil && (!extra.Allows || extra.Schema != nil):
-			c.fault(at, "a field of a map")
+			c.fault(at, "a field in a map with additionalProperties")
 			continue
 		case !ok:
 			there = c.anything()

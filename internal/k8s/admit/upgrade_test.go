@@ -179,7 +179,7 @@ func TestUpgradeRefuses(t *testing.T) {
 		{"another type within", "{type: object, properties: {a: {type: array, items: {type: string, not: {type: integer}}}}}", "f.a[*]: type integer in a part of anyOf"},
 		{"a type of null too", "{type: object, properties: {a: {type: string, nullable: true}}, not: {properties: {a: {type: string, maxLength: 3}}}}", "f.a: type string in a part"},
 		{"a map within", "{type: object, anyOf: [{additionalProperties: {maxLength: 1}}]}", "f: additionalProperties in a part of anyOf"},
-		{"a field of a map within", "{type: object, additionalProperties: {type: string}, anyOf: [{properties: {a: {maxLength: 1}}}]}", "f: a field of a map in a part of anyOf"},
+		{"a field in a map with additionalProperties within", "{type: object, additionalProperties: {type: string}, anyOf: [{properties: {a: {maxLength: 1}}}]}", "f: a field in a map with additionalProperties in a part of anyOf"},
 		{"not a schema", "{type: object, required: true}", "cannot unmarshal bool"},
 	}
 	for _, c := range cases {

@@ -85,7 +85,7 @@ func (c *identityChecker) check(digest string, s oci.Signature) (finding, error)
 		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
 	if res.Signature == nil || res.Signature.Certificate == nil {
-		return finding{}, fmt.Errorf("%s is not made with a certificate", s.Manifest)
+		return finding{}, fmt.Errorf("%s was not made with a certificate", s.Manifest)
 	}
 	cert := res.Signature.Certificate
 	return finding{inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil

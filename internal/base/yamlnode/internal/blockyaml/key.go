@@ -42,8 +42,8 @@ type names struct {
 	seen  map[string]bool
 }
 
-// again reports whether the mapping already has the last key, and adds it. Tools write
-// sorted keys, and ascending keys need no search.
+// again reports whether the mapping already has the last key, and adds it. It searches only if a
+// key is not greater than the one before: tools write sorted keys.
 func (p *parser) again(n *names) bool {
 	const few = 32
 	keys := p.keys[n.first:]

@@ -47,8 +47,8 @@ func (w *Walker) Walk(text []byte, sink Sink) bool {
 	return ok
 }
 
-// skipMarker returns the offset after the first "---" line of text, or 0 if anything but
-// blank lines and comments precedes it.
+// skipMarker returns the offset after the first "---" line of text. It returns 0 if other lines
+// than blank ones and comments precede that line.
 func skipMarker(text []byte) int {
 	for at := 0; at < len(text); {
 		end := at + 1 + bytes.IndexByte(text[at:], '\n')
@@ -81,7 +81,7 @@ type parser struct {
 	col   int // its column
 	end   bool
 	bad   bool     // unsupported text
-	empty bool     // nothing but blanks and comments
+	empty bool     // only blanks and comments
 	tabs  bool     // the text has a tab
 	added bool     // the last line break is not in the text
 	skim  int      // number of unwanted values around the cursor
