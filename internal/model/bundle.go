@@ -33,8 +33,7 @@ func (b *Bundle) Release() string {
 	return *b.facts.Release
 }
 
-// VersionText returns the version as people read it: with the release, where there
-// is one.
+// VersionText returns the version for users: with the release, if there is one.
 func (b *Bundle) VersionText() string { return VersionText(b.version.String(), b.Release()) }
 
 // CompareReleases orders the releases of two bundles of one version. Only
@@ -55,8 +54,7 @@ func (b *Bundle) packaged() Release {
 	return b.release
 }
 
-// Image returns the reference of the bundle's image, or "" where the catalog
-// holds the manifests themselves.
+// Image returns the reference of the bundle's image, or "" if the catalog embeds the manifests.
 func (b *Bundle) Image() string { return b.data.Image }
 
 // Package returns the package that the bundle belongs to.
@@ -65,12 +63,12 @@ func (b *Bundle) Package() *Package { return b.pkg }
 // Pos returns where the bundle is declared.
 func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
-// Span returns where a bundle with embedded manifests lies in the file of Pos,
-// or zero where that is not known.
+// Span returns the location of a bundle with embedded manifests in the file of Pos, or the zero
+// Span if it is unknown.
 func (b *Bundle) Span() Span { return b.data.Span }
 
-// Entries returns the bundle's channel entries in the order of
-// Package.Channels; there is at least one.
+// Entries returns the bundle's channel entries in the order of Package.Channels. There is at least
+// one.
 func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }
 
 // Properties returns the properties in file order. Their values are shared and
@@ -99,14 +97,13 @@ func (b *Bundle) RelatedImages() []RelatedImage { return slices.Clone(b.data.Rel
 // catalog. Its slices and maps are shared and must not be modified.
 func (b *Bundle) Metadata() Metadata { return b.data.Metadata }
 
-// Deprecated reports whether the bundle has an olm.deprecated property: it must
-// not be installed anew.
+// Deprecated reports whether the bundle has an olm.deprecated property. New installations of it
+// are not allowed.
 func (b *Bundle) Deprecated() bool { return b.facts.Deprecated }
 
-// Deprecation returns the message of olm.deprecations for the bundle, or "".
-// It warns and forbids nothing.
+// Deprecation returns the message of olm.deprecations for the bundle, or "". It is only a warning.
 func (b *Bundle) Deprecation() string { return b.message }
 
-// MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written,
-// "4.9", or "" where there is none.
+// MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written, such as "4.9", or
+// "" if there is none.
 func (b *Bundle) MaxOpenShiftVersion() string { return b.facts.MaxVersion }

@@ -25,11 +25,10 @@ type Catalog struct {
 	strays   diag.List // lifecycles of packages that there are not
 }
 
-// Strict returns what a catalog's author is to mend although New takes it. The
-// operator framework's own programs refuse a skipRange that cannot be read, which is
-// an edge that leads nowhere, and a bundle with a release that is not named after it,
-// or has build metadata beside it (operator-registry, alpha/model); lifecycles that
-// are not right are not shown. The error is a diag.List.
+// Strict returns the faults that an author should fix although New accepts them. Operator
+// Framework's own programs reject an invalid skipRange, which becomes an edge to nothing, and a
+// bundle with a release that its name does not contain, or with build metadata in addition
+// (operator-registry, alpha/model). They do not show invalid lifecycles. The error is a diag.List.
 func (c *Catalog) Strict() error {
 	faults := slices.Clone(c.strays)
 	for _, p := range c.packages {
@@ -50,10 +49,9 @@ func (c *Catalog) Strict() error {
 	return faults.Err()
 }
 
-// New checks c and returns it as a catalog. The error is a diag.List of every
-// broken invariant, sorted by position. A requirement that cannot be read does
-// not break the catalog: it makes its bundle unusable, see Bundle.Unusable.
-// New takes over the slices of c, which must not be modified afterwards.
+// New checks c and returns it as a catalog. The error is a diag.List of every broken invariant,
+// sorted by position. An invalid requirement only makes its bundle unusable, see Bundle.Unusable.
+// New keeps the slices of c, which must not be modified afterwards.
 func New(c Content) (*Catalog, error) {
 	cat := &Catalog{
 		id: c.ID, priority: c.Priority, labels: maps.Clone(c.Labels), source: c.Source, digest: c.Digest,
@@ -63,14 +61,14 @@ func New(c Content) (*Catalog, error) {
 	known := NewReader()
 	names := make([]string, 0, len(c.Packages)+len(c.Unread))
 	for i := range c.Packages {
-		if !c.Packages[i].stray() {
+		if !c.Packages[i].isStray() {
 			names = append(names, c.Packages[i].Name)
 		}
 	}
 	names = append(names, c.Unread...)
 	for i := range c.Packages {
 		data := &c.Packages[i]
-		if data.stray() {
+		if data.isStray() {
 			cat.addStray(data, names)
 			continue
 		}
@@ -120,7 +118,7 @@ func (c *Catalog) ID() ID { return c.id }
 // Priority returns the catalog's priority; the higher is preferred.
 func (c *Catalog) Priority() int { return c.priority }
 
-// Labels returns the labels of the catalog's object, nil when it has none.
+// Labels returns the labels of the catalog's object, or nil if there are none.
 func (c *Catalog) Labels() map[string]string { return maps.Clone(c.labels) }
 
 // Source returns the reference as the lock records it.
@@ -133,8 +131,7 @@ func (c *Catalog) Digest() Digest { return c.digest }
 // makes the catalog invalid.
 func (c *Catalog) Warnings() []diag.Warning { return slices.Clone(c.warnings) }
 
-// Names returns the names of all packages, sorted: those that Content.Unread
-// left out too.
+// Names returns the names of all packages, sorted, including those in Content.Unread.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
 // Packages returns the packages that were read, by name.
@@ -146,8 +143,8 @@ func (c *Catalog) Package(name string) (*Package, bool) {
 	return p, ok
 }
 
-// Channels returns every channel in the order in which resolution prefers
-// them: default channels first, then by package name, then by channel name.
+// Channels returns every channel in the order of preference for resolution: default channels
+// first, then by package name, then by channel name.
 func (c *Catalog) Channels() []*Channel { return slices.Clone(c.channels) }
 
 // Providers returns the entries of bundles that provide g, in the order of

@@ -62,8 +62,8 @@ func ParseInstallMode(s string) (InstallMode, error) {
 	return "", fmt.Errorf("install mode %q: want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
 }
 
-// ModeFor returns the install mode that watching these namespaces from the
-// install namespace asks for. An empty watch means all namespaces.
+// ModeFor returns the install mode for watching these namespaces from the install namespace. An
+// empty watch means all namespaces.
 func ModeFor(install string, watch []string) InstallMode {
 	switch {
 	case len(watch) == 0 || slices.Contains(watch, ""):

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// newPackage builds and checks one package. It always returns a package, which
-// is whole only if it added no fault. siblings are the names of all packages.
+// newPackage builds and checks one package. It always returns a package, which is complete only if
+// no fault was added. siblings are the names of all packages.
 func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reader, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,
@@ -105,7 +105,7 @@ func (p *Package) checkDefault(faults *diag.List) {
 	}
 }
 
-// checkMembership finds bundles that no channel holds.
+// checkMembership reports bundles that are in no channel.
 func (p *Package) checkMembership(faults *diag.List) {
 	held := make(map[string]bool, len(p.bundles))
 	for _, c := range p.channels {
@@ -120,8 +120,8 @@ func (p *Package) checkMembership(faults *diag.List) {
 	}
 }
 
-// checkVersions finds versions that several bundles claim. Versions that differ
-// in build metadata or in their release are different.
+// checkVersions reports versions with several bundles. Versions that differ in build metadata or
+// in their release are different.
 func (p *Package) checkVersions(faults *diag.List) {
 	seen := make(map[string]*Bundle, len(p.bundles))
 	for _, b := range p.bundles {
@@ -191,7 +191,7 @@ func (p *Package) bundleNames() []string {
 	return names
 }
 
-// suggestNames suggests a near name, else lists the names there are.
+// suggestNames suggests similar names, or else lists the existing names.
 func suggestNames(name string, among []string) string {
 	if hint := diag.DidYouMean(name, among); hint != "" {
 		return hint

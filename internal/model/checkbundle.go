@@ -7,9 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// newBundle builds and checks one bundle. Requirements that cannot be read, and
-// a name that IsBundleName refuses, are no fault: they make the bundle
-// unusable.
+// newBundle builds and checks one bundle. Invalid requirements, and a name that IsBundleName
+// rejects, are not faults: they make the bundle unusable.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {

@@ -87,8 +87,8 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 	c.entries = append(c.entries, e)
 }
 
-// findHead returns the one entry that nothing replaces or skips, or nil after
-// reporting that there is none or that there are several.
+// findHead returns the only entry that is not replaced or skipped by another. If there is none, or
+// if there are several, it adds a fault and returns nil.
 func (c *Channel) findHead(faults *diag.List) *Entry {
 	incoming := make(map[string]bool, len(c.entries))
 	for _, e := range c.entries {
@@ -116,8 +116,8 @@ func (c *Channel) findHead(faults *diag.List) *Entry {
 	return nil
 }
 
-// checkChain walks replaces from the head, up to the first skipped entry, and
-// reports a cycle and the entries that are neither on the way nor skipped.
+// checkChain follows replaces from the head to the first skipped entry. It reports a cycle, and
+// the entries that are neither in this chain nor skipped.
 func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 	skipped := c.skipped()
 	reached := map[string]bool{}
@@ -178,8 +178,8 @@ func (c *Channel) skipped() map[string]bool {
 	return skipped
 }
 
-// nameList returns the names of entries, sorted and quoted; of many only the
-// first ones and how many more.
+// nameList returns the names of entries, sorted and quoted. It shortens a long list to the first
+// names and the number of others.
 func nameList(entries []*Entry) string {
 	const most = 10
 	names := make([]string, len(entries))

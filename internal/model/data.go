@@ -23,7 +23,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns "namespace/name", or "name" where there is no namespace.
+// String returns "namespace/name", or "name" if there is no namespace.
 func (id ID) String() string {
 	if id.Namespace == "" {
 		return id.Name
@@ -31,8 +31,8 @@ func (id ID) String() string {
 	return id.Namespace + "/" + id.Name
 }
 
-// Content is what one catalog holds, as decoded, before any check. It is the
-// only way in: every source (file-based, SQLite, bundle directories) ends here.
+// Content is the decoded content of a catalog, before any check. Every format (file-based, SQLite,
+// bundle directories) is converted to it.
 type Content struct {
 	ID       ID
 	Priority int               // higher is preferred; resolution.md section 5.6
@@ -45,7 +45,7 @@ type Content struct {
 	Warnings []diag.Warning // warnings of the catalog's reader, sorted
 }
 
-// PackageData is one olm.package with all that belongs to it.
+// PackageData is one olm.package with everything that belongs to it.
 type PackageData struct {
 	Name           string
 	DefaultChannel string
@@ -53,8 +53,8 @@ type PackageData struct {
 	Channels       []ChannelData
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
-	Lifecycles     []LifecycleData // documents that say how long versions are supported; one at most is right
-	Undeclared     bool            // there is no olm.package: only things that say they belong to it
+	Lifecycles     []LifecycleData // documents with support periods; more than one is a fault
+	Undeclared     bool            // there is no olm.package, only objects that refer to it
 	Pos            diag.Pos
 }
 
@@ -95,9 +95,9 @@ type BundleData struct {
 	Properties    []Property
 	RelatedImages []RelatedImage
 	Embedded      bool     // the catalog holds the manifests themselves (olm.bundle.object, or a bundle directory)
-	Metadata      Metadata // metadata of the CSV, as far as the catalog has it
+	Metadata      Metadata // metadata of the CSV, if the catalog has it
 	Pos           diag.Pos
-	Span          Span // where all of it lies in Pos.File; zero where that is not known, or not Embedded
+	Span          Span // location in Pos.File; zero if it is unknown or not Embedded
 }
 
 // Span is a part of a file, in bytes.
@@ -118,7 +118,7 @@ type Metadata struct {
 	Description    string // the short one: annotation "description", else the first line of the long one
 	Provider       string
 	MinKubeVersion string
-	InstallModes   []InstallMode // those supported, in the order of InstallModes(); nil where the catalog does not tell
+	InstallModes   []InstallMode // the supported ones, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string
 	Annotations    map[string]string // those that KeepsAnnotation names, as long as AnnotationFits
@@ -147,8 +147,8 @@ type DeprecationData struct {
 	Pos     diag.Pos
 }
 
-// KeepsAnnotation reports whether Metadata holds a CSV's annotation of that
-// name: those of operatorframework.io and of olm, and those that catalogs show.
+// KeepsAnnotation reports whether Metadata contains a CSV's annotation of that name: those of
+// operatorframework.io and of olm, and those that catalogs show.
 func KeepsAnnotation(name string) bool {
 	switch name {
 	case "capabilities", "categories", "repository":
@@ -158,9 +158,9 @@ func KeepsAnnotation(name string) bool {
 	return host == "operatorframework.io" || strings.HasSuffix(host, ".operatorframework.io") || strings.HasPrefix(name, "olm.")
 }
 
-// AnnotationFits reports whether Metadata holds a kept annotation of that value:
-// those below 1 KiB, and the template of a Namespace whatever its length, for it
-// decides where a bundle is installed.
+// AnnotationFits reports whether Metadata contains a kept annotation with that value: those below
+// 1 KiB, and the template of a Namespace at any length, because it determines the install
+// namespace.
 func AnnotationFits(name, value string) bool {
 	return len(value) < 1<<10 || name == SuggestedNamespaceTemplate
 }

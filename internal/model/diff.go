@@ -11,7 +11,7 @@ import (
 // ChangeKind is the kind of a change to a catalog.
 type ChangeKind string
 
-// What can happen.
+// The kinds of changes.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -49,10 +49,10 @@ type CatalogChange struct {
 	To      string     `json:"to,omitempty"`
 }
 
-// Diff returns what becomes of old: by package, and within one first the
-// package, then its channels by name with their entries, then its bundles by
-// name. Of a package or channel that only one side has, nothing within is
-// told. Order and source of the catalogs do not matter.
+// Diff returns the changes from old to new: by package, and within a package first the package,
+// then its channels by name with their entries, then its bundles by name. It does not list the
+// parts of an added or removed package or channel. The order and the source of the catalogs do not
+// matter.
 func Diff(old, new *Catalog) []CatalogChange {
 	d := &differ{}
 	parts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, newestDefault, d.packages)
@@ -65,9 +65,9 @@ type differ struct {
 	pkg     string
 }
 
-// parts tells of the parts of a kind that one side alone has, by name, and calls
-// both for those that both have. c is what is told of each, but for the name,
-// which goes into a place of it, and what the part is on either side.
+// parts adds a change for each part of a kind that only one side has, by name, and calls both for
+// parts of both sides. c is the change without the name, which is written to place, and without
+// the descriptions of the part, which is returns.
 func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, place func(*CatalogChange) *string, is func(*T) string, both func(c CatalogChange, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
@@ -96,7 +96,7 @@ func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) strin
 	}
 }
 
-// add notes a change of a part that both sides have, if it is one.
+// add adds the change of a part that both sides have, if it differs.
 func (d *differ) add(c CatalogChange) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg
@@ -107,7 +107,7 @@ func (d *differ) add(c CatalogChange) {
 func (d *differ) packages(_ CatalogChange, a, b *Package) {
 	d.add(CatalogChange{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
 	parts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
-		lived, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
+		formatLifecycle, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
 	d.add(CatalogChange{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
 	parts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
 		func(ch *Channel) string { return ch.Head().Name() }, d.channels)
@@ -123,9 +123,9 @@ func pointers(list []SupportedVersion) []*SupportedVersion {
 	return out
 }
 
-// lived says how long a version is supported, and on what. The order of platforms
+// formatLifecycle describes the support of a version and its platforms. The order of platforms
 // does not matter.
-func lived(v *SupportedVersion) string {
+func formatLifecycle(v *SupportedVersion) string {
 	var phases, platforms []string
 	for _, p := range v.Phases {
 		phases = append(phases, p.Name+" "+p.Start+" to "+p.End)
@@ -188,8 +188,7 @@ func propertyTexts(b *Bundle) []string {
 	return out
 }
 
-// canonical returns JSON with its keys sorted and without the escapes and the
-// space that make no difference.
+// canonical returns JSON with sorted keys, and without insignificant escapes and space.
 func canonical(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

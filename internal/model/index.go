@@ -13,8 +13,7 @@ func (id ID) Compare(other ID) int {
 	return cmp.Or(strings.Compare(id.Namespace, other.Namespace), strings.Compare(id.Name, other.Name))
 }
 
-// Index is a set of catalogs, some of which may be known to be broken. It does
-// not change.
+// Index is an immutable set of catalogs, some of which may be marked as broken.
 type Index struct {
 	catalogs []*Catalog // by ID
 	byID     map[ID]*Catalog
@@ -38,15 +37,14 @@ func NewIndex(cats ...*Catalog) (*Index, error) {
 // Catalogs returns the catalogs by ID.
 func (x *Index) Catalogs() []*Catalog { return slices.Clone(x.catalogs) }
 
-// Catalog returns the catalog of that ID. One that is broken is not found.
+// Catalog returns the catalog with that ID. It does not return broken catalogs.
 func (x *Index) Catalog(id ID) (*Catalog, bool) {
 	c, ok := x.byID[id]
 	return c, ok
 }
 
-// WithBroken returns an index that also knows that the catalog id could not be
-// read, and why. A catalog of that ID is no longer found in it. x stays as it
-// is.
+// WithBroken returns an index in which the catalog id is marked as unreadable because of err.
+// Catalog no longer returns it. x is not modified.
 func (x *Index) WithBroken(id ID, err error) *Index {
 	next := &Index{catalogs: slices.Clone(x.catalogs), byID: maps.Clone(x.byID), broken: maps.Clone(x.broken)}
 	next.broken[id] = err
@@ -57,11 +55,11 @@ func (x *Index) WithBroken(id ID, err error) *Index {
 	return next
 }
 
-// Broken returns the catalogs that could not be read, and why.
+// Broken returns the unreadable catalogs with their errors.
 func (x *Index) Broken() map[ID]error { return maps.Clone(x.broken) }
 
-// Having returns the catalogs that hold a package of that name, whether it was
-// read or not, by ID.
+// Having returns the catalogs with a package of that name, including unread packages, sorted by
+// ID.
 func (x *Index) Having(pkg string) []*Catalog {
 	var having []*Catalog
 	for _, c := range x.catalogs {

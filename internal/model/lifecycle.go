@@ -21,7 +21,7 @@ type SupportedVersion struct {
 	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
 }
 
-// SupportPhase is a time of support. Both days belong to it.
+// SupportPhase is a period of support, including both days.
 type SupportPhase struct {
 	Name  string `json:"name" form:"required nonempty" doc:"Vendor's name of the phase."`             // "Maintenance support"
 	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
@@ -37,8 +37,7 @@ type SupportedPlatform struct {
 // SupportState is the state of support on a day.
 type SupportState string
 
-// The states. Before the first phase a version is not supported yet; after the
-// last one its users are on their own.
+// The support states. A version is not supported before its first phase and after its last one.
 const (
 	Coming    SupportState = "upcoming"
 	Supported SupportState = "supported"
@@ -99,7 +98,7 @@ func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	return nil
 }
 
-// Check returns what is wrong with a phase by itself. One has two days or more.
+// Check returns an error if the phase is invalid. A phase has at least two days.
 func (p SupportPhase) Check() error {
 	for _, day := range []string{p.Start, p.End} {
 		if err := CheckDay(day); err != nil {
@@ -112,8 +111,7 @@ func (p SupportPhase) Check() error {
 	return nil
 }
 
-// Follows returns what is wrong with p as the phase after another one. The days
-// of both are right by themselves.
+// Follows returns an error if p cannot be the phase after last. Both must be valid.
 func (p SupportPhase) Follows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
 		return fmt.Errorf("phase %q begins on %s: want %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
@@ -121,7 +119,7 @@ func (p SupportPhase) Follows(last SupportPhase) error {
 	return nil
 }
 
-// AddDays returns the day so many days after another one, "" where that is none.
+// AddDays returns the day a number of days later, or "" for an invalid day.
 func AddDays(day string, days int) string {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -155,16 +153,16 @@ func (v *SupportedVersion) Ends() string {
 	return v.Phases[len(v.Phases)-1].End
 }
 
-// EndsWithin reports whether a version is supported on a day, and no longer so
-// many days after it.
+// EndsWithin reports whether a version is supported on a day, but not the given number of days
+// later.
 func (v *SupportedVersion) EndsWithin(day string, days int) bool {
 	s := v.On(day)
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
 }
 
-// Fits returns the versions of a platform that v is said to run on, in their
-// order, and whether a version of it is among them. Where nothing is said of the
-// platform, or version is none, everything fits.
+// Fits returns the platform versions that v supports, in file order, and whether version is one of
+// them. It is also true if the catalog does not list versions of the platform, or if version is
+// invalid.
 func (v *SupportedVersion) Fits(platform, version string) (said []string, fits bool) {
 	if v == nil {
 		return nil, true

@@ -6,27 +6,26 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Lifecycle returns what the catalog says of how long versions of the package
-// are supported, in file order; nil where it says nothing, or nothing that is
-// right. It is shared and must not be modified.
+// Lifecycle returns the support periods of the package's versions from the catalog, in file order,
+// or nil if there are none or if they are invalid. The result is shared and must not be modified.
 func (p *Package) Lifecycle() []SupportedVersion { return p.lifecycle }
 
-// LifecycleFaults returns why Lifecycle is nil although the catalog says
-// something, nil where it does not. The error is a diag.List.
+// LifecycleFaults returns the faults that make Lifecycle nil, or nil if there are none. The error
+// is a diag.List.
 func (p *Package) LifecycleFaults() error {
 	faults := slices.Clone(p.unclear)
 	return faults.Err()
 }
 
-// Lifecycle returns what the catalog says of the bundle's version, nil where
-// that is nothing. It is shared and must not be modified.
+// Lifecycle returns the support periods of the bundle's version from the catalog, or nil if there
+// are none. The result is shared and must not be modified.
 func (b *Bundle) Lifecycle() *SupportedVersion {
 	return FindSupport(b.pkg.lifecycle, b.version.String())
 }
 
-// applyLifecycles takes what is said of the package. Of several documents, and
-// of one with a fault, nothing holds. Neither is a fault of the catalog, of which
-// OLM reads nothing here.
+// applyLifecycles sets the support periods of the package. It ignores a document with a fault, and
+// all documents if there are several. These faults do not invalidate the catalog, because OLM does
+// not read lifecycles.
 func (p *Package) applyLifecycles() {
 	docs := p.data.Lifecycles
 	for i, doc := range docs {
@@ -42,13 +41,12 @@ func (p *Package) applyLifecycles() {
 	}
 }
 
-// stray reports whether there is nothing of the package but its lifecycles.
-func (p *PackageData) stray() bool {
+// isStray reports whether the data consists of lifecycles only.
+func (p *PackageData) isStray() bool {
 	return p.Undeclared && len(p.Lifecycles) > 0 && len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0
 }
 
-// addStray notes lifecycles of a package that there is not. names are those of
-// all packages.
+// addStray records lifecycles of a missing package. names has the names of all packages.
 func (c *Catalog) addStray(data *PackageData, names []string) {
 	for _, doc := range data.Lifecycles {
 		switch {

@@ -7,18 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The annotations of a ClusterServiceVersion by which a bundle says where it wants
-// to be installed: a name, and a Namespace in JSON.
+// The annotations of a ClusterServiceVersion with the preferred install namespace: its name, and a
+// Namespace in JSON.
 const (
 	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
 )
 
-// ManagedNamespace returns the install namespace of a ClusterExtension that names
-// none: the name in the template, else the suggested one, else the package's with
-// "-system" (operator-controller, docs/draft/concepts/managed-namespaces.md). A
-// template that is not JSON and a name that no namespace can have are errors, as
-// they are there.
+// ManagedNamespace returns the default install namespace of a ClusterExtension: the name in the
+// template, or else the suggested one, or else the package's name with "-system"
+// (operator-controller, docs/draft/concepts/managed-namespaces.md). As there, it returns an error
+// for a template that is not JSON and for an invalid namespace name.
 func ManagedNamespace(pkg string, annotations map[string]string) (string, error) {
 	ns, by := pkg+"-system", "its package"
 	if name := annotations[SuggestedNamespace]; name != "" {

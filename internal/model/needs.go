@@ -4,11 +4,10 @@ import (
 	"slices"
 )
 
-// Needs is what some bundles require of others, without how it is combined:
-// whoever looks at everything named here sees everything that can meet a
-// requirement.
+// Needs lists the names in the requirements of some bundles, without the way in which they are
+// combined. The providers of these names include all bundles that can meet a requirement.
 type Needs struct {
-	Anything bool // any bundle of any package may be what is meant
+	Anything bool // any bundle of any package can meet a requirement
 	Packages []string
 	APIs     []GVK
 	Labels   []string
@@ -34,8 +33,8 @@ func (n *Needs) Add(r Requirement) {
 	}
 }
 
-// addAll adds what can meet the first part that names something: one bundle
-// must meet every part, so it is among those that meet this one.
+// addAll adds the needs of the first part with a name. One bundle must meet all parts, so the
+// candidates for this one are enough.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs
@@ -63,7 +62,7 @@ func (n Needs) And(m Needs) Needs {
 	return both.Sorted()
 }
 
-// Sorted returns n with everything sorted and named once.
+// Sorted returns n with every list sorted and without duplicates.
 func (n Needs) Sorted() Needs {
 	slices.Sort(n.Packages)
 	slices.SortFunc(n.APIs, GVK.Compare)

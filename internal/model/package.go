@@ -55,8 +55,7 @@ func (p *Package) Channel(name string) (*Channel, bool) {
 	return c, ok
 }
 
-// Bundles returns the bundles, newest version first, and of one version the newest
-// release; versions that differ only in build metadata are ordered by it.
+// Bundles returns the bundles, newest first: by version, then by release, then by build metadata.
 func (p *Package) Bundles() []*Bundle { return slices.Clone(p.bundles) }
 
 // Bundle returns the bundle of that name.
@@ -87,13 +86,11 @@ func (c *Channel) Package() *Package { return c.pkg }
 // IsDefault reports whether c is its package's default channel.
 func (c *Channel) IsDefault() bool { return c.data.Name == c.pkg.data.DefaultChannel }
 
-// Entries returns every entry: those of Walk in its order, then the others,
-// newest version first.
+// Entries returns every entry: those of Walk in its order, then the others, newest version first.
 func (c *Channel) Entries() []*Entry { return slices.Clone(c.entries) }
 
-// Walk returns the entries that can be chosen from this channel, in the order
-// in which they are preferred: from the head down the replaces chain, without
-// those that any entry of the channel skips.
+// Walk returns the entries that resolution can choose from this channel, in order of preference:
+// from the head down the replaces chain, without entries that another entry of the channel skips.
 func (c *Channel) Walk() []*Entry { return slices.Clone(c.walk) }
 
 // Head returns the entry that no other replaces or skips.
@@ -124,30 +121,30 @@ func (e *Entry) Name() string { return e.data.Name }
 // Channel returns the channel that the entry belongs to.
 func (e *Entry) Channel() *Channel { return e.channel }
 
-// Bundle returns the bundle that the entry stands for.
+// Bundle returns the bundle of the entry.
 func (e *Entry) Bundle() *Bundle { return e.bundle }
 
-// Replaces returns the name of the bundle that this one replaces, or "". The
-// channel need not hold it.
+// Replaces returns the name of the bundle that this one replaces, or "". The channel may lack that
+// bundle.
 func (e *Entry) Replaces() string { return e.data.Replaces }
 
 // Skips returns the names of the bundles that this one skips, in file order.
 func (e *Entry) Skips() []string { return slices.Clone(e.data.Skips) }
 
-// SkipRange returns the range of versions that this entry upgrades directly,
-// and whether there is one.
+// SkipRange returns the range of versions that can be upgraded directly to this entry, and whether
+// there is one.
 func (e *Entry) SkipRange() (Range, bool) {
 	return e.skipRange, e.data.SkipRange != "" && e.badRange == nil
 }
 
-// BadRange returns why the skipRange that the catalog gives cannot be read, nil
-// where it can. Such an entry has its other edges.
+// BadRange returns the error in the skipRange of the entry, or nil. Such an entry has only its
+// other edges.
 func (e *Entry) BadRange() error { return e.badRange }
 
-// Edge is how one bundle leads to another in a channel.
+// Edge is the type of an upgrade edge between two bundles of a channel.
 type Edge string
 
-// The edges, those that come first going before the others.
+// The edges, in order of precedence.
 const (
 	NoEdge        Edge = ""
 	EdgeReplaces  Edge = "replaces"
@@ -155,10 +152,9 @@ const (
 	EdgeSkipRange Edge = "skipRange"
 )
 
-// EdgeFrom returns the edge that leads to e from the bundle of that name and
-// version (nil: not known), which the channel need not hold. Versions are not
-// compared, so a skipRange may lead to a lower version, or from the bundle to
-// itself.
+// EdgeFrom returns the type of the edge to e from the bundle with that name and version (nil if
+// unknown), which may be missing from the channel. It does not compare versions, so a skipRange
+// may include a higher version, or the entry's own.
 func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	switch {
 	case bundle != "" && e.data.Replaces == bundle:
@@ -171,8 +167,8 @@ func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	return NoEdge
 }
 
-// Skipped reports whether this entry is not in the channel's Walk, so that no
-// resolution chooses it but by name.
+// Skipped reports whether this entry is not in the channel's Walk. Resolution then chooses it only
+// if it is requested by name.
 func (e *Entry) Skipped() bool { return !e.walked }
 
 // compareNewest orders bundles newest first: by version, then by release, then by

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// The types of properties that mean something. [Requirement] has those that
-// require something of others.
+// The property types with a meaning. [Requirement] lists those that are requirements.
 const (
 	TypePackage    = "olm.package" // one in every bundle
 	TypeGVK        = "olm.gvk"
 	TypeLabel      = "olm.label"
-	TypeDeprecated = "olm.deprecated" // must not be installed anew
+	TypeDeprecated = "olm.deprecated" // not allowed for new installations
 	TypeMaxVersion = "olm.maxOpenShiftVersion"
 
 	TypeGVKRequired     = "olm.gvk.required"
@@ -21,9 +20,8 @@ const (
 	TypeLabelRequired   = "olm.label.required"
 	TypeConstraint      = "olm.constraint"
 
-	// The manifests of a bundle and what a catalog keeps of its
-	// ClusterServiceVersion: readers leave both out of its properties, for their
-	// size.
+	// The manifests and the metadata of a bundle. Readers omit both from its properties, because of
+	// their size.
 	TypeObject   = "olm.bundle.object"
 	TypeMetadata = "olm.csv.metadata"
 )
@@ -75,8 +73,8 @@ func Released(pkg, version, release string) Property {
 // UpTo returns an olm.maxOpenShiftVersion property.
 func UpTo(version string) Property { return property(TypeMaxVersion, version) }
 
-// Dependency returns the property that an entry of dependencies.yaml, or of an
-// index database, stands for: their types are named after what is required.
+// Dependency converts an entry of dependencies.yaml, or of an index database, into a property. The
+// types of these entries are named differently.
 func Dependency(d Property) (Property, error) {
 	switch d.Type {
 	case TypePackage:
@@ -93,8 +91,8 @@ func Dependency(d Property) (Property, error) {
 	}
 }
 
-// Spelled returns a property as this package writes it: of those that others
-// write with more fields, or in another order.
+// Spelled returns a property in the canonical form of this package. Other tools may write it with
+// more fields, or in another order.
 func Spelled(p Property) (Property, error) {
 	if p.Type != TypeGVK {
 		return p, nil
@@ -120,8 +118,8 @@ func fields(g GVK) map[string]string {
 	return map[string]string{"group": g.Group, "kind": g.Kind, "version": g.Version}
 }
 
-// property returns a property whose value holds nothing but strings. Ranges are
-// read by people, and so are their signs.
+// property returns a property with a value of strings only. HTML escaping is off, so that ranges
+// stay readable.
 func property(typ string, value any) Property {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

@@ -8,17 +8,16 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Release tells bundles of one version apart: the same operator, packaged anew. It
-// is what stands in the olm.package property beside the version, identifiers with
-// dots between them ("2", "1.el9"). Nil is none.
+// Release distinguishes bundles of the same version that were packaged again. It is the release
+// field of the olm.package property: identifiers separated by dots ("2", "1.el9"). Nil means no
+// release.
 type Release []semver.PRVersion
 
-// maxRelease is the longest release, in bytes: that of the CRD of
-// ClusterServiceVersions, by which operator-registry reads it
-// (alpha/model/versionrelease.go).
+// maxRelease is the maximum length of a release in bytes, as in the CRD of ClusterServiceVersions,
+// which operator-registry follows (alpha/model/versionrelease.go).
 const maxRelease = 20
 
-// ParseRelease reads a release; an empty one is none.
+// ParseRelease parses a release. An empty text is no release.
 func ParseRelease(s string) (Release, error) {
 	if s == "" {
 		return nil, nil
@@ -37,8 +36,8 @@ func ParseRelease(s string) (Release, error) {
 	return out, nil
 }
 
-// Compare orders releases of one version: none comes first, then they are ordered
-// as prereleases are, numbers by their value and before words.
+// Compare orders releases of one version: no release comes first. Others are compared like
+// prereleases: numbers by value, and before words.
 func (r Release) Compare(other Release) int {
 	if len(r) == 0 || len(other) == 0 {
 		return min(len(r), 1) - min(len(other), 1)
@@ -46,8 +45,8 @@ func (r Release) Compare(other Release) int {
 	return semver.Version{Pre: r}.Compare(semver.Version{Pre: other})
 }
 
-// ReleaseOf returns the release in the last olm.package of ps as it is written, ""
-// where there is none or it cannot be read.
+// ReleaseOf returns the release in the last olm.package of ps as written, or "" if there is none
+// or it is invalid.
 func ReleaseOf(ps []Property) string {
 	release := ""
 	for _, p := range ps {
@@ -62,10 +61,10 @@ func ReleaseOf(ps []Property) string {
 	return release
 }
 
-// LegacyRelease returns the release that OLM v1 takes the build metadata of a
-// version for, where the property says nothing of one: some bundles of registry+v1
-// are told apart by it. What cannot be a release is none
-// (operator-controller, internal/operator-controller/bundleutil).
+// LegacyRelease returns the build metadata of a version as its release, as OLM v1 does for bundles
+// without an explicit release: some registry+v1 bundles differ only in this. It returns nil if the
+// build metadata is not a valid release (operator-controller,
+// internal/operator-controller/bundleutil).
 func LegacyRelease(v Version) Release {
 	r, err := ParseRelease(strings.Join(v.Build, "."))
 	if err != nil {
@@ -74,8 +73,8 @@ func LegacyRelease(v Version) Release {
 	return r
 }
 
-// CompareBundles orders bundles by version, then by release, as texts; a version
-// that is none comes first, a release that is none counts as absent.
+// CompareBundles orders bundles by version, then by release, given as texts. An invalid version
+// comes first, and an invalid release counts as absent.
 func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	if c := CompareVersions(version, otherVersion); c != 0 {
 		return c
@@ -85,8 +84,7 @@ func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	return a.Compare(b)
 }
 
-// VersionText returns a version as people read it: with its release, where it has
-// one.
+// VersionText returns a version for users: with its release, if there is one.
 func VersionText(version, release string) string {
 	if release == "" {
 		return version

@@ -24,8 +24,7 @@ const (
 	RequireCEL                                // Rule; not compiled here
 )
 
-// Requirement is a condition that some bundle of a solution must meet, all of
-// it by itself.
+// Requirement is a condition that a single bundle of a solution must meet completely.
 type Requirement struct {
 	Kind    RequirementKind
 	GVK     GVK
@@ -38,12 +37,11 @@ type Requirement struct {
 }
 
 const (
-	maxConstraintSize  = 2 << 16 // bytes, as the operator framework's own parser has it
+	maxConstraintSize  = 2 << 16 // bytes, as in Operator Framework's own parser
 	maxConstraintDepth = 32
 )
 
-// parseRequirement reads a property of one of the four types that require
-// something.
+// parseRequirement parses a property of one of the four requirement types.
 func parseRequirement(p Property) (*Requirement, error) {
 	switch p.Type {
 	case TypeGVKRequired:
@@ -109,8 +107,8 @@ type compound struct {
 	Constraints []constraint `json:"constraints"`
 }
 
-// parseConstraint reads the value of an olm.constraint property. Unknown fields,
-// an empty constraint anywhere in it and a range that cannot be read are errors.
+// parseConstraint parses the value of an olm.constraint property. Unknown fields, an empty
+// constraint at any level and an invalid range are errors.
 func parseConstraint(value []byte) (*Requirement, error) {
 	if len(value) > maxConstraintSize {
 		return nil, fmt.Errorf("constraint of %d bytes exceeds the limit of %d", len(value), maxConstraintSize)
@@ -168,7 +166,7 @@ func (c *compound) requirement(kind RequirementKind, depth int) (*Requirement, e
 	return r, nil
 }
 
-// jsonFault drops the "json: " that the decoder begins its messages with.
+// jsonFault removes the prefix "json: " from the decoder's messages.
 func jsonFault(err error) error {
 	var typ *json.UnmarshalTypeError
 	if errors.As(err, &typ) {

@@ -45,9 +45,8 @@ func (p *Package) Summary() Summary {
 	return s
 }
 
-// SearchText returns everything that a search in p looks at, one thing a line,
-// in lower case: the names, the descriptions, the provider, the keywords and
-// the APIs of the head of every channel.
+// SearchText returns all text of p that a search covers, in lower case, one item per line: the
+// names, the descriptions, the provider, the keywords, and the APIs of the head of every channel.
 func (p *Package) SearchText() string {
 	texts := []string{p.Name(), p.Description()}
 	for _, c := range p.channels {

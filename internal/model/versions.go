@@ -2,10 +2,9 @@ package model
 
 import "github.com/Masterminds/semver/v3"
 
-// ParseVersions returns a test for the versions that a range as a
-// ClusterExtension has it admits. What is no version is in no range. The ranges of
-// OLM v1 are those of Masterminds/semver, which operator-controller reads them by;
-// a skipRange is another language.
+// ParseVersions returns a predicate for the versions in a range of a ClusterExtension. It returns
+// false for invalid versions. OLM v1 defines these ranges by Masterminds/semver; a skipRange has
+// another syntax.
 func ParseVersions(within string) (func(version string) bool, error) {
 	in, err := semver.NewConstraint(within)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Version is a bundle's version, as blang/semver reads it: build metadata does
-// not order, prereleases are ordinary versions (resolution.md section 2.5).
+// Version is a bundle's version, as parsed by blang/semver: build metadata does not affect the
+// order, and prereleases are ordinary versions (resolution.md section 2.5).
 type Version = semver.Version
 
 // ParseVersion reads a strict semantic version.
@@ -21,8 +21,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// CompareVersions orders texts by the semantic version that they are; what is
-// none comes first.
+// CompareVersions orders texts by semantic version. Invalid versions come first.
 func CompareVersions(a, b string) int {
 	v, errV := ParseVersion(a)
 	w, errW := ParseVersion(b)
@@ -38,15 +37,15 @@ func CompareVersions(a, b string) int {
 	}
 }
 
-// Range is a set of versions in the syntax that skipRange and
-// olm.package.required were defined by. The zero value holds no version.
+// Range is a set of versions in the syntax of skipRange and olm.package.required. The zero value
+// contains no version.
 type Range struct {
 	text string
 	in   semver.Range
 }
 
-// maxRange is the longest range that is read, in bytes. The library keeps a
-// function for every comparison.
+// maxRange is the maximum length of a range in bytes. The library keeps a function for every
+// comparison.
 const maxRange = 64 << 10
 
 // ParseRange reads a blang range: ">=1.0.0 <1.2.0 || 2.x".
@@ -61,7 +60,7 @@ func ParseRange(s string) (Range, error) {
 	return Range{text: s, in: in}, nil
 }
 
-// Contains reports whether v lies in r.
+// Contains reports whether v is in r.
 func (r Range) Contains(v Version) bool { return r.in != nil && r.in(v) }
 
 // String returns the text that was parsed.
