@@ -25,8 +25,8 @@ type CRDVersion struct {
 	Selectable                  []string       // JSON paths of selectable fields
 }
 
-// ParseCRD parses a CRD. Missing fields, and fields of another type, are
-// empty; [Definition.Faults] checks them.
+// ParseCRD parses a CRD. Missing fields, and fields of another type, are empty; [CRD.Faults]
+// checks them.
 func ParseCRD(crd map[string]any) CRD {
 	spec := Map(crd, "spec")
 	d := CRD{

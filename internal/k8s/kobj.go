@@ -1,16 +1,14 @@
-// Package k8s handles Kubernetes objects without Go types, and Kubernetes' own rules
-// about them: keys, built-in kinds, definitions of custom resources, label selectors,
-// permissions of subjects, Pod Security levels.
+// Package k8s handles Kubernetes objects without Go types, and Kubernetes' own rules about them:
+// keys, built-in kinds, CRDs, label selectors, permissions of subjects, and Pod Security levels.
 //
-// An object is decoded YAML or JSON, in which any field may be missing or have another
-// type. Getters return the zero value then and never fail. Functions that change an
-// object change a copy, so that objects can share their parts. The package knows no
-// operators and asks no cluster. A kind that is not built in belongs to others, unless
-// its group is one of Kubernetes. Permissions are never guessed: a binding to a role
-// that is neither given nor built in becomes a grant that only names the role.
+// An object is decoded YAML or JSON, in which any field may be missing or have another type.
+// Getters then return the zero value and never fail. Functions that change an object change a
+// copy, so that objects can share their parts. The package is independent of operators and reads
+// no cluster. Permissions are never guessed: a binding to a role that is neither passed in nor
+// built in becomes a grant with only the name of the role.
 //
-// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseDefinition]
-// and [Reserved]; for permissions from [NewPermissions]; for selectors from [SelectorOf].
+// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [Reserved];
+// for permissions from [NewPermissions]; for selectors from [SelectorOf].
 package k8s
 
 import (
@@ -18,7 +16,7 @@ import (
 	"slices"
 )
 
-// At returns the value at a path of keys, nil where a step is missing.
+// At returns the value at a path of keys, or nil if it does not exist.
 func At(m map[string]any, path ...string) any {
 	if len(path) == 0 {
 		return m
@@ -26,7 +24,7 @@ func At(m map[string]any, path ...string) any {
 	return Map(m, path[:len(path)-1]...)[path[len(path)-1]]
 }
 
-// Map returns the mapping at a path of keys, nil where there is none.
+// Map returns the mapping at a path of keys, or nil if there is none.
 func Map(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)
@@ -34,7 +32,7 @@ func Map(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-// Text returns the string at a path of keys, "" where there is none.
+// Text returns the string at a path of keys, or "" if there is none.
 func Text(m map[string]any, path ...string) string {
 	s, _ := At(m, path...).(string)
 	return s
@@ -43,20 +41,18 @@ func Text(m map[string]any, path ...string) string {
 // True reports whether the value at a path of keys is true.
 func True(m map[string]any, path ...string) bool { return At(m, path...) == true }
 
-// List returns the list at a path of keys, nil where there is none.
+// List returns the list at a path of keys, or nil if there is none.
 func List(m map[string]any, path ...string) []any {
 	list, _ := At(m, path...).([]any)
 	return list
 }
 
-// Items returns the mappings of the list at a path of keys, without the
-// elements that are something else.
+// Items returns the mappings in the list at a path of keys, without elements of other types.
 func Items(m map[string]any, path ...string) []map[string]any {
 	return filterType[map[string]any](List(m, path...))
 }
 
-// Texts returns the strings of the list at a path of keys, without the elements
-// that are something else.
+// Texts returns the strings in the list at a path of keys, without elements of other types.
 func Texts(m map[string]any, path ...string) []string { return filterType[string](List(m, path...)) }
 
 func filterType[T any](list []any) []T {
@@ -80,8 +76,7 @@ func TextMap(m map[string]any, path ...string) map[string]string {
 	return out
 }
 
-// Ensure returns the mapping at a path of keys, made where it is missing. It
-// changes m.
+// Ensure returns the mapping at a path of keys, and creates it if it is missing. It changes m.
 func Ensure(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -108,8 +103,8 @@ func With[M ~map[string]any](m M, v any, path ...string) M {
 	return out
 }
 
-// Without returns a copy of m without the value at the path of keys; m itself
-// where there is none.
+// Without returns a copy of m without the value at the path of keys. If there is no such value, it
+// returns m itself.
 func Without[M ~map[string]any](m M, path ...string) M {
 	above, last := path[:len(path)-1], path[len(path)-1]
 	parent := Map(m, above...)
@@ -124,7 +119,7 @@ func Without[M ~map[string]any](m M, path ...string) M {
 	return With(m, any(parent), above...)
 }
 
-// Copy returns a copy of a value that shares no mapping and no list with it.
+// Copy returns a deep copy of a value.
 func Copy[T any](v T) T { return deepCopy(v).(T) }
 
 func deepCopy(v any) any {

@@ -113,7 +113,7 @@ func resolve(roles map[roleID]*role, ids []roleID, r *role) {
 		resolve(roles, ids, other)
 		r.rules = append(r.rules, other.rules...)
 	}
-	// cluster-admin has this label alone, in every cluster.
+	// Only cluster-admin is labelled so, in every cluster.
 	if slices.ContainsFunc(r.adds, func(s labels.Selector) bool {
 		return s.Matches(labels.Set{"kubernetes.io/bootstrapping": "rbac-defaults"})
 	}) {

@@ -12,8 +12,8 @@ const (
 	MaxSubdomain = 253 // of most other names
 )
 
-// Fit returns name if it has at most limit bytes, else its beginning and eight
-// digits of the digest of the whole name. It never depends on content.
+// Fit returns name if it has at most limit bytes, or else its beginning and eight digits of the
+// digest of the whole name.
 func Fit(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -40,9 +40,8 @@ func appendHash(text, name string, limit int) string {
 	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Suffixed returns base-suffix, with base truncated if the result is longer than
-// 63 bytes, as in OLM v1. A result of exactly 63 bytes becomes 64 bytes long
-// there too.
+// Suffixed returns base-suffix, with base truncated if the result is longer than 63 bytes, as in
+// OLM v1. Like there, a result of exactly 63 bytes is extended to 64.
 func Suffixed(base, suffix string) string {
 	if len(base)+len(suffix) > MaxLabel {
 		base = base[:MaxLabel-len(suffix)-1]

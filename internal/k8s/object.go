@@ -11,7 +11,7 @@ import (
 // nil, []any and map[string]any.
 type Object map[string]any
 
-// New returns an object with its head filled in. An empty namespace stays out.
+// New returns an object with apiVersion, kind and name, and with the namespace unless it is empty.
 func New(apiVersion, kind, namespace, name string) Object {
 	meta := map[string]any{"name": name}
 	if namespace != "" {
@@ -43,19 +43,19 @@ func (o Object) Name() string { return Text(o, "metadata", "name") }
 // Namespace returns metadata.namespace, "" for a cluster-scoped object.
 func (o Object) Namespace() string { return Text(o, "metadata", "namespace") }
 
-// Is reports whether o is of the group and kind, whatever the version.
+// Is reports whether o has the group and kind, in any version.
 func (o Object) Is(group, kind string) bool { return o.Kind() == kind && o.Group() == group }
 
-// IsCRD reports whether o is a CustomResourceDefinition. One without an
-// apiVersion is: OLM installs it.
+// IsCRD reports whether o is a CustomResourceDefinition. An empty apiVersion is accepted, because
+// OLM installs such a CRD.
 func IsCRD(o Object) bool {
 	return o.Kind() == "CustomResourceDefinition" && (o.Group() == "apiextensions.k8s.io" || o.APIVersion() == "")
 }
 
-// Annotate returns a copy of o with more annotations; those that are there win.
+// Annotate returns a copy of o with additional annotations. Existing annotations take precedence.
 func Annotate(o Object, more map[string]string) Object { return addMeta(o, "annotations", more) }
 
-// Label returns a copy of o with more labels; those that are there win.
+// Label returns a copy of o with additional labels. Existing labels take precedence.
 func Label(o Object, more map[string]string) Object { return addMeta(o, "labels", more) }
 
 func addMeta(o Object, field string, more map[string]string) Object {
@@ -81,7 +81,7 @@ type Key struct {
 // Key returns the identity of o.
 func (o Object) Key() Key { return Key{o.Group(), o.Kind(), o.Namespace(), o.Name()} }
 
-// GroupKind returns "Kind.group", the core group being none.
+// GroupKind returns "Kind.group", or "Kind" for the core group.
 func (k Key) GroupKind() string {
 	if k.Group == "" {
 		return k.Kind
@@ -89,10 +89,10 @@ func (k Key) GroupKind() string {
 	return k.Kind + "." + k.Group
 }
 
-// Is reports whether k is of one of these kinds, each as GroupKind has it.
+// Is reports whether k has one of these kinds, in the format of GroupKind.
 func (k Key) Is(kinds ...string) bool { return slices.Contains(kinds, k.GroupKind()) }
 
-// String returns "Kind namespace/name", with the group where there is one.
+// String returns "Kind namespace/name", with the group if it is not empty.
 func (k Key) String() string {
 	name := k.Name
 	if k.Namespace != "" {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// The three levels, as namespaces are labelled, weakest demand on pods first.
+// The three levels of namespace labels, from the most to the least permissive.
 const (
 	Privileged = "privileged"
 	Baseline   = "baseline"

@@ -21,16 +21,15 @@ type node struct {
 // NewPool returns an empty pool.
 func NewPool() *Pool { return &Pool{scalars: map[any]uint64{}, nodes: map[string]node{}} }
 
-// Share has o, which nobody else may hold, use the mappings and lists of those
-// shared before it wherever it has the same. From then on it is changed by copies
-// alone, as everything in this package does.
+// Share replaces the mappings and lists in o by equal ones of previously shared objects. No other
+// code may hold o. Afterwards o is only changed by copying, like all objects of this package.
 func (p *Pool) Share(o Object) {
 	for key, v := range o {
 		o[key], _ = p.share(v)
 	}
 }
 
-// share returns what stands for a value, with a number that it alone has.
+// share returns the shared equal of a value, and the unique number of that content.
 func (p *Pool) share(v any) (any, uint64) {
 	var key []byte
 	switch v := v.(type) {
@@ -65,7 +64,7 @@ func (p *Pool) share(v any) (any, uint64) {
 	return n.v, n.no
 }
 
-// scalar returns the number of a value that holds no others.
+// scalar returns the number of a value that is neither a mapping nor a list.
 func (p *Pool) scalar(v any) uint64 {
 	no, ok := p.scalars[v]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Subject is who may act.
+// Subject is a user, a group or a ServiceAccount with permissions.
 type Subject struct {
 	Kind      string // "ServiceAccount", "User", "Group"; "ClusterRole" for everybody bound to a role that others aggregate into
 	Namespace string // of a ServiceAccount
@@ -27,7 +27,7 @@ func (s Subject) Compare(t Subject) int {
 	return cmp.Or(strings.Compare(s.Kind, t.Kind), strings.Compare(s.Namespace, t.Namespace), strings.Compare(s.Name, t.Name))
 }
 
-// Grant is one permission, as small as RBAC can say it.
+// Grant is one permission, in the smallest unit of RBAC.
 type Grant struct {
 	Namespace string `json:"namespace,omitempty"` // empty: everywhere
 	Verb      string `json:"verb,omitempty"`      // "get", "*"
@@ -71,8 +71,8 @@ func coversURL(have, want string) bool {
 	return ok && want != "" && strings.HasPrefix(want, prefix)
 }
 
-// coversResource follows the API server: "*" is everything, "*/sub" that
-// subresource of everything. "pods" does not cover "pods/exec".
+// coversResource follows the API server: "*" covers everything, "*/sub" that subresource of
+// everything. "pods" does not cover "pods/exec".
 func coversResource(have, want string) bool {
 	if have == "*" || have == want {
 		return true
@@ -97,9 +97,8 @@ func NewGrantSet(grants []Grant) GrantSet {
 	return s
 }
 
-// Covers reports whether the set permits g. It is exact: RBAC has no
-// permission that only several grants together could give. The time it takes
-// does not grow with the set.
+// Covers reports whether the set permits g. It is exact, because in RBAC several grants never
+// combine to a further permission. Its duration is independent of the size of the set.
 func (s GrantSet) Covers(g Grant) bool {
 	for have := range wider(g) {
 		if _, ok := s[have]; ok {
@@ -160,7 +159,7 @@ func widerObjects(g Grant) iter.Seq[Grant] {
 	}
 }
 
-// either returns s, and the other where it differs.
+// either returns s, and other if it differs.
 func either(s, other string) []string {
 	if s == other {
 		return []string{s}
@@ -168,15 +167,15 @@ func either(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns the grants of after that before does not cover, in order. A
-// grant that another gained one covers is left out.
+// GainedGrants returns the grants in after that before does not cover, in order. It leaves out
+// grants covered by another gained one.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))
 }
 
-// ReduceGrants returns the grants without repeats and without those that another one
-// covers, sorted.
+// ReduceGrants returns the grants, sorted, without duplicates and without grants covered by
+// another.
 func ReduceGrants(grants []Grant) []Grant {
 	set := NewGrantSet(grants)
 	out := make([]Grant, 0, len(set))

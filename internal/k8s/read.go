@@ -34,8 +34,8 @@ func newRule(m map[string]any) rule {
 	return r
 }
 
-// subjects returns those of a binding. A ServiceAccount without a namespace is
-// in the binding's.
+// subjects returns the subjects of a binding. A ServiceAccount without a namespace is in the
+// namespace of the binding.
 func subjects(b map[string]any) []Subject {
 	var out []Subject
 	for _, m := range Items(b, "subjects") {
@@ -52,9 +52,8 @@ func subjects(b map[string]any) []Subject {
 	return out
 }
 
-// wellKnown returns the rules of roles that every API server has and that do
-// not depend on what is installed (kubernetes
-// plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
+// wellKnown returns the rules of the roles that every API server has and that do not depend on
+// installed components (kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
 func wellKnown(id roleID) ([]rule, bool) {
 	one := func(group, resource string, verbs ...string) rule {
 		return rule{verbs: verbs, groups: []string{group}, resources: []string{resource}, names: []string{""}}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Ref names one object of a cluster, in one version of its API. Its text is
-// "apps/v1 Deployment ns/name", "v1 Namespace name".
+// Ref identifies one object of a cluster, in one version of its API. Its text is "apps/v1
+// Deployment ns/name" or "v1 Namespace name".
 type Ref struct {
 	APIVersion string
 	Kind       string
@@ -19,13 +19,13 @@ func RefTo(o Object) Ref {
 	return Ref{APIVersion: Text(o, "apiVersion"), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
-// Key returns what identifies the object, whatever the version of its API.
+// Key returns the identity of the object, independent of its API version.
 func (r Ref) Key() Key {
 	return Key{Group: Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// HoldsOthers reports whether deleting the object deletes others: all in a
-// Namespace, every custom resource of a definition.
+// HoldsOthers reports whether deleting the object deletes others: all objects in a Namespace, or
+// all custom resources of a CRD.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()
 	return key.Group == "" && key.Kind == "Namespace" || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"

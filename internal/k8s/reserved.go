@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// AllNamespaces reports whether every cluster has the namespace from the start.
+// AllNamespaces reports whether every new cluster has the namespace.
 func AllNamespaces(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// ReservedNamespace reports whether the cluster or its vendor makes a namespace.
+// ReservedNamespace reports whether the cluster or its vendor creates a namespace.
 func ReservedNamespace(name string) bool {
 	return AllNamespaces(name) || strings.HasPrefix(name, "openshift")
 }
 
-// claim is one kind with names that belong to the cluster.
+// claim is a kind with names that belong to the cluster.
 type claim struct {
 	group, kind string
 	own         func(o Object) bool
@@ -37,7 +37,7 @@ func claims() []claim {
 		{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", flow},
 		{"apiregistration.k8s.io", "APIService", func(o Object) bool {
 			_, group, _ := strings.Cut(o.Name(), ".")
-			return standing(group) || standing(Text(o, "spec", "group"))
+			return isServedGroup(group) || isServedGroup(Text(o, "spec", "group"))
 		}},
 		{"security.openshift.io", "SecurityContextConstraints", func(o Object) bool {
 			return slices.Contains(constraints(), strings.TrimRight(o.Name(), "-v0123456789"))
@@ -45,22 +45,21 @@ func claims() []claim {
 	}
 }
 
-// Reserved reports whether the name of an object belongs to the cluster: whoever
-// brings an object of that name takes the place of the cluster's own.
+// Reserved reports whether the name of an object belongs to the cluster. Such an object would
+// replace the cluster's own.
 func Reserved(o Object) bool {
 	return slices.ContainsFunc(claims(), func(c claim) bool { return o.Is(c.group, c.kind) && c.own(o) })
 }
 
-// ReservedName reports whether "Kind/name" is that of an object whose name
-// belongs to the cluster.
+// ReservedName is Reserved for "Kind/name".
 func ReservedName(id string) bool {
 	kind, name, _ := strings.Cut(id, "/")
 	return name != "" && slices.ContainsFunc(claims(), func(c claim) bool { return c.kind == kind && c.own(New("", kind, "", name)) })
 }
 
-// standing reports whether a group is one that the cluster, OpenShift or an OLM
-// in it serves, so that an APIService for it would see all that goes there.
-func standing(group string) bool {
+// isServedGroup reports whether the cluster, OpenShift or an OLM in it serves a group. An
+// APIService for the group would receive all its requests.
+func isServedGroup(group string) bool {
 	_, _, own := builtinKinds(group)
 	return own || group == "packages.operators.coreos.com" || slices.Contains(aggregated(), group)
 }
@@ -73,8 +72,8 @@ func aggregated() []string {
 	}
 }
 
-// roles lists the roles and their bindings, beside those of "system:", that
-// Kubernetes or OpenShift makes and puts right again.
+// roles lists the roles and bindings that Kubernetes or OpenShift creates and restores, except
+// those with the prefix "system:".
 func roles() []string {
 	return []string{
 		"admin", "cluster-admin", "edit", "view",
@@ -84,7 +83,7 @@ func roles() []string {
 	}
 }
 
-// flows lists the flow schemas and priority levels that API servers make.
+// flows lists the flow schemas and priority levels that API servers create.
 func flows() []string {
 	return []string{
 		"catch-all", "endpoint-controller", "exempt", "global-default", "leader-election", "node-high", "probes", "service-accounts", "workload-high",
@@ -92,8 +91,8 @@ func flows() []string {
 	}
 }
 
-// constraints lists OpenShift's own SecurityContextConstraints, without the
-// number that later ones have.
+// constraints lists OpenShift's own SecurityContextConstraints, without the version suffix of
+// newer ones.
 func constraints() []string {
 	return []string{
 		"anyuid", "hostaccess", "hostmount-anyuid", "hostnetwork", "nested-container", "node-exporter", "nonroot", "privileged", "restricted",

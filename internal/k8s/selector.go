@@ -19,7 +19,7 @@ type SelectorRequirement struct {
 	Values   []string
 }
 
-// Empty reports whether the selector demands nothing.
+// Empty reports whether the selector has no requirements.
 func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
@@ -40,8 +40,8 @@ func (s *Selector) Matches(have map[string]string) bool {
 	return err == nil && got.Matches(labels.Set(have))
 }
 
-// SelectorOf returns the selector that stands in an object; false where it is missing,
-// or the API server would refuse it. One that is empty selects everything.
+// SelectorOf parses a selector of an object. It returns false if the selector is missing, or if
+// the API server would reject it. An empty selector matches everything.
 func SelectorOf(fields map[string]any) (labels.Selector, bool) {
 	if fields == nil {
 		return nil, false
@@ -54,8 +54,8 @@ func SelectorOf(fields map[string]any) (labels.Selector, bool) {
 	return got, err == nil
 }
 
-// PodSelectorOf returns the selector by which a workload finds its pods; false where it
-// has none, or one that selects everything.
+// PodSelectorOf returns the selector of a workload for its pods. It returns false if there is
+// none, or if the selector matches everything.
 func PodSelectorOf(workload map[string]any) (labels.Selector, bool) {
 	got, ok := SelectorOf(Map(workload, "spec", "selector"))
 	return got, ok && !got.Empty()

@@ -1,8 +1,8 @@
-// Package admit does to a custom resource what the API server does when one is
-// written: pruning, defaulting, schema validation, list invariants and CEL.
+// Package admit simulates the API server's processing of a new custom resource: pruning,
+// defaulting, schema validation, list invariants and CEL.
 //
-// It is the only package that knows the API server's extension code; it takes
-// and returns plain values.
+// It is the only package that imports the API server's extension code. It accepts and returns
+// plain values.
 //
 // Start from [Open] and [Kind.Write].
 package admit
@@ -31,7 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind is a custom resource definition, ready to admit objects.
+// Kind is a CRD, ready to admit objects.
 type Kind struct {
 	versions map[string]version
 	status   map[string]bool // versions with a status subresource
@@ -41,11 +41,11 @@ type Kind struct {
 	budget   *Budget
 }
 
-// Converts reports whether an object of this version goes through a conversion
-// webhook before it is stored; what that does is not known here.
+// Converts reports whether an object of this version goes through a conversion webhook before it
+// is stored. The result of the conversion is unknown here.
 func (k *Kind) Converts(apiVersion string) bool { return k.converts && apiVersion != k.storage }
 
-// version is one that is served.
+// version is a served version.
 type version struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -53,8 +53,8 @@ type version struct {
 	preserve   bool
 }
 
-// Result is what becomes of one object. Fields are paths as the API server
-// writes them: "spec.listeners[0].port".
+// Result is the outcome for one object. Fields are paths in the API server's notation:
+// "spec.listeners[0].port".
 type Result struct {
 	Rejected  []Fault  // why the object is refused; empty where it is admitted
 	Dropped   []string // unknown fields, which are lost; sorted
@@ -75,8 +75,8 @@ type Value struct {
 	Value any
 }
 
-// Limits of the API server on one rule and on one object
-// (apiserver/pkg/apis/cel), and ours on all objects together.
+// Limits of the API server for one rule and one object (apiserver/pkg/apis/cel), and quayside's
+// limit for all objects together.
 const (
 	perCallLimit = 1_000_000
 	costBudget   = 10_000_000
@@ -90,9 +90,9 @@ type Budget struct{ left int64 }
 // NewBudget returns an unused budget.
 func NewBudget() *Budget { return &Budget{left: runBudget} }
 
-// Open reads a definition (apiextensions.k8s.io/v1), as decoded from JSON.
-// Versions that are neither served nor stored are left out. The error names the version whose
-// schema the API server would not accept. What its rules cost is taken from b.
+// Open reads a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that are
+// neither served nor stored. The error names the version with a schema that the API server would
+// reject. The cost of the rules is subtracted from b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -181,8 +181,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	return out, nil
 }
 
-// prune removes the fields from an object that the version does not define, and
-// returns them.
+// prune removes fields that the version does not define from an object, and returns them.
 func (v version) prune(obj map[string]any) []string {
 	if v.preserve || v.structural == nil {
 		return nil
@@ -190,8 +189,8 @@ func (v version) prune(obj map[string]any) []string {
 	return pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// toPlainJSON copies an object, or a struct of one, into the types that the API
-// server's code expects.
+// toPlainJSON copies an object, or a struct of one, into the types that the API server's code
+// expects.
 func toPlainJSON(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -201,8 +200,8 @@ func toPlainJSON(object any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(data, &out)
 }
 
-// validate runs the checks in the order of the API server; CEL only where the
-// rest holds, as there. It reports whether CEL was left out for its cost.
+// validate runs the checks in the order of the API server, and like there, CEL only if all others
+// pass. It reports whether CEL was skipped because of its cost.
 func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	ctx := context.Background()
 	faults := validation.ValidateCustomResource(nil, obj, v.validator)

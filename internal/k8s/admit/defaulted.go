@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// listDefaulted returns the values in after that are missing in before: only
-// topmost fields, sorted.
+// listDefaulted returns the topmost values in after that are missing in before, sorted.
 func listDefaulted(at string, before, after any) []Value {
 	switch b := after.(type) {
 	case map[string]any:

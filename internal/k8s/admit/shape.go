@@ -21,9 +21,8 @@ type Shape struct {
 	Wrong   []Fault  // values of another type, sorted: nothing takes them
 }
 
-// Check compares an object with the type of its kind, as the API server does
-// when it decodes one strictly. Of a kind that is not built in, it looks at the
-// metadata, which all kinds have in common.
+// Check compares an object with the type of its kind, as the API server's strict decoding does.
+// For kinds that are not built in, it checks only the metadata, which all kinds share.
 func (t *Types) Check(object map[string]any) Shape {
 	w := walk{types: t}
 	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
@@ -35,8 +34,8 @@ func (t *Types) Check(object map[string]any) Shape {
 	return w.sorted()
 }
 
-// Read compares what lies at a path with the type of a part, and returns it
-// without the fields that the type does not have; where there are none, as it is.
+// Read compares the value at a path with the type of a part, and returns it without fields unknown
+// to the type. If there are no such fields, it returns the value itself.
 func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	w := walk{types: t}
 	w.value(part.of, value, at)
@@ -73,7 +72,7 @@ func (w *walk) value(of reflect.Type, v any, at string) {
 		of = of.Elem()
 	}
 	if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		w.own(of, v, at)
+		w.checkCustom(of, v, at)
 		return
 	}
 	switch of.Kind() {
@@ -153,7 +152,7 @@ func (w *walk) scalar(kind reflect.Kind, v any, at string) {
 		default:
 			w.wrong(at, "a number", v)
 		}
-	default: // the API has no integers but these
+	default: // the API has no other integer types
 		w.whole(kind == reflect.Int32, v, at)
 	}
 }
@@ -174,9 +173,9 @@ func (w *walk) whole(small bool, v any, at string) {
 	}
 }
 
-// own looks at a value whose type reads JSON itself. What such a type holds is
+// checkCustom checks a value with a type that decodes JSON itself. The content of such a type is
 // not decoded strictly.
-func (w *walk) own(of reflect.Type, v any, at string) {
+func (w *walk) checkCustom(of reflect.Type, v any, at string) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	w.mute++
 	defer func() { w.mute-- }()

@@ -17,11 +17,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Stored returns an object as the API server stores it: in the canonical form of
-// its type, with the defaults of kinds that bundles install, without its status.
-// What the API server alone can know is not in it, such as a Service's address.
-// An object of another kind is returned as JSON has it. The error says that the
-// object is not one of its kind.
+// Stored returns an object as the API server stores it: in the canonical form of its type, with
+// the defaults of kinds that bundles install, without its status. It lacks values that only the
+// API server can set, such as a Service's address. An object of another kind is returned in its
+// JSON form. The error means that the object does not match its kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())

@@ -11,8 +11,8 @@ const (
 	tokenSeconds = int64(3600)  // lifetime of a projected token
 )
 
-// podDefaults sets the defaults of a template's pods, which are not all that a
-// pod by itself gets.
+// podDefaults sets the defaults of the pods of a template. Some defaults apply only to pods
+// themselves.
 func podDefaults(pod *corev1.PodSpec) {
 	setDefault(&pod.DNSPolicy, corev1.DNSClusterFirst)
 	setDefault(&pod.RestartPolicy, corev1.RestartPolicyAlways)
@@ -87,8 +87,8 @@ func probeDefaults(p *corev1.Probe) {
 	}
 }
 
-// volumeDefaults sets the defaults of the volumes that operators have: those of
-// storage that some vendor attaches are left as they are.
+// volumeDefaults sets the defaults of the volume types that operators use. It ignores the storage
+// types of single vendors.
 func volumeDefaults(v *corev1.VolumeSource) {
 	if *v == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}

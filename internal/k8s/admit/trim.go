@@ -6,10 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// trimDefinition returns a definition without those parts of its schemas that are never
-// refused, whatever stands around them: most of a schema gives types and
-// descriptions. What is wrong with the whole is wrong with the gist too, though
-// maybe at another place.
+// trimDefinition returns a CRD without the parts of its schemas that are always valid, in any
+// context: most of a schema consists of types and descriptions. Every fault of the CRD is also a
+// fault of the result, though maybe at another position.
 func trimDefinition(crd map[string]any) map[string]any {
 	var versions []any
 	for _, version := range k8s.List(crd, "spec", "versions") {
@@ -24,10 +23,10 @@ func trimDefinition(crd map[string]any) map[string]any {
 	return k8s.With(crd, versions, "spec", "versions")
 }
 
-// trimSchema returns a schema without descriptions and without its plain properties.
-// Those that are named stay as they are, and so does what nothing is known of;
-// where a rule or a default may look at any of them, or all is set, all stay.
-// plain reports whether nobody refuses the schema.
+// trimSchema returns a schema without descriptions and without its plain properties. It keeps the
+// properties in named, and those with unknown fields. It keeps all properties if a rule or a
+// default may refer to any of them, or if all is set. plain reports whether the schema is always
+// valid.
 func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any, plain bool) {
 	all = all || s["x-kubernetes-validations"] != nil || s["default"] != nil
 	out, plain = make(map[string]any, len(s)), !all && (s["type"] != nil || s["x-kubernetes-preserve-unknown-fields"] != nil)
@@ -50,7 +49,7 @@ func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any
 			out[key], plain = less, plain && isPlain
 		case isKeptWhole(key) && v != nil && v != "atomic":
 			out[key], plain = v, false
-		case !plainField(s, key, v):
+		case !isPlainField(s, key, v):
 			return s, false
 		case key != "description":
 			out[key] = v
@@ -59,15 +58,14 @@ func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any
 	return out, plain
 }
 
-// isKeptWhole reports whether a field of a schema is taken or refused for itself, or for
-// what trimSchema leaves where it is.
+// isKeptWhole reports whether a field of a schema is validated by itself, or together with fields
+// that trimSchema keeps.
 func isKeptWhole(key string) bool {
 	return slices.Contains([]string{"default", "pattern", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-validations"}, key)
 }
 
-// plainField reports whether a field of a schema is of its type, and says nothing
-// that could be refused.
-func plainField(s map[string]any, key string, v any) bool {
+// isPlainField reports whether a field of a schema has the correct type and is always valid.
+func isPlainField(s map[string]any, key string, v any) bool {
 	switch key {
 	case "description", "title", "format":
 		_, ok := v.(string)

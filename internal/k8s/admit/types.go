@@ -31,8 +31,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// apiVersions lists the versions of the API that every cluster serves, each with
-// what registers its kinds.
+// apiVersions lists the API versions that every cluster serves, each with the function that
+// registers its kinds.
 func apiVersions() map[string]func(*runtime.Scheme) error {
 	return map[string]func(*runtime.Scheme) error{
 		"v1":                              corev1.AddToScheme,
@@ -69,7 +69,7 @@ func NewTypes() *Types {
 	return &Types{kinds: map[string]map[string]reflect.Type{}, fields: map[reflect.Type]map[string]reflect.Type{}}
 }
 
-// kind returns the type of a kind's objects, nil where it is not built in.
+// kind returns the type of a kind's objects, or nil if the kind is not built in.
 func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	known, ok := t.kinds[apiVersion]
 	if !ok {
@@ -85,8 +85,8 @@ func (t *Types) kind(apiVersion, kind string) reflect.Type {
 	return known[kind]
 }
 
-// fieldsOf returns the types of a struct's fields by their names in JSON, those
-// of embedded structs among them.
+// fieldsOf returns the types of a struct's fields by their JSON names, including those of embedded
+// structs.
 func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	if known, ok := t.fields[of]; ok {
 		return known
@@ -108,13 +108,13 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// Part is a part of an object, or of a CSV, that has a type.
+// Part is a part of an object or a CSV that has a type.
 type Part struct{ of reflect.Type }
 
 // Fields returns the names of the part's fields, sorted.
 func (p Part) Fields() []string { return slices.Sorted(maps.Keys(NewTypes().fieldsOf(p.of))) }
 
-// Affinity is that of a pod.
+// Affinity is the part for the affinity of a pod.
 func Affinity() Part { return Part{reflect.TypeFor[corev1.Affinity]()} }
 
 // Config is OLM's SubscriptionConfig.
@@ -133,7 +133,7 @@ func Config() Part {
 	}]()}
 }
 
-// EnvVarSource is where the value of an environment variable comes from.
+// EnvVarSource is the part for the source of an environment variable.
 func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
 
 // Volume is a volume of a pod.
@@ -145,8 +145,7 @@ func DeploymentSpec() Part { return Part{reflect.TypeFor[appsv1.DeploymentSpec](
 // PolicyRule is a rule of a Role.
 func PolicyRule() Part { return Part{reflect.TypeFor[rbacv1.PolicyRule]()} }
 
-// Webhook is the type of a webhook in a CSV: OLM's own fields and those of the
-// API.
+// Webhook is the part for a webhook in a CSV, with OLM's own fields and those of the API.
 func Webhook(mutating bool) Part {
 	if mutating {
 		return Part{reflect.TypeFor[struct {
@@ -160,8 +159,8 @@ func Webhook(mutating bool) Part {
 	}]()}
 }
 
-// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1)
-// that the API does not have.
+// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1) that the API does
+// not have.
 type webhook struct {
 	GenerateName   string             `json:"generateName"`
 	Type           string             `json:"type"`

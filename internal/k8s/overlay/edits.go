@@ -47,7 +47,7 @@ func parseTargets(patches []types.Patch) []Edit {
 		plain := *p.Target
 		plain.Group, plain.Version, plain.Kind, plain.Namespace, plain.Name = "", "", "", "", ""
 		literal := regexp.QuoteMeta(name) == p.Target.Name && regexp.QuoteMeta(key.Namespace) == key.Namespace
-		// What has no namespace is in the one called default to kustomize.
+		// For kustomize, an object without a namespace is in the namespace "default".
 		if plain != (types.Selector{}) || !literal || name == "" || key.Namespace == "" || key.Namespace == "default" ||
 			key.Group != "apps" || p.Target.Version != "v1" || key.Kind != "Deployment" {
 			return nil
@@ -160,7 +160,7 @@ func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 			return nil, false
 		}
 	}
-	// Of what is not of its type, kustomize refuses some.
+	// kustomize rejects some objects with a value of a wrong type here.
 	out, ok := v.(map[string]any)
 	return out, ok && len(e.types.Check(out).Wrong) == 0
 }

@@ -21,7 +21,7 @@ func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
 	for k := range all {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects say, or it depends, where they came from
+		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects are annotated with their origin, or paths depend on links
 			return files
 		}
 	}

@@ -35,10 +35,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// maxLoaded bounds the bytes that one build loads, each file as often as it is
-// referred to, with some for each kustomization: directories that take each
-// other in twice double with every level. maxDepth bounds the levels, for
-// kustomize changes the objects of all those below once more in each.
+// maxLoaded limits the bytes that one build loads, with each file counted as often as it is
+// referenced, and an amount added for each kustomization: if each level includes the next one
+// twice, the size doubles with every level. maxDepth limits the levels, because each level of
+// kustomize processes all objects below it again.
 const (
 	maxLoaded = 64 << 20
 	perVisit  = 1 << 10
@@ -62,7 +62,8 @@ type Files struct {
 func New(source Source) *Files {
 	return &Files{
 		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(), unlike: map[*Overlay]bool{},
-		// What kustomize takes for the address of a file or a repository.
+		// remote matches references that kustomize treats as the address of a file or a
+		// repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
 	}
 }
@@ -199,8 +200,7 @@ func (o *Overlay) positions() diag.Fields {
 	return yamlnode.Positions(o.File, docs[0])
 }
 
-// digest fills in the digest: of every file and directory and where it lies as
-// seen from o.
+// digest fills in the digest: of every file and directory with its path relative to o.
 func (o *Overlay) digest() {
 	sum := sha256.New()
 	var line []byte
@@ -422,8 +422,8 @@ func (o *Overlay) Kustomizations() map[*Overlay]bool {
 	return seen
 }
 
-// Resources returns the files that are listed, in path order: where o is Plain,
-// their objects are all that a build brings.
+// Resources returns the listed files, in path order. If o only lists resources, a build returns
+// exactly their objects.
 func (o *Overlay) Resources() []string {
 	var out []string
 	for k := range o.Kustomizations() {
@@ -452,7 +452,7 @@ func (o *Overlay) path(name string) string {
 	return cmp.Or(o.links[name], name)
 }
 
-// build builds o of files in place of its own.
+// build builds o from files instead of its own.
 func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	objects, err := o.runKustomize(files)
 	if err != nil {

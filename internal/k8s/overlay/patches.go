@@ -18,14 +18,13 @@ import (
 // Patch is a patch of a kustomization with a target.
 type Patch struct {
 	Pos    diag.Pos       // of its target
-	Target types.Selector // what it selects
+	Target types.Selector // its target
 	Hits   int            // number of selected objects in one build
 }
 
-// Patches returns the patches with a target in files for which of returns true,
-// with the number of objects that they select in a build of o. Only a kustomize
-// build can tell, because the selection depends on all earlier changes, and
-// kustomize ignores targets that select nothing.
+// Patches returns the patches with a target in files for which of returns true, with the number of
+// objects that they select in a build of o. This requires a kustomize build, because the selection
+// depends on all earlier changes, and kustomize ignores targets that select nothing.
 func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
 	files := o.flatten()
 	var out []Patch
@@ -112,6 +111,6 @@ func (o *Overlay) patchPosition(said string) diag.Pos {
 	return diag.Pos{File: o.File}
 }
 
-// accumulated matches the directories below that kustomize was in when it failed, the
-// last of which is the innermost.
+// accumulated matches the nested directories that kustomize was processing when it failed. The
+// last match is the innermost directory.
 var accumulated = regexp.MustCompile(`accumulation of path '/([^']+)'`)

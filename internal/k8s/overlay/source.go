@@ -23,8 +23,8 @@ func (read Plain) ReadFile(name string) ([]byte, error) { return read(name) }
 // ReadLink returns an error.
 func (Plain) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
 
-// Over is files over those of another source: Dir holds nothing else, and no link
-// leads there.
+// Over overlays the files of another source with files of its own. Dir contains no other files,
+// and no link leads there.
 type Over struct {
 	Dir   string
 	Files func(name string) ([]byte, bool) // by the paths of the source, and false for all others

@@ -25,9 +25,9 @@ type Trace struct {
 	patches []patchText // in the order of their kustomizations
 }
 
-// Trace builds o once more, with kustomize noting the origin of each object: not
-// at first, for these notes are annotations, which patches can see. Where that
-// build differs from the other, no origin is known.
+// Trace builds o once more, and makes kustomize annotate each object with its origin. This is a
+// separate build, because patches can see these annotations. If the two builds differ, no origin
+// is known.
 func (o *Overlay) Trace() *Trace {
 	t := &Trace{top: o, docs: map[string][]*yaml.Node{}}
 	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
@@ -56,11 +56,10 @@ func (o *Overlay) Trace() *Trace {
 	return t
 }
 
-// Places returns where the keys and values of an object came from, by where they
-// stand in n, which is the object with this index among those that Build returns,
-// read as if it were in o.File. Where a value stands as it is in the file of the
-// resource, that is its place; else the patch that says it, or the namespace that
-// a kustomization sets; else there is none.
+// Places returns the origins of the keys and values of an object. Its keys are positions in n,
+// which is object i of Build, parsed as if it were in o.File. The origin of a value is its
+// position in the file of the resource if it is unchanged there, or else the patch that sets it,
+// or else the namespace field of a kustomization. Other values have no origin.
 func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
 	p := places{file: t.top.File, at: map[diag.Pos]diag.Pos{}}
 	origin, file := t.origin(i, n)
@@ -142,12 +141,12 @@ func headOf(n *yaml.Node) (h head) {
 	return h
 }
 
-// renames reports whether an object may have been was, before a prefix and a suffix.
+// renames reports whether an object may be was with a prefix and a suffix added to its name.
 func (h head) renames(was head) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
 
-// places is where the parts of one object came from.
+// places holds the origins of the parts of one object.
 type places struct {
 	file string
 	at   map[diag.Pos]diag.Pos
@@ -185,8 +184,8 @@ func (p places) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 	}
 }
 
-// findCounterpart returns the one of items that is item with index i: that of the
-// same name where it has one.
+// findCounterpart returns the element of items that corresponds to item, which has index i: the
+// one with the same name, or else the one at i.
 func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
 	if name := findField(item, "name"); name != nil {
 		at := slices.IndexFunc(items, func(n *yaml.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
@@ -201,7 +200,7 @@ func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
 	return nil
 }
 
-// equalScalars reports whether two scalars have one value.
+// equalScalars reports whether two scalars have the same value.
 func equalScalars(a, b *yaml.Node) bool {
 	x, errA := yamlnode.JSON(a)
 	y, errB := yamlnode.JSON(b)
@@ -246,8 +245,8 @@ func (o *Overlay) patchTexts() []patchText {
 	return out
 }
 
-// readPatch reads the text of a patch, which kustomize has read before. A JSON
-// patch is a list, which is no document.
+// readPatch parses the text of a patch that kustomize accepted. A JSON patch is a list, which
+// [yamlnode.Documents] does not accept.
 func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText {
 	p := patchText{at: func(n *yaml.Node) diag.Pos { return move(yamlnode.At(file, n)) }}
 	docs, err := yamlnode.Documents(file, text, yamlnode.Limits{})
@@ -269,8 +268,8 @@ func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText
 	return p
 }
 
-// inlinePosition returns where a place in the text of a field stands in o's file: to the
-// character where the text is a literal block, else where the field begins.
+// inlinePosition returns a function that maps positions in the text of a field to positions in o's
+// file: exactly if the text is a literal block, or else to the start of the field.
 func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	whole := o.position(field)
 	lines := strings.Split(string(o.own[o.File]), "\n")
