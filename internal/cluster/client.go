@@ -16,8 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Client reads from the API server of one context. It is for use by several
-// goroutines at once.
+// Client reads from the API server of one context. It is safe for concurrent use.
 type Client struct {
 	Context string // the context's name; "in-cluster" for a pod's own login
 	Server  string // the server's address, without credentials
@@ -30,9 +29,8 @@ type Client struct {
 	groups map[string]func() (map[string]resource, error) // discovery, by "group/version"
 }
 
-// UnreachableError is a cluster that gave no answer, or none that can be used: the
-// connection failed, its certificate is not trusted, it does not accept the
-// login.
+// UnreachableError is the error for a cluster without a usable answer: the connection failed, its
+// certificate is not trusted, or it rejected the credentials.
 type UnreachableError struct {
 	Context, Server string
 	Err             error
@@ -46,17 +44,16 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Forget drops the results of discovery, for a cluster in which kinds come and go.
+// Forget drops the results of discovery, for a cluster with changing kinds.
 func (c *Client) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.groups)
 }
 
-// failure returns the error of a request that client-go sent: an
-// *apierrors.StatusError where it concerns this request alone, an
-// *UnreachableError where it concerns the cluster, or that of ctx. It never holds
-// the address, which may have a password.
+// failure converts the error of a request that client-go sent. An error about this request alone
+// becomes an *apierrors.StatusError, an error about the cluster an *UnreachableError; the error of
+// ctx stays unchanged. The result never contains the address, which may have a password.
 func (c *Client) failure(ctx context.Context, err error) error {
 	var status *apierrors.StatusError
 	var sent *url.Error
@@ -81,7 +78,7 @@ func (c *Client) unreachable(err error) error {
 	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
 }
 
-// hasCode reports whether a request was answered with one of these codes of HTTP.
+// hasCode reports whether a request was answered with one of these HTTP status codes.
 func hasCode(err error, codes ...int32) bool {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -94,8 +91,7 @@ func hasCode(err error, codes ...int32) bool {
 	return false
 }
 
-// newClient returns a client that logs in as config says and sends requests to the
-// server that it names.
+// newClient returns a client for the server and the credentials in config.
 func newClient(config *rest.Config, client *http.Client) (*Client, error) {
 	objects, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Options say which cluster to read, and how patiently.
+// Options select the cluster to read, and its timeouts.
 type Options struct {
 	File      string        // the one kubeconfig; empty: Files
-	Files     []string      // kubeconfigs, of which the first to say something wins; those that are not there are passed over
+	Files     []string      // kubeconfigs; the first one that sets a value wins, and missing files are skipped
 	Context   string        // empty: the kubeconfig's current one
 	InCluster bool          // where there is no kubeconfig, log in as the pod that this runs in
 	UserAgent string        // "quayside/v1.0.0"
@@ -52,7 +52,7 @@ func Open(opt Options) (*Client, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("context %q: the server's address: %w", name, hushed(err))
+		return nil, fmt.Errorf("context %q: the server's address: %w", name, withoutAddress(err))
 	}
 	if u := server.User; u != nil {
 		server.User = nil
@@ -70,13 +70,13 @@ func Open(opt Options) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("context %q: %w", name, hushed(err))
+		return nil, fmt.Errorf("context %q: %w", name, withoutAddress(err))
 	}
 	c.Context, c.Server = name, strings.TrimSuffix(server.String(), "/")
 	return c, nil
 }
 
-// login returns how to reach the cluster, and the name of the context.
+// login returns the configuration to connect to the cluster, and the name of the context.
 func (opt Options) login() (*rest.Config, string, error) {
 	loaded, err := opt.load()
 	if err != nil {
@@ -120,9 +120,9 @@ func (opt Options) files() []string {
 	return opt.Files
 }
 
-// hushed takes the address out of an error of net/url and net/http: it may hold
+// withoutAddress removes the address from an error of net/url and net/http, because it may contain
 // a password.
-func hushed(err error) error {
+func withoutAddress(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
 		return at.Err

@@ -18,7 +18,7 @@ type resource struct {
 	namespaced bool
 }
 
-// within returns the namespace to ask for objects of the kind; empty is everywhere.
+// within returns the namespace for requests about objects of the kind; "" means all namespaces.
 func (r resource) within(namespace string) string {
 	if r.namespaced {
 		return namespace
@@ -26,13 +26,14 @@ func (r resource) within(namespace string) string {
 	return ""
 }
 
-// noKindError is a kind that the server does not serve.
+// noKindError is the error for a kind that the server does not serve.
 type noKindError struct{ message string }
 
 func (e *noKindError) Error() string { return e.message }
 
-// resource asks the server how it serves a kind, once for each group and
-// version. The error is a *noKindError where it does not, else as that of failure.
+// resource returns the API resource of a kind. It sends one discovery request for each group and
+// version. If the server does not serve the kind, the error is a *noKindError, and otherwise like
+// that of failure.
 func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resource, error) {
 	c.mu.Lock()
 	discovered := c.groups[apiVersion]
@@ -52,8 +53,8 @@ func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resourc
 	return r, nil
 }
 
-// discover reads the kinds of one group and version. client-go's discovery package
-// would add every type of the API to the program for it.
+// discover reads the kinds of one group and version. It does not use client-go's discovery
+// package, which would link every API type into the program.
 func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]resource, error) {
 	path := []string{"api", apiVersion}
 	if group, version, ok := strings.Cut(apiVersion, "/"); ok {

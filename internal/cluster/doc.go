@@ -1,16 +1,15 @@
-// Package cluster is the client of an API server, on client-go: whole lists of many
-// kinds at once, and single objects to read and to change.
+// Package cluster is the client of an API server, on client-go: it reads whole lists of many kinds
+// at once, and reads and changes single objects.
 //
-// [Client] only reads. What the API server does not permit, does not know or
-// cannot hand out is an answer about that object and no failure; only a cluster
-// that does not answer at all is. A kind that is asked for several times is
-// listed in pages by quayside's label, what such a list leaves out is fetched by
-// name, and a bounded number of requests is in flight. The content of Secrets and
-// ConfigMaps is not fetched. Credentials of the kubeconfig go to its server
-// and nowhere else, and appear in no message.
+// [Client] only reads. If the API server does not permit or serve an object, the result is an
+// observation of this object, not an error; only an unreachable cluster is an error. If several
+// objects of a kind are requested, they are listed in pages by quayside's label, and objects
+// missing from the list are fetched by name. The number of concurrent requests is bounded. The
+// content of Secrets and ConfigMaps is not fetched. Credentials of the kubeconfig are sent only to
+// its server, and appear in no message.
 //
-// [Writer] changes objects, for quayside adopt run: nothing else sends anything but
-// reading requests to an API server.
+// [Writer] changes objects, for quayside adopt run. No other code sends writing requests to an API
+// server.
 //
 // Start from [Open], [Client.Read], [Client.List] and [NewWriter].
 package cluster

@@ -137,7 +137,7 @@ type ListOptions struct {
 	ManagedFields    bool   // include metadata.managedFields
 }
 
-// List lists objects of one kind. The error is as that of Read.
+// List lists objects of one kind. The error is like that of Read.
 func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
 	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.WithContent, managed: opt.ManagedFields}
 	var found Found

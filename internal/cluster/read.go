@@ -15,8 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// maxSingleReads is the number of objects of a kind up to which they are fetched
-// one by one.
+// maxSingleReads is the maximum number of objects of a kind that are fetched one by one.
 const maxSingleReads = 3
 
 // kind is one kind of objects to read, with the objects read so far.

@@ -20,9 +20,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Writer reads and changes single objects. A change that may have happened is not
-// sent again: the caller looks at the object first. It is for use by several
-// goroutines at once.
+// Writer reads and changes single objects. It does not repeat a change that may have happened: the
+// caller must read the object first. It is safe for concurrent use.
 type Writer struct {
 	client  *Client
 	manager string
@@ -91,8 +90,8 @@ func newRequestError(verb string, ref k8s.Ref, err error) error {
 	return &RequestError{verb, ref, status}
 }
 
-// resource returns the API resource of a kind. It repeats a failed discovery
-// once, since the server may serve the kind meanwhile.
+// resource returns the API resource of a kind. It repeats a failed discovery once, because the
+// server may serve the kind by then.
 func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	r, err := w.client.resource(ctx, ref.APIVersion, ref.Kind)
 	if err != nil && ctx.Err() == nil {
@@ -115,8 +114,8 @@ func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dyn
 	return o.Object, nil
 }
 
-// Get returns an object, nil where there is none or its kind is not served. Of a
-// Secret it returns the head.
+// Get returns an object, or nil if it does not exist or its kind is not served. For a Secret it
+// returns only the metadata.
 func (w *Writer) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	r, err := w.resource(ctx, ref)
 	var o k8s.Object
@@ -134,14 +133,13 @@ func (w *Writer) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	return o, nil
 }
 
-// newKind returns a kind of which all but the content of Secrets is read.
+// newKind returns a kind to read, with only the metadata of Secrets.
 func newKind(apiVersion, name string) *kind {
 	return &kind{apiVersion: apiVersion, name: name, whole: !(apiVersion == "v1" && name == "Secret")}
 }
 
-// List returns the objects of a kind with these labels, in all namespaces where
-// namespace is empty; none where the kind is not served. Of Secrets it returns the
-// heads.
+// List returns the objects of a kind with these labels, in all namespaces if namespace is empty.
+// It returns none if the kind is not served, and only the metadata of Secrets.
 func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
 	found, err := w.client.List(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels, WithContent: newKind(apiVersion, kind).whole})
 	switch {
@@ -172,7 +170,7 @@ func (w *Writer) Apply(ctx context.Context, o k8s.Object, manager string, force,
 	})
 }
 
-// Patch is one of the two sorts of patches; the other is empty.
+// Patch is a patch of one of two types; the field of the other is empty.
 type Patch struct {
 	JSON  []Operation    // a JSON patch
 	Merge map[string]any // a merge patch

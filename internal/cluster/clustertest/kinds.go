@@ -13,7 +13,7 @@ type Kind struct {
 	Namespaced               bool
 }
 
-// builtinKinds returns the kinds that every server has, as far as operators use them.
+// builtinKinds returns the kinds of every server that operators use.
 func builtinKinds() []Kind {
 	return []Kind{
 		{"v1", "ConfigMap", "configmaps", true},

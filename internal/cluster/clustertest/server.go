@@ -1,8 +1,7 @@
-// Package clustertest is an API server on loopback for tests of what reads a
-// cluster. It speaks as much of the API as reading needs: discovery, objects,
-// lists in pages by label, the metadata form, errors as Status objects, TLS with
-// a certificate of its own and a bearer token. It runs no controllers; Settle
-// does once what they would have done.
+// Package clustertest is an API server on loopback for tests of code that reads a cluster. It
+// implements the required part of the API: discovery, objects, lists in pages by label, the
+// metadata form, errors as Status objects, TLS with its own certificate, and a bearer token. It
+// runs no controllers; Settle sets the state that they would reach.
 package clustertest
 
 import (
@@ -30,10 +29,10 @@ import (
 // Token is the bearer token of the server.
 const Token = "clustertest-token-8c1f"
 
-// Object is an object of the API, as JSON has it.
+// Object is an object of the API, as decoded from JSON.
 type Object = map[string]any
 
-// Server is an API server. It is for use by several goroutines at once.
+// Server is an API server. It is safe for concurrent use.
 type Server struct {
 	URL string
 
@@ -61,15 +60,15 @@ func New(t testing.TB) *Server {
 // Close stops the server before the test ends.
 func (s *Server) Close() { s.server.Close() }
 
-// Kubeconfig returns a kubeconfig with the current context test, and further
-// ones of these names for the same login.
+// Kubeconfig returns a kubeconfig with the current context "test", and with further contexts for
+// the same login, named by more.
 func (s *Server) Kubeconfig(more ...string) string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	return KubeconfigOf(s.URL, ca, Token, more...)
 }
 
-// KubeconfigOf is Kubeconfig for any server and login. Without ca the machine's
-// own certificates are trusted.
+// KubeconfigOf is Kubeconfig for any server and login. Without ca, the client uses the machine's
+// own certificates.
 func KubeconfigOf(server string, ca []byte, token string, more ...string) string {
 	contexts := []any{}
 	for _, name := range append([]string{"test"}, more...) {
@@ -97,14 +96,14 @@ func (s *Server) Put(objects ...Object) {
 	}
 }
 
-// Delete removes an object; one that is not there is none.
+// Delete removes an object, if it exists.
 func (s *Server) Delete(kind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.objects, func(_ string, o Object) bool { return o["kind"] == kind && hasName(o, namespace, name) })
 }
 
-// Edit changes an object in place. It panics where there is none.
+// Edit changes an object in place. It panics if the object does not exist.
 func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(v); err != nil {
-		panic(http.ErrAbortHandler) // the client is gone
+		panic(http.ErrAbortHandler) // the client has disconnected
 	}
 }
 
@@ -206,8 +205,8 @@ func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion st
 	writeJSON(w, http.StatusOK, formatObject(r, o, false))
 }
 
-// formatObject returns the object as the request wants it. Items of lists do not say
-// their kind.
+// formatObject returns the object in the form that the request asks for. Items of lists have no
+// kind.
 func formatObject(r *http.Request, o Object, item bool) Object {
 	out := maps.Clone(o)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {

@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Settle does to every object what the controllers of a cluster would do in the
-// end: Deployments are available and their pods run, definitions are
-// established, API services available, certificates ready, webhooks have a CA.
+// Settle sets the state that the controllers of a cluster would reach for every object:
+// Deployments are available with running pods, CRDs are established, API services available,
+// certificates ready, and webhooks have a CA.
 func (s *Server) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func newPod(o Object) Object {
 	}
 }
 
-// caBundle is a CA as an API server shows it.
+// caBundle returns a CA bundle in the form of the API.
 func caBundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
 
 func settleWebhooks(o Object) {
