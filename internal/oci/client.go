@@ -1,15 +1,13 @@
 // Package oci opens, packs and pushes container images.
 //
-// An image comes from a registry, an OCI layout directory, or an archive of
-// either kind; see [ParseSource] for the syntax. All content is verified
-// against its digest. Blobs from a registry are cached in the
-// content-addressed store, so that an image can be read again with
+// An image comes from a registry, an OCI layout directory, or an archive of either kind; see
+// [ParseSource] for the syntax. All content is verified against its digest. Blobs from a registry
+// are cached in the content-addressed store, so that an image can be read again with
 // [Client.Offline] set, which never opens a socket.
 //
-// The package rejects content that is no image or exceeds [Limits], and sends
-// credentials only to the registry they belong to. It prints nothing and does
-// not read the environment. It uses go-containerregistry with a custom
-// transport.
+// The package rejects content that is not an image or exceeds [Limits], and sends credentials only
+// to the registry they belong to. It prints nothing and does not read the environment. It uses
+// go-containerregistry with a custom transport.
 //
 // The API is unstable: exported names may change in any release.
 //

@@ -53,10 +53,9 @@ func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest 
 	return l, digest, data, f, nil
 }
 
-// listParts returns all parts of an image. Each part comes after the parts it
-// refers to; the last one is the part with the given digest. Of an index it
-// includes all images, or if one is set, only the image that [Client.Open]
-// chooses.
+// listParts returns all parts of an image. Each part comes after the parts it refers to; the last
+// one is the part with the given digest. For an index it includes all images, or if one is set,
+// only the image that [Client.Open] chooses.
 func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, one bool) ([]part, error) {
 	w := &partWalk{client: c, from: from, one: one, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)

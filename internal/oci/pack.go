@@ -59,7 +59,7 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	}.Pack()
 }
 
-// Artifact describes an artifact with one blob that is no image.
+// Artifact describes an artifact with one blob that is not an image.
 type Artifact struct {
 	ConfigType  string
 	Config      []byte

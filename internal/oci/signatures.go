@@ -27,7 +27,7 @@ const (
 // Signature is a potential signature of an image. Only the digests of its
 // parts are verified; see internal/oci/trust for the rest.
 type Signature struct {
-	Name        string            // where it stands: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
+	Name        string            // its location: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
 	Manifest    string            // digest of the manifest with the signature
 	Payload     []byte            // signed content of a simple signature; nil for a bundle
 	Annotations map[string]string // of a simple signature: the signature itself, certificates, log entries
@@ -195,7 +195,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 			return nil, err
 		}
 		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
-			continue // listed, but with another subject
+			continue // listed, but it has another subject
 		}
 		if err := add(src.Name+"@"+digest, data); err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ func addAuthority(config *tls.Config, path string) error {
 	}
 	if config.RootCAs == nil {
 		if config.RootCAs, err = x509.SystemCertPool(); err != nil {
-			config.RootCAs = x509.NewCertPool() // the system has none
+			config.RootCAs = x509.NewCertPool() // the system has no certificate pool
 		}
 	}
 	if !config.RootCAs.AppendCertsFromPEM(pem) {

@@ -28,7 +28,7 @@ const (
 type roundTripper struct {
 	inner http.RoundTripper
 	retry Retry
-	limit int64 // bytes of a response that is no blob
+	limit int64 // maximum bytes of a response other than a blob
 }
 
 // transport returns a transport for a repository without authentication. It

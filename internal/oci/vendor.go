@@ -42,11 +42,10 @@ type VendorOptions struct {
 // Changed reports whether there was any difference.
 func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 
-// Vendor updates the OCI layout in dir to hold exactly these images. Of a
-// multi-platform image, it keeps the index and the image that [Client.Open]
-// chooses. Existing blobs are not fetched again. Blobs are written before the
-// index, and unused ones are removed last. The output is deterministic. With
-// VendorOptions.Mirror, several goroutines may add to one layout at once.
+// Vendor updates the OCI layout in dir to contain exactly these images. For a multi-platform
+// image, it keeps the index and the image that [Client.Open] chooses. Existing blobs are not
+// fetched again. Blobs are written before the index, and unused ones are removed last. The output
+// is deterministic. With VendorOptions.Mirror, several goroutines may add to one layout at once.
 func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -28,9 +28,8 @@ type Artifact struct {
 	Files  *filetree.Tree
 }
 
-// Tree returns the directory of the rendered tree, and whether it is complete
-// rather than reduced for some clusters. Without a rendered tree it returns
-// the root.
+// Tree returns the directory of the rendered tree, and whether it is the complete tree, not one
+// for selected clusters only. Without a rendered tree it returns the root.
 func (a *Artifact) Tree() (dir string, whole bool) {
 	dir, depth := ".", -1
 	for name := range a.Files.All() {

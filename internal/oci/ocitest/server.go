@@ -1,5 +1,4 @@
-// Package ocitest runs a real registry on loopback for tests, and lets a
-// test stand in its way.
+// Package ocitest runs a real registry on loopback for tests. A test can intercept its requests.
 //
 // Start from [New].
 package ocitest
@@ -24,8 +23,7 @@ type Server struct {
 	servertest.Guard // Requests gives "METHOD path"
 }
 
-// New starts a registry that ends with the test. It does not tell what refers
-// to a manifest.
+// New starts a registry that ends with the test. It has no referrers API.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	return startServer(tb, false)

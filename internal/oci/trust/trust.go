@@ -93,9 +93,8 @@ func newChecker(r Rule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// normalMatch normalizes a pattern like repository names. It rejects a
-// pattern that cannot match any name, because such a rule would silently
-// require nothing.
+// normalMatch normalizes a pattern like repository names. It rejects a pattern that cannot match
+// any name, because such a rule would silently have no effect.
 func normalMatch(pattern string) (string, error) {
 	if pattern == "*" {
 		return pattern, nil
@@ -170,12 +169,11 @@ type Statement struct {
 // Provenance is the predicate type of provenance statements.
 const Provenance = "https://slsa.dev/provenance/v1"
 
-// Verify returns the verified signatures of an image by digest
-// ("quay.io/org/name@sha256:…"), or nil if no rule matches. For each type in
-// statements it also requires a statement by a signer that the rule accepts.
-// It checks the store and the vendored layout before the registry. It returns
-// an [*Error] if a valid signature or statement is missing, or if signatures
-// are not available offline.
+// Verify returns the verified signatures of an image by digest ("quay.io/org/name@sha256:…"), or
+// nil if no rule matches. For each type in statements it also requires a statement by a signer
+// that the rule accepts. It checks the store and the vendored layout before the registry. It
+// returns an [*Error] if a valid signature or statement is missing, or if signatures are not
+// available offline.
 func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statements ...string) (*Verified, error) {
 	r, ok, err := p.rule(ref)
 	if err != nil || !ok {
@@ -204,11 +202,11 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 	return got, nil
 }
 
-// checkSignatures returns the valid signatures and statements of an image, or the
-// missing requirement with the errors of the others.
+// checkSignatures returns the valid signatures and statements of an image. If a required one is
+// missing, it returns the missing requirement, and the errors of the invalid ones.
 func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verified, *Error) {
 	var got Verified
-	faults := map[string][]string{} // by the type of what is missing; "": a signature
+	faults := map[string][]string{} // by the type of the missing statement; "": a signature
 	for _, s := range sigs {
 		f, err := r.check.check(digest, s)
 		switch {

@@ -28,7 +28,7 @@ type Simple struct {
 }
 
 // PushSimple puts signatures of the image with that digest into a repository
-// ("127.0.0.1:5000/org/name"), below the tag that cosign gives them.
+// ("127.0.0.1:5000/org/name"), under cosign's tag for the image.
 func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	tb.Helper()
 	var layers []mutate.Addendum
@@ -38,9 +38,9 @@ func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	pushImage(tb, repo+":"+strings.Replace(digest, ":", "-", 1)+".sig", newArtifact(tb, types.OCIConfigJSON, layers...))
 }
 
-// PushBundle puts a sigstore bundle into a repository, as a referrer of the
-// image with that digest and, where the registry has no API for it, into the
-// index below the tag of the image's digest.
+// PushBundle puts a sigstore bundle into a repository, as a referrer of the image with that
+// digest. If the registry has no referrers API, it adds the bundle to the index under the tag of
+// the image's digest.
 func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
 	tb.Helper()
 	subject, err := v1.NewHash(digest)

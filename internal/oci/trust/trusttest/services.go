@@ -33,8 +33,8 @@ import (
 	"github.com/quayside/quayside/internal/base/servertest"
 )
 
-// Services are an authority for certificates, a log and a clock, as Fulcio, Rekor
-// and a timestamp authority are, on loopback. They take the word of whoever asks.
+// Services are a certificate authority, a log and a timestamp authority on loopback, like those of
+// Fulcio and Rekor. They do not verify identities.
 type Services struct {
 	URL       string // of the authority and of the log
 	Timestamp string // URL of the clock
@@ -128,7 +128,7 @@ func (s *Services) trustedRoot() error {
 	return err
 }
 
-// serveJSON serves what a function makes of a request.
+// serveJSON returns a handler that serves the result of a function as JSON.
 func serveJSON(of func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		out, err := of(r)
@@ -151,7 +151,7 @@ func serveJSON(of func(r *http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// publicOnly is a key of which only the public half is known.
+// publicOnly is a key without its private part.
 type publicOnly struct{ crypto.PublicKey }
 
 func (p publicOnly) Public() crypto.PublicKey { return p.PublicKey }

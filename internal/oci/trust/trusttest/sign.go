@@ -16,10 +16,10 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
-// SignPredicate is the type of the statement by which cosign signs an image.
+// SignPredicate is the predicate type of cosign's image signatures.
 const SignPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-// statementType is what an envelope with an in-toto statement says it holds.
+// statementType is the payload type of an envelope with an in-toto statement.
 const statementType = "application/vnd.in-toto+json"
 
 // Key is a key pair.
@@ -42,7 +42,7 @@ func NewKey(tb testing.TB) *Key {
 	return &Key{private: private, Public: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
 }
 
-// Private returns the private key as cosign writes it, with a password.
+// Private returns the private key in the format of cosign, encrypted with a password.
 func (k *Key) Private(tb testing.TB, password string) []byte {
 	tb.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
@@ -55,7 +55,7 @@ func (k *Key) Private(tb testing.TB, password string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: der})
 }
 
-// Simple signs the image with that digest, as cosign does.
+// Simple signs the image with that digest in the format of cosign.
 func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	tb.Helper()
 	payload := Payload(digest)
@@ -72,8 +72,7 @@ func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
 	return Bundle(tb, statement, k.sign(tb, []byte(encoded)), map[string]any{"publicKey": map[string]any{"hint": "some"}})
 }
 
-// Bundle returns a bundle that holds a statement, its signature, and what to
-// verify it with.
+// Bundle returns a bundle with a statement, its signature, and the verification material.
 func Bundle(tb testing.TB, statement, sig []byte, material map[string]any) []byte {
 	tb.Helper()
 	data, err := json.Marshal(map[string]any{
