@@ -59,7 +59,7 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	}
 }
 
-// besideOLM reports whether OLM is still in the clusters: some install is adopted.
+// besideOLM reports whether OLM still runs in the clusters, because some install is adopted.
 func (t *tree) besideOLM() bool {
 	return slices.ContainsFunc(t.installs, func(in opened) bool { return in.pin.Adopted != nil })
 }

@@ -28,11 +28,11 @@ func (t *tree) prefix(c profile.Cluster) string {
 	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
-// clusters writes the list of clusters, and the directories of clusters that differ from the base.
-func (t *tree) clusters() error {
+// writeClusters writes the list of clusters, and the directories of clusters that differ from the base.
+func (t *tree) writeClusters() error {
 	var members []profile.Member
 	seen := map[string]bool{}
-	if err := t.unknownOverlays(); err != nil {
+	if err := t.checkOverlays(); err != nil {
 		return err
 	}
 	held, parts := texts{}, map[string][]file{}
@@ -77,15 +77,15 @@ func (t *tree) clusters() error {
 	if err := t.files.Add(layout.ClustersFile, list); err != nil {
 		return err
 	}
-	if err := t.clusterCRDs(); err != nil {
+	if err := t.writeClusterCRDs(); err != nil {
 		return err
 	}
-	return t.whole()
+	return t.writeAllPieces()
 }
 
-// unknownOverlays rejects overlays of operators that a cluster does not get, because their changes
+// checkOverlays rejects overlays of operators that a cluster does not get, because their changes
 // would be lost silently.
-func (t *tree) unknownOverlays() error {
+func (t *tree) checkOverlays() error {
 	var faults diag.List
 	for _, c := range t.opt.Clusters {
 		here, err := t.here(c)
@@ -207,8 +207,8 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 }
 
 // shareOf returns the directories of a piece that a cluster gets, relative to the cluster's own
-// directory of the piece. It also returns patches that remove leftover objects of operators that
-// the cluster never had.
+// directory of the piece. It also returns patches that remove the leftover objects of operators
+// that the cluster never had.
 func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
@@ -233,8 +233,8 @@ func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
 	return dirs, nil
 }
 
-// pathAbove returns the relative path from a directory up to the root of the tree. With own, the
-// directory is below a cluster's own directory.
+// pathAbove returns the relative path from a directory up to the root of the tree. If own is true,
+// the directory is below a cluster's own directory.
 func pathAbove(dir string, own bool) string {
 	depth := strings.Count(dir, "/") + 1
 	if own {
@@ -339,10 +339,10 @@ func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
 	return out
 }
 
-// whole writes the list of all pieces of each cluster, if a cluster is applied as one. A list
+// writeAllPieces writes the list of all pieces of each cluster, if a cluster is applied as one unit. A list
 // names only directories, so that it changes only if an operator or a Namespace is added or
 // removed.
-func (t *tree) whole() error {
+func (t *tree) writeAllPieces() error {
 	if !t.byCluster() {
 		return nil
 	}
@@ -409,7 +409,7 @@ func (t *tree) top(c profile.Cluster) error {
 			resources = append(resources, t.nearest(prefix, "", up, dir))
 		}
 	}
-	return t.kustomization(path.Join(".", prefix), resources)
+	return t.writeKustomization(path.Join(".", prefix), resources)
 }
 
 // nearest returns the relative path to a directory: the cluster's own directory if it exists,
@@ -458,8 +458,8 @@ func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
 	return func(crd Object) bool { return names[crd.Name()] }, nil
 }
 
-// getsWithPieces is gets for an engine that applies each piece separately: a piece gets the whole
-// directory of each package that provides some of its CRDs.
+// getsWithPieces is gets for an engine that applies each piece separately. If a package provides
+// some of a piece's CRDs, the piece gets the whole directory of the package.
 func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) {
 	here, err := t.here(c)
 	if err != nil {
@@ -477,10 +477,11 @@ func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) 
 	return func(crd Object) bool { return slices.Contains(dirs, t.crdDirs[crd.Name()]) }, nil
 }
 
-// clusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one. If some cluster
-// gets only a part of the CRDs, every cluster gets its own kustomization, on top of one for each
-// package. Without an engine, which applies plain directories, the packages always get theirs.
-func (t *tree) clusterCRDs() error {
+// writeClusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one unit. If some
+// cluster gets only a part of the CRDs, every cluster gets its own kustomization, which refers to
+// one for each package. Without an engine to apply plain directories, the packages always get a
+// kustomization.
+func (t *tree) writeClusterCRDs() error {
 	if !t.byCluster() {
 		return nil
 	}
@@ -516,7 +517,7 @@ func (t *tree) clusterCRDs() error {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(packages)) {
 		slices.Sort(packages[dir])
-		if err := t.kustomization(dir, packages[dir]); err != nil {
+		if err := t.writeKustomization(dir, packages[dir]); err != nil {
 			return err
 		}
 	}
@@ -524,16 +525,16 @@ func (t *tree) clusterCRDs() error {
 		return nil
 	}
 	for _, c := range t.opt.Clusters {
-		if err := t.chosenCRDs(path.Join(layout.Clusters, c.Name, layout.CRDs), packages, lacking[c.Name]); err != nil {
+		if err := t.writeChosenCRDs(path.Join(layout.Clusters, c.Name, layout.CRDs), packages, lacking[c.Name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// chosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that the
+// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that the
 // cluster gets as a whole, and copies single CRDs of the others.
-func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []string) error {
+func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
 		files := slices.DeleteFunc(slices.Clone(packages[from]), func(file string) bool { return slices.Contains(lacking, from+file) })
@@ -550,11 +551,11 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 			some = append(some, file)
 		}
 	}
-	return t.kustomization(dir, slices.Concat(whole, some))
+	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
 // adoptedObject is an object that the base has with another operator, which a cluster does not
-// get, and the first operator of the cluster that ships it.
+// get. in is the first operator of the cluster that ships it.
 type adoptedObject struct {
 	object Object
 	by     *opened
@@ -619,7 +620,7 @@ func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 func configPatches(cfg config, of []changeable) (targets []any, files []file, err error) {
 	for _, c := range of {
 		want := cfg.applied(c.object)
-		if err := cfg.mounted(diag.Pos{}, want); err != nil {
+		if err := cfg.checkMounts(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}
 		ops := appendPatch(nil, "", map[string]any(c.object), map[string]any(want))

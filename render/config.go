@@ -62,7 +62,7 @@ func (c config) applied(deployment Object) Object {
 	return out
 }
 
-// ownAt replaces the mappings on a path in m by copies, as far as the path exists.
+// ownAt replaces the mappings on a path in m by copies. It stops where the path ends in m.
 func ownAt(m map[string]any, path ...string) {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
@@ -74,8 +74,9 @@ func ownAt(m map[string]any, path ...string) {
 	}
 }
 
-// apply changes a Deployment in place. The caller must own it down to its containers, annotations
-// and affinity. Values below these are replaced as a whole.
+// apply changes a Deployment in place. The Deployment must not share its mappings down to
+// containers, annotations and affinity with other objects. Values below these are replaced as a
+// whole.
 func (c config) apply(deployment Object) {
 	spec := k8s.Ensure(deployment, "spec")
 	pod := podOf(spec)
@@ -101,8 +102,8 @@ func (c config) apply(deployment Object) {
 	}
 }
 
-// mounted rejects the config's mounts of volumes that a Deployment with the config does not have.
-func (c config) mounted(pos diag.Pos, deployment Object) error {
+// checkMounts rejects the config's mounts of volumes that a Deployment with the config does not have.
+func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	mounts := k8s.Items(c, "volumeMounts")
 	if len(mounts) == 0 {
 		return nil

@@ -25,7 +25,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 			continue
 		}
 		o = plainMetadata(o)
-		errs.Add(file.Pos(), in.typed(file.Pos(), o))
+		errs.Add(file.Pos(), in.checkTypes(file.Pos(), o))
 		out = append(out, in.conversion(k8s.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()

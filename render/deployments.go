@@ -40,7 +40,7 @@ func renderDeployments(in *install) ([]Object, error) {
 		}
 		in.config.apply(o)
 		in.addRecorded(o)
-		errs.Add(in.pin.Pos, in.config.mounted(in.pin.Pos, o))
+		errs.Add(in.pin.Pos, in.config.checkMounts(in.pin.Pos, o))
 		in.addEnvironment(pod)
 		out = append(out, o)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// typed compares an object with the types of its API. It warns of unknown fields, which remain, and
+// checkTypes compares an object with the types of its API. It warns of unknown fields, which remain, and
 // returns an error for values of a wrong type.
-func (in *install) typed(pos diag.Pos, o Object) error {
+func (in *install) checkTypes(pos diag.Pos, o Object) error {
 	shape := in.opt.types.Check(o)
 	for _, field := range shape.Unknown {
 		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: strict or server-side apply refuses the object, others drop the field", o.Key(), field, o.APIVersion())
@@ -28,8 +28,8 @@ func (in *install) typed(pos diag.Pos, o Object) error {
 	return errs.Err()
 }
 
-// legal rejects names, labels and annotations that the API server rejects.
-func (in *install) legal(o Object, errs *diag.List) {
+// checkNames rejects names, labels and annotations that the API server rejects.
+func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
 		return // checkCRD does
 	}
@@ -38,8 +38,8 @@ func (in *install) legal(o Object, errs *diag.List) {
 	}
 }
 
-// free rejects reserved names of the cluster that the workspace does not allow.
-func (in *install) free(o Object, errs *diag.List) {
+// checkReserved rejects reserved names of the cluster that the workspace does not allow.
+func (in *install) checkReserved(o Object, errs *diag.List) {
 	if id := o.Kind() + "/" + o.Name(); k8s.Reserved(o) && !slices.Contains(in.opt.AllowNames, id) {
 		errs.Addf(objectPlace(in.b, o), "%s: would replace a built-in object of the cluster; "+
 			"if intended, add %q to spec.allowNames in quayside.yaml", o.Key(), id)
@@ -55,9 +55,9 @@ func checkCRD(b *bundle.Bundle, crd Object) error {
 	return errs.Err()
 }
 
-// taken rejects CRDs of one install that the API server rejects. It skips the check if
+// checkCRDs rejects CRDs of one install that the API server rejects. It skips the check if
 // Options.Taken has these CRDs in their rendered form.
-func (t *tree) taken(crds []provider) error {
+func (t *tree) checkCRDs(crds []provider) error {
 	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
 	}

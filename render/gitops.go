@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// gitops writes the objects that make the GitOps tool apply the tree: those that a person applies
+// writeGitOps writes the objects that make the GitOps tool apply the tree: those that a person applies
 // once, and those that these apply.
-func (t *tree) gitops() error {
+func (t *tree) writeGitOps() error {
 	if !t.engine() {
 		return nil
 	}
@@ -53,18 +53,18 @@ func (t *tree) gitops() error {
 		}
 	}
 	for dir, objects := range own {
-		if err := t.applied(dir, objects); err != nil {
+		if err := t.writeApplied(dir, objects); err != nil {
 			return err
 		}
 	}
 	if t.opt.GitOps.Inputs {
-		return t.inputs(t.opt.profile.Inputs(told))
+		return t.writeInputs(t.opt.profile.Inputs(told))
 	}
 	return nil
 }
 
-// inputs writes the data of each cluster for the user's own ApplicationSet or ResourceSet.
-func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
+// writeInputs writes the data of each cluster for the user's own ApplicationSet or ResourceSet.
+func (t *tree) writeInputs(objects []Object, beside map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(beside)) {
 		if err := t.files.Add(path.Join("inputs", name), beside[name]); err != nil {
 			return err
@@ -73,12 +73,12 @@ func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	return t.applied("inputs", objects)
+	return t.writeApplied("inputs", objects)
 }
 
-// applied writes objects of the GitOps tool with their kustomization. Directories of pieces have
+// writeApplied writes objects of the GitOps tool with their kustomization. Directories of pieces have
 // no kustomization, because engines also read directories without one.
-func (t *tree) applied(dir string, objects []Object) error {
+func (t *tree) writeApplied(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
 	for _, o := range objects {
@@ -100,7 +100,7 @@ func (t *tree) applied(dir string, objects []Object) error {
 		return nil
 	}
 	slices.Sort(files)
-	return t.kustomization(dir, files)
+	return t.writeKustomization(dir, files)
 }
 
 // noDefinitions is a README that keeps an otherwise empty directory in Git. If the directory were

@@ -31,8 +31,8 @@ type install struct {
 // generator generates the objects of one kind or purpose.
 type generator func(*install) ([]Object, error)
 
-// objectGenerators returns the generators of all objects of a bundle. Shipped objects are the last:
-// they are merged over generated objects of the same kind and name.
+// objectGenerators returns the generators of all objects of a bundle. Shipped objects come last,
+// because they are merged over generated objects of the same kind and name.
 func objectGenerators() []generator {
 	return []generator{
 		serviceAccounts, renderRoles, customResourceDefinitions, renderDeployments,
@@ -66,8 +66,8 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	objects = mergeSame(objects)
 	for i, o := range objects {
 		objects[i] = in.own(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
-		in.legal(objects[i], &errs)
-		in.free(objects[i], &errs)
+		in.checkNames(objects[i], &errs)
+		in.checkReserved(objects[i], &errs)
 	}
 	if err := errs.Err(); err != nil {
 		return nil, nil, err

@@ -50,9 +50,9 @@ func mirrorValues(env []map[string]any, mirrors []Mirror) {
 // Mirrored returns the reference by which a cluster pulls an image, given by its full name.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
-// mirrorImage returns an image's reference at the most specific mirror of its full name. Without
-// a mirror it returns stands, the original reference.
-func mirrorImage(stands, image string, mirrors []Mirror) string {
+// mirrorImage returns an image's reference at the most specific mirror of its full name. If there
+// is no mirror, it returns original, the reference as written.
+func mirrorImage(original, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
@@ -64,7 +64,7 @@ func mirrorImage(stands, image string, mirrors []Mirror) string {
 		}
 	}
 	if best < 0 {
-		return stands
+		return original
 	}
 	rest, _ := imageref.Below(image, mirrors[best].Source)
 	return mirrors[best].Mirror + rest

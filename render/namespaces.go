@@ -167,8 +167,8 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 }
 
 // neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
-// its operators, and the declared Namespaces that these watch, that contain the reporter, or that
-// contain no operator.
+// its operators, the declared Namespaces that these watch, the one with the reporter, and declared
+// Namespaces without an operator.
 func (t *tree) neededNamespaces(chosen []*opened) []string {
 	return slices.DeleteFunc(slices.Clone(t.namespaces), func(ns string) bool {
 		_, declared := t.declared[ns]

@@ -86,7 +86,7 @@ func (t *tree) arrange() {
 	order := newOrder(needs)
 	t.places = map[Key]profile.Place{}
 	if !t.byCluster() {
-		t.alone()
+		t.placeLeftovers()
 		return
 	}
 	for _, in := range t.installs {
@@ -104,8 +104,8 @@ func (t *tree) arrange() {
 	t.arrangeLeaving()
 }
 
-// alone sets the places of leftover objects, for pieces that do not wait for each other.
-func (t *tree) alone() {
+// placeLeftovers sets the places of leftover objects, for pieces that do not wait for each other.
+func (t *tree) placeLeftovers() {
 	for _, in := range t.leaving {
 		for _, o := range in.objects {
 			t.places[o.Key()] = profile.Place{Stopped: isWorkload(o)}
@@ -113,7 +113,7 @@ func (t *tree) alone() {
 	}
 }
 
-// arrangeLeaving sets the places of leftover objects, as early as they may have been before.
+// arrangeLeaving sets the places of leftover objects as early as any place that they had before.
 // Objects that move to a successor also stay early, because a tool that applies in stages first
 // deletes an object that moves to a later stage.
 func (t *tree) arrangeLeaving() {
@@ -134,7 +134,7 @@ func (t *tree) arrangeLeaving() {
 type groupKind struct{ group, kind string }
 
 // whose returns the provider of the API of an operator's object.
-func (o order) whose(name string, providers []string) profile.Whose {
+func (o order) whose(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:
 		return profile.Nobodys

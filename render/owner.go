@@ -15,10 +15,10 @@ type Object = k8s.Object
 // Key identifies an object within a cluster.
 type Key = k8s.Key
 
-// Owner of objects without a single operator: the CRDs that no operator provides, and Namespaces
-// that several operators share. Selectors of an operator do not match these, so that nobody
-// deletes them together with it. The version is that of the lock's API, because a tree does not
-// depend on the version of this program.
+// The owner of objects without a single operator: the CRDs that no operator provides, and
+// Namespaces that several operators share. Selectors of an operator do not match these, so that
+// users do not delete them together with it. The version is that of the lock's API, because a tree
+// does not depend on the version of this program.
 const (
 	sharedPackage = "quayside"
 	sharedVersion = "v1alpha1"
@@ -33,9 +33,9 @@ func sharedCopy(o Object, namespace string) Object {
 	return withOwner(o, owner, sharedVersion)
 }
 
-// plainMetadata returns o with strings for all scalars in annotations and labels, because kustomize
-// and the API server require strings. It removes those that control the tool that applies the
-// object; [bundle.Validate] warns of these.
+// plainMetadata returns o with strings for all scalars in annotations and labels, because
+// kustomize and the API server require strings. It removes annotations and labels that control the
+// tool that applies the object; [bundle.Validate] warns of these.
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
@@ -102,9 +102,9 @@ func (in *install) own(o Object) Object {
 	return withOwner(o, owner, in.pin.Version)
 }
 
-// withOwner sets the owner's labels, which override existing ones, and managed-by if unset. Only
-// Deployments and CRDs get the version; a version set by the bundle is removed from all other
-// objects. So an upgrade changes only files with other changes.
+// withOwner sets the owner's labels, which override existing ones, and managed-by if it is unset.
+// Only Deployments and CRDs get the version, so that an upgrade changes no file that is otherwise
+// unchanged. For the same reason, a version set by the bundle is removed from all other objects.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

@@ -45,10 +45,9 @@ func (p piece) gets(chosen []*opened) bool {
 func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
 
 // findPieces returns the pieces, by name. Operators that require each other in a cycle share a
-// piece, because none works without the others. An operator also shares its piece with the
-// leftover objects of its predecessor, so that the engine prunes these once they are removed. A
-// piece with several operators has its own name, so that no object moves between two remaining
-// pieces.
+// piece, because they work only together. An operator also shares its piece with the leftover
+// objects of its predecessor, so that the engine prunes these once they are removed. A piece with
+// several operators has its own name, so that no object moves between two remaining pieces.
 func (t *tree) findPieces() []piece {
 	var lock lockfile.File
 	for _, in := range t.installs {

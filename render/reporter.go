@@ -22,9 +22,9 @@ type Reporter struct {
 
 const reporterName = "quayside-reporter" // name of its objects, its package and its Lease
 
-// reporter writes the reporter's objects, and one file for each pin with its Installation and the
+// writeReporter writes the reporter's objects, and one file for each pin with its Installation and the
 // permissions to observe it. No object of an operator waits for any of these.
-func (t *tree) reporter() error {
+func (t *tree) writeReporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
 		return errors.New("spec.reporter: image and namespace are required")
@@ -33,7 +33,7 @@ func (t *tree) reporter() error {
 	if err != nil {
 		return err
 	}
-	if err := t.reporters(system); err != nil {
+	if err := t.checkReporterObjects(system); err != nil {
 		return err
 	}
 	names := reporterFiles(system)
@@ -49,7 +49,7 @@ func (t *tree) reporter() error {
 	var files []string
 	for _, in := range t.inBase() {
 		objects := t.reported(in)
-		if err := t.reporters(objects); err != nil {
+		if err := t.checkReporterObjects(objects); err != nil {
 			return err
 		}
 		file := installationFile(in)
@@ -61,11 +61,11 @@ func (t *tree) reporter() error {
 	if t.engine() { // engines read a directory without a kustomization
 		return nil
 	}
-	return t.kustomization(layout.Installations, files)
+	return t.writeKustomization(layout.Installations, files)
 }
 
-// reporters rejects objects of the reporter that are already in the tree.
-func (t *tree) reporters(objects []Object) error {
+// checkReporterObjects rejects objects of the reporter that are already in the tree.
+func (t *tree) checkReporterObjects(objects []Object) error {
 	for _, o := range objects {
 		if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
 			return fmt.Errorf("spec.reporter: %s belongs to the reporter, but is also in %s", o.Key(), t.objects[i].Path)

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// crds writes each CRD once, from its newest provider.
-func (t *tree) crds() error {
+// writeCRDs writes each CRD once, from its newest provider.
+func (t *tree) writeCRDs() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {
 		for _, o := range t.installs[i].crds {
@@ -25,7 +25,7 @@ func (t *tree) crds() error {
 	needs := t.needs()
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newestProvider(providers[name])
-		errs = append(errs, err, p.serves(needs[name]))
+		errs = append(errs, err, p.checkServed(needs[name]))
 		p.crd = t.stored(p.crd)
 		dir := path.Join(layout.CRDs, p.in.pin.Package)
 		file := definitionFile(dir, name)
@@ -36,7 +36,7 @@ func (t *tree) crds() error {
 		given[p.in] = append(given[p.in], p)
 	}
 	for i := range t.installs {
-		errs = append(errs, t.taken(given[&t.installs[i]]))
+		errs = append(errs, t.checkCRDs(given[&t.installs[i]]))
 	}
 	for _, o := range t.sharedCRDs() {
 		if _, provided := providers[o.Name()]; provided {
@@ -132,9 +132,9 @@ func (t *tree) needs() map[string][]need {
 	return out
 }
 
-// serves rejects a CRD that does not serve a version required by another install. Validation of the
-// bundle checks the provider's own versions.
-func (p provider) serves(needs []need) error {
+// checkServed rejects a CRD that does not serve a version required by another install. The
+// versions required by the provider itself are checked by bundle.Validate.
+func (p provider) checkServed(needs []need) error {
 	served := k8s.ParseCRD(p.crd).Served()
 	var errs []error
 	for _, n := range needs {

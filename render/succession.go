@@ -23,8 +23,8 @@ import (
 // In the second step, once the successor is observed running, the lock drops the predecessor, and
 // its leftover objects are removed from the tree.
 
-// leftovers reduces the objects of each replaced operator to its leftover objects.
-func (t *tree) leftovers() error {
+// reduceLeftovers reduces the objects of each replaced operator to its leftover objects.
+func (t *tree) reduceLeftovers() error {
 	there := map[Key]bool{}
 	for _, in := range t.installs {
 		for _, o := range in.objects {
@@ -38,19 +38,20 @@ func (t *tree) leftovers() error {
 			switch {
 			case there[o.Key()]:
 				in.others = append(in.others, o)
-			case !onlyWorks(o):
+			case !mustBeRemoved(o):
 				there[o.Key()] = true
 				own = append(own, scaledToZero(o))
 			}
 		}
 		in.objects = own
 	}
-	return errors.Join(t.unprovided(), t.unfollowed())
+	return errors.Join(t.checkProvided(), t.checkSuccessors())
 }
 
-// onlyWorks reports whether an object of a stopped operator must be removed: it runs pods but has
-// no replicas to set to zero, or it scales a workload or sends requests to it.
-func onlyWorks(o Object) bool {
+// mustBeRemoved reports whether an object of a stopped operator must be removed, because it cannot be
+// scaled to zero: it runs pods without a number of replicas, or it scales a workload or sends
+// requests to it.
+func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
 		o.Is("autoscaling", "HorizontalPodAutoscaler") || o.Is("apiregistration.k8s.io", "APIService")
 }
@@ -81,9 +82,9 @@ func scaledToZero(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// unprovided rejects CRDs that no operator would provide any more: pruning such a CRD deletes all
+// checkProvided rejects CRDs that no operator would provide any more: pruning such a CRD deletes all
 // its objects. Engines that apply each piece separately do not prune CRDs.
-func (t *tree) unprovided() error {
+func (t *tree) checkProvided() error {
 	if !t.byCluster() {
 		return nil
 	}
@@ -105,9 +106,9 @@ func (t *tree) unprovided() error {
 	return errors.Join(errs...)
 }
 
-// unfollowed rejects clusters that got an operator but do not get its successor, because they would
+// checkSuccessors rejects clusters that got an operator but do not get its successor, because they would
 // lose its CRDs.
-func (t *tree) unfollowed() error {
+func (t *tree) checkSuccessors() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {
 		for _, in := range t.leaving {

@@ -170,7 +170,7 @@ func TestLeftoversDoNotWork(t *testing.T) {
 		tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, text))
 	}
 	tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, "{kind: Deployment, apiVersion: apps/v1, metadata: {name: d}, spec: {replicas: 3}}"))
-	if err := tree.leftovers(); err != nil {
+	if err := tree.reduceLeftovers(); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]Object{}

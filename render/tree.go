@@ -43,14 +43,14 @@ type tree struct {
 // build fills the tree: CRDs, Namespaces, operators, the reporter, the differences of clusters,
 // and the objects of the GitOps tool.
 func (t *tree) build() error {
-	t.mirrored()
-	if err := t.crds(); err != nil {
+	t.replaceImages()
+	if err := t.writeCRDs(); err != nil {
 		return err
 	}
-	if err := t.distinct(); err != nil {
+	if err := t.checkDistinct(); err != nil {
 		return err
 	}
-	if err := t.leftovers(); err != nil {
+	if err := t.reduceLeftovers(); err != nil {
 		return err
 	}
 	t.pieces = t.findPieces()
@@ -61,26 +61,26 @@ func (t *tree) build() error {
 	if err := t.operators(); err != nil {
 		return err
 	}
-	if err := t.uninstalled(); err != nil {
+	if err := t.writeUninstalled(); err != nil {
 		return err
 	}
-	t.refused()
+	t.warnRejected()
 	if t.opt.Reporter != nil {
-		if err := t.reporter(); err != nil {
+		if err := t.writeReporter(); err != nil {
 			return err
 		}
 	}
-	if err := t.clusters(); err != nil {
+	if err := t.writeClusters(); err != nil {
 		return err
 	}
-	if err := t.gitops(); err != nil {
+	if err := t.writeGitOps(); err != nil {
 		return err
 	}
 	return t.files.Add(".gitattributes", []byte(attributes))
 }
 
-// mirrored replaces the images of all Deployments by their mirrors.
-func (t *tree) mirrored() {
+// replaceImages replaces the images of all Deployments by their mirrors.
+func (t *tree) replaceImages() {
 	for _, list := range [][]opened{t.installs, t.leaving} {
 		for i := range list {
 			for j, o := range list[i].objects {
@@ -133,8 +133,8 @@ func (t *tree) adornAll(objects []Object) []Object {
 	return objects
 }
 
-// kustomization writes the kustomization of dir, which lists resources in that order.
-func (t *tree) kustomization(dir string, resources []string) error {
+// writeKustomization writes the kustomization of dir, which lists resources in that order.
+func (t *tree) writeKustomization(dir string, resources []string) error {
 	return t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(resources...)}))
 }
 
@@ -149,12 +149,12 @@ func (t *tree) operators() error {
 	for _, p := range t.pieces {
 		var all []string
 		for _, in := range p.members {
-			names, err := t.operator(in, p.memberDir(in))
+			names, err := t.writeOperator(in, p.memberDir(in))
 			if err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
 			if dir := p.memberDir(in); dir != p.dir() {
-				if err := t.kustomization(dir, names); err != nil {
+				if err := t.writeKustomization(dir, names); err != nil {
 					return err
 				}
 				names = []string{path.Base(dir)}
@@ -169,10 +169,10 @@ func (t *tree) operators() error {
 	return nil
 }
 
-// uninstalled writes an empty piece for each operator being uninstalled, so that an engine prunes
-// the objects that it applied before. The path differs from that of the operator, so that a piece
-// that is empty by mistake does not look like an uninstallation.
-func (t *tree) uninstalled() error {
+// writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine prunes
+// the objects that it applied before. Its path differs from the path of the operator, so that a
+// piece that is empty by mistake does not look like an uninstallation.
+func (t *tree) writeUninstalled() error {
 	if t.byCluster() {
 		return nil
 	}
@@ -188,8 +188,8 @@ func (t *tree) uninstalled() error {
 	return nil
 }
 
-// operator writes the objects of one operator and returns their sorted file names.
-func (t *tree) operator(in *opened, dir string) ([]string, error) {
+// writeOperator writes the objects of one operator and returns their sorted file names.
+func (t *tree) writeOperator(in *opened, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
 	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
 	for i, o := range single {
@@ -222,10 +222,10 @@ func (o opened) splitAggregated() (single, aggregated []Object) {
 	return single, aggregated
 }
 
-// distinct rejects operators that ship the same object with different content. Equal objects stay
-// with the first operator. If a package is installed several times, the first install keeps a
-// ClusterRoleBinding with the subjects of all.
-func (t *tree) distinct() error {
+// checkDistinct rejects operators that ship the same object with different content. An equal object
+// stays with the first operator. If a package is installed several times, the first install keeps
+// a ClusterRoleBinding with the subjects of all installs.
+func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}
 	var errs []error

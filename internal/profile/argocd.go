@@ -201,11 +201,11 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	return map[string][]k8s.Object{string(ArgoCD): out}, beside
 }
 
-// ofEnvironment is the file that keeps a directory for the Applications of an environment of
-// this name. Applications do nothing if one of their sources is missing. Applications of an
-// earlier name may remain: an ApplicationSet that deletes none gives them up when it is
-// deleted, and the garbage collector may not find all of them first. They and the Applications
-// of the new name would fight over all objects forever.
+// ofEnvironment is a file in the directory for the Applications of an environment with this name.
+// It keeps the directory, because Applications do nothing if one of their sources is missing. If
+// the environment is renamed, Applications of the old name may remain: an ApplicationSet that
+// deletes none orphans them when it is deleted, and the garbage collector may miss some. They and
+// the Applications of the new name would fight over all objects forever.
 const ofEnvironment = "The Applications of this environment read this directory, and apply nothing of it.\n" +
 	"When the environment gets another name it goes, and Applications of the old name,\n" +
 	"where any are left, do nothing more.\n"
@@ -336,12 +336,12 @@ func mergeOptions(have string, more []string) string {
 	return strings.Join(out, ",")
 }
 
-// syncWave returns the sync wave of an object, by its place in phases. A wave waits until all
-// earlier waves are healthy, so an object must not precede the objects that make it healthy.
-// Operators that others need come before these, with their certificates beside their
-// workloads. Beside an operator's workloads are also the custom resources of earlier
-// operators: each may wait for the other. The workloads of a replaced operator stop before
-// anything of its successor is applied, including CRDs.
+// syncWave returns the sync wave of an object, by its position in the order of application. A wave
+// waits until all earlier waves are healthy, so an object must not precede the objects that make
+// it healthy. Operators required by others come before these, with their certificates in the same
+// waves as their workloads. The custom resources of earlier operators are also in the waves of an
+// operator's workloads, because each may wait for the other. The workloads of a replaced operator
+// stop before any object of its successor is applied, including CRDs.
 func syncWave(o k8s.Object, at Place) int {
 	if at.Alone {
 		return waveAlone(at)
@@ -368,10 +368,10 @@ func syncWave(o k8s.Object, at Place) int {
 	return begin + phaseWave(o)
 }
 
-// waveAlone returns the sync wave of an object of a piece. All objects share one wave: while a
-// wave waits for earlier ones to become healthy, Argo CD ignores the commit that repairs them,
-// and it may not notice that a CRD exists, because it does not track CRDs. Within a wave it
-// applies kinds in their order, and waits for CRDs. Only stopped objects have an earlier wave.
+// waveAlone returns the sync wave of an object of a piece. All objects except stopped workloads
+// share one wave: while a wave waits for earlier ones to become healthy, Argo CD ignores the
+// commit that repairs them, and it may not notice that a CRD exists, because it does not track
+// CRDs. Within a wave it applies kinds in a fixed order, and waits for CRDs.
 func waveAlone(at Place) int {
 	if at.Stopped {
 		return -1
@@ -384,8 +384,8 @@ const (
 	// objects are at most two waves away.
 	firstWaves = -25
 
-	// levelWaves is the distance between the waves of an operator's workloads and of those of
-	// the operator before it. Operators beyond maxLevel share their waves.
+	// levelWaves is the distance between the waves of the workloads of consecutive operators.
+	// Operators beyond maxLevel share their waves.
 	levelWaves = 50
 	maxLevel   = 100
 

@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Directories below layout.Pieces with content shared by many clusters: by those that Flux
-// runs in, and by those that it reaches from a hub. Cluster names begin with a letter or a
+// Directories below layout.Pieces with content shared by many clusters: by clusters with their own
+// Flux, and by clusters that Flux manages from a hub. Cluster names begin with a letter or a
 // digit, so these names are free.
 const (
 	sharedPieces = "_shared"

@@ -10,10 +10,10 @@ import (
 // Place is the position of an operator's object in the order of application. The zero value is
 // the place of an object without an operator.
 type Place struct {
-	Alone bool  // the object is of a piece, and pieces do not wait for others
-	First bool  // the operator issues certificates: others need it, and it waits for none
-	Level int   // number of operators that must come before this one, one after the other
-	Whose Whose // provider of the API, if the object is a custom resource
+	Alone bool        // the object is of a piece, and pieces do not wait for others
+	First bool        // the operator issues certificates: others need it, and it waits for none
+	Level int         // number of operators that must come before this one, one after the other
+	Whose APIProvider // provider of the API, if the object is a custom resource
 
 	Stopped bool // the object is of a replaced operator, and must stop before the successor starts
 	Moving  bool // the object is about to move to a later place, and must not be deleted meanwhile
@@ -24,13 +24,13 @@ func (p Place) Earlier(other Place) Place {
 	return Place{First: p.First || other.First, Level: min(p.Level, other.Level), Whose: max(p.Whose, other.Whose)}
 }
 
-// Whose is the provider of a custom resource's API, as far as the tree contains it.
-type Whose int
+// APIProvider is the provider of a custom resource's API, if the tree contains it.
+type APIProvider int
 
-// Providers: the operator itself; none in the tree, so the API exists already; an operator
-// that comes before this one; an operator that does not.
+// The providers: the operator itself; none in the tree, so the API exists already; an operator
+// that comes earlier; an operator that does not come earlier.
 const (
-	Own Whose = iota
+	Own APIProvider = iota
 	Nobodys
 	Required
 	Foreign

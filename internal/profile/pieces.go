@@ -65,8 +65,8 @@ func (g GitOps) ownerOf(cluster string) string {
 // parent is the name of the object that applies all pieces.
 const parent = "pieces"
 
-// Member is the entry of one cluster in clusters.yaml, for the generators of ApplicationSets
-// and other readers of the tree. It depends on settings alone.
+// Member is the entry of one cluster in clusters.yaml, for the generators of ApplicationSets and
+// other readers of the tree. It depends only on settings.
 type Member struct {
 	Cluster  string `json:"cluster" doc:"Name of the cluster."`
 	Prefix   string `json:"prefix" doc:"Prefix of the directories of its pieces in the tree: empty, or clusters/<name>/ if something differs in this cluster."`

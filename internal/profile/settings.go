@@ -77,9 +77,9 @@ func (c Cluster) GetsAll() bool {
 	return len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
 }
 
-// Shared returns the settings that affect the content of a cluster's pieces, as canonical
-// JSON. Clusters with equal results share pieces. The name and the tool's settings of the
-// cluster have no effect on them.
+// Shared returns the settings that affect the content of a cluster's pieces, as canonical JSON.
+// Clusters with equal results share pieces. The cluster's name and the settings of its tool do not
+// affect the content.
 func (c Cluster) Shared() string {
 	config := c.Config // already canonical, or invalid JSON that is refused when it is used
 	c.Name, c.Values, c.Config = "", nil, nil

@@ -185,9 +185,9 @@ func Injected(o k8s.Object, chosen Name, openshift bool) bool {
 	return false
 }
 
-// Issues reports whether an API issues certificates. The operator that provides it must run
-// before operators that wait for certificates. This holds even if there are none of these, so
-// that the order of application does not depend on the other operators.
+// Issues reports whether an API issues certificates. The operator that provides it must run before
+// operators that wait for certificates. This holds even if no installed operator waits for
+// certificates, so that the order of application does not depend on the other operators.
 func Issues(group, kind string) bool {
 	return slices.ContainsFunc(providerTable(), func(l line) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }
