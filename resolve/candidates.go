@@ -12,13 +12,13 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// option is one possible answer of a subscription: an entry, or the installed bundle.
+// option is one possible answer to a subscription: an entry, or the installed bundle.
 type option struct {
 	entry   *model.Entry // nil: the installed bundle
 	current *installed
 }
 
-// options holds the possible answers of a subscription in order of preference, or the reason why
+// options holds the possible answers to a subscription in order of preference, or the reason why
 // there are none.
 type options struct {
 	of    []option
@@ -33,17 +33,17 @@ type fault struct {
 	msg string
 }
 
-// manner is the treatment of a subscription in a round.
-type manner int
+// treatment is the treatment of a subscription in a round.
+type treatment int
 
 const (
-	keepIt manner = iota // the installed bundle is preferred
-	moveIt               // upgrades are preferred
-	fixIt                // only the installed bundle
+	keepIt treatment = iota // the installed bundle is preferred
+	moveIt                  // upgrades are preferred
+	fixIt                   // only the installed bundle
 )
 
-// manner returns the treatment of s, and the reason if it must stay.
-func (w *world) manner(s *want) (manner, string) {
+// treatment returns the treatment of s, and the reason if it must stay.
+func (w *world) treatment(s *want) (treatment, string) {
 	if s.current == nil {
 		return moveIt, ""
 	}
@@ -90,7 +90,7 @@ func (w *world) options(s *want) options {
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
 		return options{fault: &fault{pos: s.pos(declare.FieldBundle), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
 	}
-	how, stay := w.manner(s)
+	how, stay := w.treatment(s)
 	pkgs, bad := w.packages(s)
 	if bad == nil && len(pkgs) > 0 {
 		bad = w.checkChannels(s, pkgs)
@@ -255,7 +255,7 @@ func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model
 	return es
 }
 
-// allows returns a test for the bundles or versions that may answer s. Rule 9.
+// allows returns a predicate for the bundles or versions that may answer s. Rule 9.
 func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 	switch {
 	case s.decl != nil && len(s.decl.Allowed) > 0:
@@ -298,7 +298,7 @@ func (w *world) fresh(s *want, pkgs []*model.Package) options {
 		return asOptions(withTwins(s, es))
 	}
 	es = w.rank(s, es)
-	if bad := tiedEntries(s, es); bad != nil {
+	if bad := checkTies(s, es); bad != nil {
 		return options{fault: bad}
 	}
 	return asOptions(es)
@@ -322,8 +322,8 @@ func (w *world) offered(s *want, ch *model.Channel) []*model.Entry {
 func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == declare.V1 }
 
 // rank orders entries for an OLM v1 declaration: deprecated ones last, then by priority of the
-// catalog, then by version and release, newest first. For other declarations the order is
-// unchanged. Rule 9.
+// catalog, then by version and release, newest first. It does not change the order for other
+// declarations. Rule 9.
 func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	if !s.isV1() {
 		return es
@@ -337,9 +337,9 @@ func (w *world) rank(s *want, es []*model.Entry) []*model.Entry {
 	return es
 }
 
-// tiedEntries returns a fault if another catalog of the same priority offers the package, a
-// choice that the user must make. Rule 9.
-func tiedEntries(s *want, es []*model.Entry) *fault {
+// checkTies returns a fault if another catalog of the same priority offers the package: the user
+// must choose one. Rule 9.
+func checkTies(s *want, es []*model.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {
 		p := e.Channel().Package()

@@ -8,7 +8,7 @@ import (
 )
 
 // cause is the meaning of a tag of the solver's problem, in terms of operators. Constraints of
-// equal causes share a tag: they hold or are dropped together. Rule 2.
+// equal causes share a tag, so they are kept or dropped together. Rule 2.
 type cause interface {
 	order() causeOrder
 	about() fact
@@ -37,7 +37,7 @@ const (
 	whatForbids
 )
 
-// asking is the cause that a subscription must be answered.
+// asking is the cause that a subscription needs an answer.
 type asking struct {
 	fact
 	want  *want
@@ -122,7 +122,7 @@ type banning struct {
 	why ban
 }
 
-// ban is the reason why a bundle cannot be chosen; the zero value is no ban.
+// ban is the reason why a bundle cannot be chosen. The zero value means that it can be chosen.
 type ban struct {
 	kind banKind
 	text string // "is deprecated (olm.deprecated)"
@@ -151,7 +151,7 @@ type onePackage struct {
 }
 
 func (c onePackage) tell(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.both(of))
+	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.takingPart(of))
 }
 
 // oneProvider is the cause that a namespace holds one provider of an API.
@@ -161,7 +161,7 @@ type oneProvider struct {
 }
 
 func (c oneProvider) tell(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.both(of))
+	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.takingPart(of))
 }
 
 // succeeding is the cause that an upgrade replaces an installed bundle.

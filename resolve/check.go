@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// StaleError reports that a lock no longer answers the declarations.
+// StaleError reports that a lock no longer satisfies the declarations.
 type StaleError struct {
 	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by namespace and package
 }
@@ -77,9 +77,10 @@ type Verdict struct {
 	Warnings  []diag.Warning // those of a plain Resolve
 }
 
-// Check reports whether lock still answers decl: a plain Resolve from it would change nothing. A
-// newer version in a catalog does not make a lock stale, and values from a catalog that has
-// changed since cannot be verified. The error is of type Conflicts if the lock cannot be updated.
+// Check reports whether lock still satisfies decl, so that a plain Resolve from it would change
+// nothing. A newer version in a catalog does not make a lock stale. Values from a catalog that has
+// changed since are reported as unverified. The error is of type Conflicts if the lock cannot be
+// updated.
 func Check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true

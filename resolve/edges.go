@@ -9,7 +9,7 @@ import (
 )
 
 // upgrades returns the possible successors of the installed bundle. Rule 1. Rule 5.
-func (w *world) upgrades(s *want, pkgs []*model.Package, how manner) options {
+func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
@@ -66,8 +66,8 @@ func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string,
 	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.allowed())}
 }
 
-// anew returns the candidates of a fresh install without lower versions, and the installed bundle
-// as the last one.
+// anew returns the candidates for a fresh install that are not lower than the installed bundle,
+// followed by the installed bundle.
 func (w *world) anew(s *want, pkgs []*model.Package) options {
 	as := *s
 	as.starting = ""
@@ -165,8 +165,8 @@ func (i *installed) leadsTo(e *model.Entry) bool {
 	return e.EdgeFrom(i.bundle, v) != model.NoEdge
 }
 
-// withTwins adds, after each entry, the entries of the same bundle in other permitted channels: a
-// subscription is answered by a bundle, regardless of the channel.
+// withTwins adds, after each entry, the entries of the same bundle in other permitted channels.
+// The channel does not matter, because the answer to a subscription is a bundle.
 func withTwins(s *want, es []*model.Entry) []*model.Entry {
 	if len(s.channels) == 1 {
 		return es

@@ -49,8 +49,8 @@ func (f *facts) answersLike(g *facts) bool {
 	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
-// reader computes facts and caches compiled requirements: most versions of an operator require
-// the same.
+// reader computes facts and caches compiled requirements, because most versions of an operator
+// have the same requirements.
 type reader struct {
 	rules    celRules
 	bundles  map[*model.Bundle]*facts
@@ -125,8 +125,8 @@ func (f *facts) unusable() string {
 	return ""
 }
 
-// bare computes facts from properties alone: those of a ClusterServiceVersion, or those recorded
-// in a lock. Malformed properties are skipped; a malformed requirement makes the bundle unusable.
+// bare computes facts only from properties: those of a ClusterServiceVersion, or those recorded in
+// a lock. It skips malformed properties; a malformed requirement makes the bundle unusable.
 func (r *reader) bare(ps []model.Property) *facts {
 	said := model.Read(ps)
 	f := &facts{
@@ -142,7 +142,7 @@ func (r *reader) bare(ps []model.Property) *facts {
 	return f
 }
 
-// inPackage returns f as a bundle of the package, for a bundle that does not name its package.
+// inPackage returns f with the given package, for a bundle without a package name.
 func (f *facts) inPackage(pkg string) *facts {
 	next := *f
 	next.pkg, next.cel = pkg, nil

@@ -20,8 +20,8 @@ func (w *world) theirs(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// follows returns the pin of the followed lock that s is to reach; nil if there is none or s has
-// reached it.
+// follows returns the pin of the followed lock that s has to reach, or nil if there is none or if
+// s has reached it.
 func (w *world) follows(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
@@ -76,7 +76,7 @@ func (r *round) absent() []Stay {
 }
 
 // notFollowed returns the reason why s does not follow the pin, as a value and as the end of a
-// sentence, and the refused operators that it depends on.
+// sentence, and the rejected operators that it depends on.
 func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
 	switch {
 	case s.hold != "":
@@ -122,8 +122,8 @@ func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 	return HeldByCatalog, "which is in none of its catalogs"
 }
 
-// followed returns the entries of a pin's bundle among those that can answer s: a followed lock
-// needs no edges.
+// followed returns the entries of a pin's bundle among those that can answer s. Edges are not
+// required to follow a lock.
 func (s *want) followed(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
 	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return e.Name() != pin.Bundle })
 }

@@ -11,7 +11,8 @@ import (
 // channel, or to the head.
 type HeldBack string
 
-// The reasons: those of the declaration, of the catalogs, and of the cluster and other operators.
+// The reasons: first those of the declaration, then of the catalogs, then of the cluster and other
+// operators.
 const (
 	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
 	HeldByHold        HeldBack = "hold"           // its declaration holds it
@@ -25,7 +26,7 @@ const (
 )
 
 // held is the reason why an installed bundle stays. The zero value means that it is upgraded, or
-// need not be.
+// that there is no upgrade.
 type held struct {
 	by      HeldBack
 	offered string       // the bundle to which it would be upgraded; empty: none
@@ -40,8 +41,8 @@ func upgradeOptions(opt Options) Options {
 	return opt
 }
 
-// holds returns the state of lock, and the reason that would hold back each installed bundle in
-// an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
+// holds returns the state of lock, and for each installed bundle the reason that would hold it
+// back in an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
 func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	st, out := w.stateBefore(lock), map[*want]held{}
 	var once *round
@@ -100,7 +101,7 @@ func (r *round) leaves(s *want) bool {
 // held returns the reason why the installed bundle of s stays, given the options of s. It calls
 // solved only if opts contains an upgrade.
 func (w *world) held(s *want, opts options, solved func() *round) held {
-	how, stay := w.manner(s)
+	how, stay := w.treatment(s)
 	switch {
 	case opts.stay != "" && opts.stay != stay:
 		return held{by: HeldByCatalog, reason: opts.stay}
@@ -148,8 +149,8 @@ func (w *world) outside(s *want) *model.Entry {
 	return edges[i]
 }
 
-// against returns the reason why s keeps its installed bundle although another one is offered, or
-// the zero value if it does not keep it.
+// against returns the reason why s keeps its installed bundle although another one is offered. It
+// returns the zero value if s does not keep it.
 func (r *round) against(s *want) held {
 	if !r.leaves(s) {
 		return held{}
@@ -166,8 +167,8 @@ func (r *round) against(s *want) held {
 	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
-// bannedBy returns HeldByInstallMode or HeldByCluster if every atom is banned for one of these
-// reasons, otherwise HeldByConflict.
+// bannedBy returns HeldByInstallMode or HeldByCluster if that is the reason for all bans of the
+// atoms, and otherwise HeldByConflict.
 func (b *builder) bannedBy(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -209,7 +210,7 @@ func (w *world) stranded(s *want) held {
 	return h
 }
 
-// exit names the flag that upgrades s to h.to, or is empty if none does. Rule 13.
+// exit returns the flag that upgrades s to h.to, or "" if there is none. Rule 13.
 func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""

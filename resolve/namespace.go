@@ -9,12 +9,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Namespaced returns decl with an install namespace for every ClusterExtension without one. It is
-// the namespace of the pin in prev, because a new suggestion does not move an installed bundle;
-// otherwise the suggestion of the bundle that OLM v1 would install first; without a candidate it
-// is the package's name, and Resolve reports the fault. The error is a diag.List of bundles with
-// an invalid or unknown suggestion, and of declarations that become duplicates. decl is not
-// modified, and returned unchanged if every namespace is set.
+// Namespaced returns decl with an install namespace for every ClusterExtension without one. It
+// uses the namespace of the pin in prev, because a new suggestion does not move an installed
+// bundle; otherwise the suggestion of the bundle that OLM v1 would install first. Without a
+// candidate it uses the package's name, and Resolve reports the fault. The error is a diag.List of
+// bundles with an invalid or unknown suggestion, and of declarations that become duplicates. decl
+// is not modified, and returned unchanged if every namespace is set.
 func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*declare.Set, error) {
 	if !slices.ContainsFunc(decl.Subscriptions, isManaged) {
 		return decl, nil

@@ -28,13 +28,13 @@ type Options struct {
 	SharedDependencies bool           // a provider in another namespace that watches this one may meet a requirement
 	GlobalNamespaces   []string       // namespaces of globally visible catalogs; nil: all
 
-	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling until they are removed
+	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling, until they are removed
 	Gone       []string // "namespace/package" of such operators observed as removed; "*": all
 	Settled    []string // "namespace/package" of successors observed running: their predecessors' leftovers are dropped; "*": all
 
 	// Against returns the reason why a bundle must not be newly installed in a namespace ("is not
-	// what dev pins"), or "". It is called for candidates that are not installed; nil: no
-	// objections.
+	// what dev pins"), or "". It is called for candidates that are not installed. Nil means that
+	// there are no objections.
 	Against func(namespace string, to *model.Bundle) string
 
 	fresh bool // record every catalog in its current version
@@ -46,8 +46,8 @@ type Target struct {
 	Version            string // target version; empty: the highest that is permitted
 	Anew               bool   // to the head of its channel, with or without an edge
 
-	// At is the position of its faults: {File: "--upgrade=my-etcd/etcd@1.2.3"}. Zero: the
-	// declaration of the operator.
+	// At is the position of faults about this target: {File: "--upgrade=my-etcd/etcd@1.2.3"}. The
+	// default is the position of the operator's declaration.
 	At diag.Pos
 }
 

@@ -44,7 +44,8 @@ func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == model.Ended }
 
 // Outdated returns the age of every pin, by namespace and package, with the reasons that would
-// hold it back in a full upgrade, and its support on a day, "2027-01-31"; "" for no day.
+// hold it back in a full upgrade, and its support on a day such as "2027-01-31". If day is empty,
+// it leaves out the support.
 func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
@@ -72,7 +73,7 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 
 // fillAge sets the fields of a for the pinned version that answers s.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
-	_, a.Stays = w.manner(s)
+	_, a.Stays = w.treatment(s)
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		a.Stays = bad.msg

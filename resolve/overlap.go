@@ -9,9 +9,8 @@ import (
 )
 
 // Two installs in different namespaces that provide the same API and watch a common namespace
-// break each other. A dependency is never chosen if it would cause this. Between two
-// subscriptions it is an error, not a preference: an old version that happens to lack the API
-// helps nobody.
+// break each other. A dependency is never chosen if it would cause this. Between two subscriptions
+// it is an error: an older version that happens to lack the API would not be a useful answer.
 
 // place is the install namespace and the watched namespaces of a provider of an API.
 type place struct {

@@ -133,8 +133,8 @@ func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalo
 	return lockfile.NewCatalog(id, c.Source(), c.Digest())
 }
 
-// withEntry returns p with the version, related images and image of the catalog's bundle, if any.
-// The recorded digest stays if the catalog references the image by tag.
+// withEntry returns p with the version, related images and image of the catalog's bundle, if the
+// catalog has it. The recorded digest stays if the catalog references the image by tag.
 func withEntry(p lockfile.Pin, b *model.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
@@ -218,8 +218,8 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 }
 
 // requirementsOf returns the pins that meet the requirements of i. Of several candidates it
-// prefers the recorded one, otherwise the first: a pin does not change because of unrelated
-// operators.
+// prefers the recorded one, and otherwise the first, so that unrelated operators do not change a
+// pin.
 func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
@@ -248,8 +248,8 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 // request is a requirement of one installed bundle that another one meets.
 type request struct{ by, requirement string } // by: "namespace/package"
 
-// requests returns the dependents of each installed bundle with their requirements. A needed
-// bundle does not count as a dependent of an orphan.
+// requests returns the dependents of each installed bundle with their requirements. A
+// bundle that is not an orphan does not count as a dependent of an orphan.
 func (st *state) requests() map[*installed][]request {
 	out, needed := map[*installed][]request{}, st.needed()
 	for _, by := range st.have {
@@ -264,8 +264,8 @@ func (st *state) requests() map[*installed][]request {
 	return out
 }
 
-// meeting returns the bundles that meet a requirement of by: by itself, otherwise those in its
-// namespace, otherwise those of other namespaces.
+// meeting returns the bundles that meet a requirement of by: by itself, or else those in its
+// namespace, or else those in other namespaces.
 func (st *state) meeting(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}

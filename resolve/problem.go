@@ -107,8 +107,8 @@ func (w *world) build(st *state, given relaxed) *builder {
 	for _, i := range st.have {
 		b.installedAtom(i)
 	}
-	// Free bundles come first: they are no choice, and the requirements of all subscriptions rank
-	// after theirs.
+	// Free bundles come first, because they involve no choice. The requirements of all
+	// subscriptions then rank after theirs.
 	for _, i := range st.have {
 		if i.free && given[party{inst: i}] < ignored {
 			tag := b.tag(staying{fact{i.ns, i.bundle}, i}, nil)
@@ -124,13 +124,13 @@ func (w *world) build(st *state, given relaxed) *builder {
 	return b
 }
 
-// inOrder returns the subscriptions in the order in which the solver prefers them: by namespace
-// and name. In a partial upgrade, named ones come first, then pinned ones, then new ones.
-// Generated subscriptions that nothing needs any more come last, unless OLM would upgrade them.
-// Rule 3. Rule 12.
+// inOrder returns the subscriptions in the order of preference of the solver: by namespace and
+// name. In a partial upgrade, named ones come first, then pinned ones, then new ones. Generated
+// subscriptions that are no longer required come last, unless OLM would upgrade them. Rule 3. Rule
+// 12.
 func (b *builder) inOrder() []*want {
 	class := func(s *want) int {
-		how, _ := b.w.manner(s)
+		how, _ := b.w.treatment(s)
 		switch all := b.w.opt.Upgrade; {
 		case s.generated && !b.needed[s.current] && (how == keepIt || b.given[party{want: s}] > demanded):
 			return 3
@@ -300,9 +300,9 @@ func (b *builder) add(key atomKey, a *atom) int {
 }
 
 // answers returns the options of a subscription in this problem (none for an ignored
-// subscription) and whether it may stay unanswered. A generated subscription is a root, as in
-// OLM, if everything is upgraded. Otherwise, and if that has no solution, it is a consequence: it
-// keeps its pin if possible. Rule 12.
+// subscription), and whether it may stay unanswered. If everything is upgraded, a generated
+// subscription is a root, as in OLM. Otherwise, and if there is no such solution, it is a
+// consequence, which keeps its pin if possible. Rule 12.
 func (b *builder) answers(s *want) (opts options, soft bool) {
 	if es, forced := b.w.force[s]; forced {
 		return asOptions(es), false
@@ -311,7 +311,7 @@ func (b *builder) answers(s *want) (opts options, soft bool) {
 	if level >= ignored || level > demanded && s.current == nil {
 		return opts, true
 	}
-	how, _ := b.w.manner(s)
+	how, _ := b.w.treatment(s)
 	opts = b.w.options(s)
 	soft = s.generated && (how == keepIt || level > demanded) || b.optional(s)
 	if how == keepIt && s.generated || level > demanded && !s.generated {
@@ -320,11 +320,11 @@ func (b *builder) answers(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// optional reports whether s is dropped if it cannot be answered.
+// optional reports whether s is dropped if it has no answer.
 func (b *builder) optional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
-// banOthers forbids all bundles of an optional subscription's package that do not answer it:
-// dependents of the package get an allowed bundle or none.
+// banOthers bans all bundles of an optional subscription's package that do not answer the
+// subscription, so that dependents of the package get an allowed bundle or none.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
 		if !b.optional(s) {

@@ -2,8 +2,8 @@ package resolve
 
 import "slices"
 
-// relaxation is the degree to which the demands of a party are dropped to resolve the rest (rule
-// 4).
+// relaxation is the degree to which a subscription or an installed bundle is ignored, so that the
+// others can be resolved (rule 4).
 type relaxation int
 
 const (
@@ -13,8 +13,8 @@ const (
 	ignored                    // the installed bundle does not exclude others either
 )
 
-// party is a participant in a conflict: a subscription, or an installed bundle that no
-// declaration asks for.
+// party is a participant in a conflict: a subscription, or an installed bundle without a
+// subscription.
 type party struct {
 	want *want
 	inst *installed
@@ -31,8 +31,8 @@ func (p party) key() string {
 // relaxed holds the relaxations of a round so far. Rule 4.
 type relaxed map[party]relaxation
 
-// of returns the relaxation of p. A free bundle is at least kept, because it demands nothing
-// more.
+// of returns the relaxation of p. For an installed bundle without a subscription it is at least
+// kept.
 func (r relaxed) of(p party) relaxation {
 	if p.inst != nil {
 		return max(r[p], kept)
@@ -40,8 +40,8 @@ func (r relaxed) of(p party) relaxation {
 	return r[p]
 }
 
-// soften relaxes the generated subscriptions among the parties and reports whether there were
-// any: they are consequences and cause no conflict of their own. Rule 12.
+// soften relaxes the generated subscriptions among the parties, and reports whether there were
+// any. They are consequences, so they cause no conflict of their own. Rule 12.
 func (r relaxed) soften(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
@@ -53,7 +53,8 @@ func (r relaxed) soften(w *world, parties []party) bool {
 }
 
 // relax raises the relaxation of the least relaxed parties by one level. Installed bundles and
-// their dependencies are kept as long as dropping new ones is enough: a sound lock stays sound.
+// their dependencies are kept as long as it is enough to drop new ones, so that a valid lock stays
+// valid.
 func (r relaxed) relax(parties []party) {
 	least := ignored
 	for _, p := range parties {

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// Every suggested change has been tried. The limits are counts, therefore the same input gives
-// the same suggestions on every machine.
+// The limits of the search for suggestions, each of which has been tried. They are counts, so that
+// the same input gives the same suggestions on every machine.
 const (
 	maxTries  = 300 // per round, for all its conflicts
 	maxPaired = 10  // remedies of one conflict that are tried in pairs
@@ -24,8 +24,8 @@ type inputs struct {
 	opt  Options
 }
 
-// subscription returns the declaration with that key for a change, or an unused one if there is
-// none.
+// subscription returns the declaration with that key, to be changed, or a new unused one if there
+// is none.
 func (in *inputs) subscription(key string) *declare.Subscription {
 	for i := range in.decl.Subscriptions {
 		if d := &in.decl.Subscriptions[i]; d.Key() == key {
@@ -94,8 +94,9 @@ func (w *world) suggest(r *round, from *lockfile.File) {
 	}
 }
 
-// prove tries at most that many remedies or pairs of them. It returns all single remedies that
-// work, otherwise the first working pair, least invasive first, and finally removals.
+// prove tries at most the given number of remedies or pairs of them. It returns all single
+// remedies that work. If there are none, it returns the first pair that works, least invasive
+// first, and otherwise removals.
 func prove(remedies []remedy, most int, solves func([]remedy) bool) (changes []explain.Change, tried int) {
 	works := func(rs ...remedy) bool {
 		tried++

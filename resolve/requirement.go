@@ -26,7 +26,7 @@ type hint struct {
 	apis     []model.GVK
 }
 
-// compile turns a requirement into a single test of a bundle.
+// compile turns a requirement into a single predicate on bundles.
 func compile(r model.Requirement, rules *celRules) *requirement {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
@@ -136,8 +136,8 @@ func compileAny(parts []*requirement) *requirement {
 	}
 }
 
-// compileNot matches bundles that no part matches. It filters candidates and excludes no other
-// bundles.
+// compileNot matches bundles that no part matches. It filters candidates, and does not exclude
+// other bundles from the solution.
 func compileNot(parts []*requirement) *requirement {
 	return &requirement{
 		label: "olm.constraint not(" + join(parts, ", ", requirementName) + ")",

@@ -22,7 +22,7 @@
 //	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
 //	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
-//	 9 declarations of OLM v1           want.allows, world.rank, tiedEntries
+//	 9 declarations of OLM v1           want.allows, world.rank, checkTies
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
 //	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, generateWants, installed.spare
@@ -49,7 +49,7 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// maxRounds bounds --hops=all. The longest real chain has 120 versions.
+// maxRounds limits --hops=all. The longest real chain has 120 versions.
 const maxRounds = 1000
 
 // Resolve returns the lock that satisfies decl with the catalogs of x, starting from the pins of
@@ -131,7 +131,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	return res, nil
 }
 
-// checkNamed reports targets that no declaration asks for or that are not pinned.
+// checkNamed reports targets that are neither declared nor pinned.
 func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	var asked, pinned []string
 	for _, s := range st.wants {

@@ -19,8 +19,8 @@ type round struct {
 	changed  bool
 }
 
-// round resolves once. A subscription that cannot be answered is set aside together with the other
-// parties of its conflict, and the rest is resolved without them. Rule 1.
+// round resolves once. If a subscription has no answer, it is set aside together with the other
+// parties of its conflict, and the rest is resolved. Rule 1.
 func (w *world) round(st *state) (*round, error) {
 	r, given := &round{}, relaxed{}
 	for {
@@ -121,7 +121,8 @@ func (b *builder) installedAs(a *atom) *installed {
 	return nil
 }
 
-// adopt returns i or, if i is free, a copy that belongs to the entry of a and is no longer free.
+// adopt returns i. If i is free, it returns a copy that belongs to the entry of a and is no longer
+// free.
 func (i *installed) adopt(a *atom) *installed {
 	if !i.free {
 		return i
@@ -226,7 +227,7 @@ func (s *want) covers(i *installed, e *model.Entry) bool {
 		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)
 }
 
-// follow makes s the subscription that OLM generates for a dependency answered by e. A
+// follow makes s the subscription that OLM generates for a dependency with the answer e. A
 // ClusterCatalog has no namespace in the name.
 func (s *want) follow(e *model.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()

@@ -12,8 +12,8 @@ import (
 )
 
 // watchOf returns the namespaces that a bundle installed in ns would watch; empty means all. The
-// declaration takes precedence over the OperatorGroup. With neither, the bundle watches all
-// namespaces if it supports that, otherwise its own.
+// declaration takes precedence over the OperatorGroup. Without both, the bundle watches all
+// namespaces if it supports that, and otherwise its own.
 func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 	if s != nil && s.decl != nil {
 		if s.decl.WatchAll {
@@ -35,8 +35,8 @@ func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 
 func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
-// cannotRun returns the reason why the bundle would not run in its namespace or on the cluster,
-// or no ban (rule 7).
+// cannotRun returns the reason why the bundle would not run in its namespace or on the cluster, or
+// the zero ban (rule 7).
 func (w *world) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
@@ -147,7 +147,7 @@ func (b *builder) several() bool {
 	return false
 }
 
-// extend adds atoms of other namespaces that watch a's namespace to a choice: those that can
+// extend adds atoms of other namespaces that watch a's namespace to a choice. Atoms that can
 // answer a subscription there are preferred to new installs here; all others count only if they
 // are installed anyway.
 func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {

@@ -20,7 +20,7 @@ type Part struct {
 	Bonds     []Bond // why others are upgraded with them
 }
 
-// Bond is the dependence of one operator's upgrade on another operator's.
+// Bond is a dependence between the upgrades of two operators.
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
@@ -29,7 +29,7 @@ type Bond struct {
 
 // Trees compares the rendered trees of locks that have a common base.
 type Trees interface {
-	// Apart reports whether Git merges the trees of two locks, in either order.
+	// Apart reports whether Git can merge the trees of two locks, in either order.
 	Apart(a, b *lockfile.File) bool
 	// Meet reports whether a part of the tree may depend on changes of both locks.
 	Meet(a, b *lockfile.File) bool
@@ -37,11 +37,11 @@ type Trees interface {
 	Hold(merged *lockfile.File, of []*lockfile.File) bool
 }
 
-// Split divides the upgrade requested by opt into the smallest parts that can each be made by
-// itself from prev: single operators, or operators that can only be upgraded together. Parts are
-// ordered by their first operators, and no operator is upgraded in two of them. Git can merge any
-// of the parts in any order, and the merged lock satisfies the declarations: parts that violate
-// this are joined, or the later one waits, with a warning. The same holds for the trees of the
+// Split divides the upgrade requested by opt into the smallest parts that can each be made
+// separately from prev: single operators, or operators that can only be upgraded together. Parts
+// are ordered by their first operators, and no operator is upgraded in two of them. Git can merge
+// any of the parts in any order, and the merged lock satisfies the declarations. To ensure this,
+// parts are joined, or the later one waits, with a warning. The same holds for the trees of the
 // locks, unless trees is nil. The error is that of Resolve if prev itself has no solution.
 func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
@@ -82,7 +82,7 @@ func (w *world) movable(prev *lockfile.File) []Target {
 		if s.current == nil || s.current.pin == nil {
 			continue
 		}
-		if how, _ := w.manner(s); how != moveIt {
+		if how, _ := w.treatment(s); how != moveIt {
 			continue
 		}
 		t := Target{Namespace: s.ns, Package: s.pkg}
@@ -196,8 +196,8 @@ func (s *splitter) parts() ([]Part, error) {
 	return out, nil
 }
 
-// bonds returns the reasons why an operator cannot be upgraded alone: it holds each of the other
-// moved operators in turn and takes the reason from the resulting warning.
+// bonds returns the reasons why an operator cannot be upgraded alone. It holds each of the other
+// moved operators in turn, and uses the reason in the resulting warning.
 func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
 	var out []Bond
 	moves := p.alone[key]

@@ -12,8 +12,8 @@ import (
 
 // The parts of an upgrade become branches that are merged in any order, or never. Each part
 // resolves by itself. To make every combination resolve as well, parts that fail in combination
-// are joined; if the joined part has no solution, the last one waits until the others are merged.
-// Combinations of parts that no constraint connects need no proof.
+// are joined. If the joined part has no solution, the last part waits until the others are merged.
+// Parts that no constraint connects need no check.
 
 // maxTogether limits the number of connected parts whose combinations are checked. Larger groups
 // are joined into one part.
@@ -103,8 +103,7 @@ func (s *splitter) apart(a, b *piece) bool {
 	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.Apart(a.res.Partial, b.res.Partial))
 }
 
-// broken returns the first set of the given size with a combination that does not
-// hold, or nil.
+// broken returns the first set of the given size for which holds is false, or nil.
 func (s *splitter) broken(group []*piece, size int) []*piece {
 	for mask := range 1 << len(group) {
 		var set []*piece
@@ -182,8 +181,8 @@ func (s *splitter) connected() [][]*piece {
 	return out
 }
 
-// joinCircles joins the parts that change operators in a cycle of requirements, with all parts
-// applied: such operators are one unit of the tree.
+// joinCircles joins the parts with operators that form a cycle of requirements when all parts are
+// applied, because such operators are one unit of the tree.
 func (s *splitter) joinCircles(join func(a, b *piece)) {
 	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // an upgraded pin occurs more than once
 	changers := map[string][]*piece{}
@@ -222,7 +221,8 @@ func (s *splitter) joinAll(subjects map[*piece]map[string]bool, needed map[strin
 	}
 }
 
-// anySubject represents every package and API: a constraint by label or by rule.
+// anySubject represents every package and API. It is the subject of a constraint by label or by
+// rule.
 const anySubject = "*"
 
 // intersects reports whether two sets of subjects have one in common.

@@ -19,11 +19,11 @@ type installed struct {
 	cat        model.ID
 	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
 	csv        *declare.ClusterServiceVersion
-	free       bool   // nothing asks for it, and it must stay
+	free       bool   // it has no subscription, and must stay
 	replaces   string // its predecessor
 	skipped    []string
 	made       bool // installed by this run
-	spare      bool // nothing asks for it any more; removed unless something needs it. Rule 12.
+	spare      bool // its declaration was removed; removed too, unless it is required. Rule 12.
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -46,8 +46,8 @@ type state struct {
 	have  []*installed // by namespace, then bundle
 }
 
-// newState returns the state of some subscriptions with their installed bundles, and others that
-// answer no subscription.
+// newState returns a state with some subscriptions and their installed bundles, and with other
+// bundles that have no subscription.
 func newState(wants []*want, beside []*installed) *state {
 	st := &state{wants: wants}
 	add := func(i *installed) {
@@ -65,8 +65,8 @@ func newState(wants []*want, beside []*installed) *state {
 	return st
 }
 
-// needed returns the declared and the free bundles with their direct and indirect dependencies.
-// Of several providers of the same API that meet a requirement, one is enough.
+// needed returns the declared and the free bundles with their direct and indirect dependencies. If
+// several providers of an API meet a requirement, it includes only one of them.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
 	var todo []*installed
@@ -108,7 +108,7 @@ func (i *installed) rivals(j *installed) bool {
 	return slices.ContainsFunc(i.facts.apis, func(g model.GVK) bool { return slices.Contains(j.facts.apis, g) })
 }
 
-// pruned returns st without dependencies that nothing needs any more.
+// pruned returns st without dependencies that are no longer required.
 func (st *state) pruned() *state {
 	needed := st.needed()
 	next := *st
@@ -257,7 +257,7 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
 	properties, version := p.Properties, p.Version
 	if e != nil && w.isCurrent(p) {
-		if seen := w.seen(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
+		if seen := w.observedFacts(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
 			inst.facts = seen
 			return inst
 		}
@@ -277,8 +277,8 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	return inst
 }
 
-// seen returns the facts of the declared ClusterServiceVersion that p pins, or nil.
-func (w *world) seen(p *lockfile.Pin, wants []*want) *facts {
+// observedFacts returns the facts of the declared ClusterServiceVersion that p pins, or nil.
+func (w *world) observedFacts(p *lockfile.Pin, wants []*want) *facts {
 	i := slices.IndexFunc(w.decl.CSVs, func(c declare.ClusterServiceVersion) bool {
 		return !c.Copied && c.Namespace == p.Namespace && c.Name == p.Bundle
 	})
@@ -361,8 +361,8 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	}
 }
 
-// own marks the ClusterServiceVersions that c replaces: they belong to the same subscription, and
-// only c counts.
+// own marks the ClusterServiceVersions that c replaces. They belong to the same subscription, in
+// which only c counts.
 func (w *world) own(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces

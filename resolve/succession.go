@@ -13,12 +13,12 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// A replaced operator takes no part in resolution: its pin is removed before the first round, to
+// A replaced operator is not part of resolution. Its pin is removed before the first round, to
 // avoid conflicts with its successor, and the successor is chosen as a new install. The leftover
 // objects stay in the lock until the successor is observed running.
 
-// standingPins returns the pins of prev, and those of leaving operators that are declared again
-// and have no declared successor: this is the way back.
+// standingPins returns the pins of prev. It includes those of leaving operators that are declared
+// again and have no declared successor, so that a replacement can be undone.
 func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
@@ -36,11 +36,11 @@ func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// leaving returns the pins of the next lock and its leaving operators. An operator that nothing
-// asks for any more is being uninstalled until it is removed. The predecessor of a pinned
-// operator is left over until its successor is settled or is no longer declared as such; the
-// predecessor of an operator without a pin stays pinned. A successor inherits all predecessors of
-// the operator that it replaces.
+// leaving returns the pins of the next lock and its leaving operators. An operator that is no
+// longer required is being uninstalled until it is removed. The predecessor of a pinned operator
+// is left over until its successor is settled or is no longer declared as such; the predecessor of
+// an operator without a pin stays pinned. A successor inherits all predecessors of the operator
+// that it replaces.
 func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
@@ -68,7 +68,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		if l.ReplacedBy == "" {
 			if w.opt.Uninstalls && !now[l.Key()] && !slices.Contains(w.opt.Gone, l.Key()) && !slices.Contains(w.opt.Gone, "*") {
 				l.With = slices.DeleteFunc(slices.Clone(l.With), func(key string) bool { return !now[key] })
-				l.Pin = w.retold(l.Pin)
+				l.Pin = w.refreshed(l.Pin)
 				out = append(out, l)
 			}
 			continue
@@ -81,7 +81,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 			if d := w.followers[l.Key()]; d != nil {
 				l.ReplacedBy = d.Operator()
 			}
-			l.Pin = w.retold(l.Pin)
+			l.Pin = w.refreshed(l.Pin)
 			out = append(out, l)
 		}
 	}
@@ -101,7 +101,7 @@ func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfi
 }
 
 // pieceOf returns the remaining operators that require p and are required by p, directly or
-// indirectly: they form one unit with it.
+// indirectly. They form one unit with it.
 func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -130,9 +130,9 @@ func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
 	return ""
 }
 
-// retold returns a pin with the current data of its bundle from the catalog, if the catalog is
+// refreshed returns a pin with the current data of its bundle from the catalog, if the catalog is
 // the one in the lock.
-func (w *world) retold(p lockfile.Pin) lockfile.Pin {
+func (w *world) refreshed(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	if e == nil || !w.isCurrent(&p) {
 		return p
@@ -146,8 +146,8 @@ func (w *world) settled(follower string) bool {
 	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
 }
 
-// losses returns a conflict for each succession that would leave something without an owner: APIs
-// that the successor does not provide, or an operator that requires the removed package.
+// losses returns a conflict for each succession with unmet needs: APIs that the successor does not
+// provide, or an operator that requires the removed package.
 func (w *world) losses(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
@@ -189,7 +189,7 @@ func lostAPIConflict(d *declare.Subscription, old, follower lockfile.Pin, apis [
 	return c
 }
 
-// requiredStill returns the conflict of a replaced operator that another one still requires.
+// requiredStill returns the conflict of a replaced operator that another operator still requires.
 func requiredStill(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, which is still required", d.Operator(), again.Key()),
 		"remove spec.replaces, and upgrade or remove the operators that require "+again.Key()+" first")

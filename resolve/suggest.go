@@ -15,21 +15,21 @@ import (
 // field of a declaration, the namespaces of an OperatorGroup, a flag, a setting of the workspace,
 // another namespace, and finally removals. Rule 13.
 func (t *teller) remedies() []remedy {
-	t.word()
+	t.addFieldEdits()
 	if t.has(banInstallMode) || t.crowded() || t.astray() {
-		t.watch()
+		t.addWatches()
 	}
-	t.flag()
-	t.setting()
+	t.addFlags()
+	t.addSettings()
 	if t.crowded() {
-		t.place()
+		t.addNamespaces()
 	}
-	t.free()
+	t.addFree()
 	for _, s := range t.declared() {
 		if t.misnamed(s) != nil || t.b.w.bound(s) != nil {
 			continue // the declaration is not at fault
 		}
-		t.try(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })
 		}})
 	}
@@ -60,8 +60,8 @@ func (t *teller) astray() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.space(ns).fault != "" })
 }
 
-// free adds remedies for installed bundles that no declaration asks for: adopt or delete them.
-func (t *teller) free() {
+// addFree adds remedies for installed bundles without a declaration: adopt or delete them.
+func (t *teller) addFree() {
 	for _, x := range t.causes {
 		c, ok := x.cause.(staying)
 		if !ok {
@@ -70,25 +70,25 @@ func (t *teller) free() {
 		name := c.inst.bundle
 		for _, s := range t.declared() {
 			if s.ns == c.ns && s.current == nil {
-				t.say(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
+				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
-		t.try(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, gives: true, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, gives: true, apply: func(in *inputs) {
 			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv declare.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
 		}})
 	}
 }
 
-// try adds a remedy unless it is already listed.
-func (t *teller) try(r remedy) {
+// add adds a remedy unless it is already listed.
+func (t *teller) add(r remedy) {
 	if !slices.ContainsFunc(t.ways, func(have remedy) bool { return have.Change == r.Change }) {
 		t.ways = append(t.ways, r)
 	}
 }
 
-// say adds a remedy that changes a declaration.
-func (t *teller) say(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
-	t.try(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
+// addEdit adds a remedy that changes a declaration.
+func (t *teller) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
+	t.add(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
 
 // declared returns the declared subscriptions that take part.
@@ -102,34 +102,34 @@ func (t *teller) declared() []*want {
 	return out
 }
 
-// word adds remedies that change one field of a declaration.
-func (t *teller) word() {
+// addFieldEdits adds remedies that change one field of a declaration.
+func (t *teller) addFieldEdits() {
 	for _, s := range t.declared() {
 		for _, p := range t.b.w.x.Having(s.pkg) {
 			if id := p.ID(); t.b.w.sees(s.ns, id) && (s.cat == nil || *s.cat == id) {
-				t.channels(s, p)
+				t.addChannels(s, p)
 			}
 		}
-		t.near(s)
+		t.addSimilar(s)
 		if s.starting != "" && s.current == nil {
-			t.say(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
+			t.addEdit(s, s.pos(declare.FieldStartingCSV), "leave out startingCSV", func(d *declare.Subscription) { d.StartingCSV = "" })
 		}
 		if s.limits() {
-			t.versions(s)
+			t.addVersions(s)
 		}
 		for _, c := range t.b.w.x.Having(s.pkg) {
 			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
-				t.say(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "request it from catalog "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
+				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "request it from catalog "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
 			}
 		}
 		if s.decl.Hold != "" && s.current != nil {
-			t.say(s, s.pos(declare.FieldHold), "remove the hold", func(d *declare.Subscription) { d.Hold = "" })
+			t.addEdit(s, s.pos(declare.FieldHold), "remove the hold", func(d *declare.Subscription) { d.Hold = "" })
 		}
 	}
 }
 
-// near adds similarly spelled names for an unknown package or startingCSV.
-func (t *teller) near(s *want) {
+// addSimilar adds similarly spelled names for an unknown package or startingCSV.
+func (t *teller) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
 	var bundles, names []string
@@ -139,7 +139,7 @@ func (t *teller) near(s *want) {
 	}
 	if s.current == nil && !slices.Contains(bundles, s.starting) {
 		for _, name := range diag.Nearest(s.starting, bundles) {
-			t.say(s, s.pos(declare.FieldStartingCSV), "set startingCSV: "+name, func(d *declare.Subscription) { d.StartingCSV = name })
+			t.addEdit(s, s.pos(declare.FieldStartingCSV), "set startingCSV: "+name, func(d *declare.Subscription) { d.StartingCSV = name })
 		}
 	}
 	if len(w.x.Having(s.pkg)) > 0 {
@@ -158,12 +158,12 @@ func (t *teller) near(s *want) {
 		if p := meant[name]; p != nil && len(s.channels) > 0 && len(s.channelsOf(p)) == 0 {
 			channels, also = []string{p.DefaultChannel()}, ", channel "+p.DefaultChannel()
 		}
-		t.say(s, s.pos(declare.FieldPackage), "request package "+name+also, func(d *declare.Subscription) { d.Package, d.Channels = name, channels })
+		t.addEdit(s, s.pos(declare.FieldPackage), "request package "+name+also, func(d *declare.Subscription) { d.Package, d.Channels = name, channels })
 	}
 }
 
-// channels adds the other channels of a package: similarly spelled ones first.
-func (t *teller) channels(s *want, c *model.Catalog) {
+// addChannels adds the other channels of a package, similarly spelled ones first.
+func (t *teller) addChannels(s *want, c *model.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
@@ -171,13 +171,13 @@ func (t *teller) channels(s *want, c *model.Catalog) {
 	names := append(diag.Nearest(s.channels[0], p.ChannelNames()), p.ChannelNames()...)
 	for _, name := range names {
 		if !slices.Contains(s.channels, name) {
-			t.say(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
+			t.addEdit(s, s.pos(declare.FieldChannel, declare.FieldPackage), "request channel "+name, func(d *declare.Subscription) { d.Channels = []string{name} })
 		}
 	}
 }
 
-// versions adds the newest versions that s does not allow.
-func (t *teller) versions(s *want) {
+// addVersions adds the newest versions that s does not allow.
+func (t *teller) addVersions(s *want) {
 	const most = 20
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.allows()
@@ -189,10 +189,10 @@ func (t *teller) versions(s *want) {
 		}
 		told = append(told, v)
 		if len(s.decl.Allowed) > 0 {
-			t.say(s, s.pos(declare.FieldRange), "allow "+e.Name(), func(d *declare.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
+			t.addEdit(s, s.pos(declare.FieldRange), "allow "+e.Name(), func(d *declare.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
 			continue
 		}
-		t.say(s, s.pos(declare.FieldRange), "request version "+v, func(d *declare.Subscription) { d.Range = v })
+		t.addEdit(s, s.pos(declare.FieldRange), "request version "+v, func(d *declare.Subscription) { d.Range = v })
 	}
 }
 
@@ -209,14 +209,14 @@ func (t *teller) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// watch adds other namespaces for the OperatorGroups or the declarations to watch.
-func (t *teller) watch() {
+// addWatches adds other namespaces for the OperatorGroups or the declarations to watch.
+func (t *teller) addWatches() {
 	for _, ns := range t.namespaces() {
 		groups := t.b.w.decl.OperatorGroupsIn(ns)
 		if len(groups) > 1 {
 			for i, g := range groups {
 				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
-				t.try(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
+				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
 			}
 			continue
 		}
@@ -224,7 +224,7 @@ func (t *teller) watch() {
 			for _, to := range [][]string{{ns}, nil} {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
-				t.try(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.group(next) }})
+				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.group(next) }})
 			}
 		}
 	}
@@ -232,15 +232,15 @@ func (t *teller) watch() {
 		if s.decl.Watch == nil && !s.decl.WatchAll {
 			continue
 		}
-		t.say(s, s.pos(declare.FieldWatch), "let it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
-		t.say(s, s.pos(declare.FieldWatch), "let it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
+		t.addEdit(s, s.pos(declare.FieldWatch), "let it watch namespace "+s.ns, func(d *declare.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
+		t.addEdit(s, s.pos(declare.FieldWatch), "let it watch all namespaces", func(d *declare.Subscription) { d.Watch, d.WatchAll = nil, true })
 	}
 }
 
-// flag adds command-line flags to run again with.
-func (t *teller) flag() {
+// addFlags adds command-line flags to run again with.
+func (t *teller) addFlags() {
 	run := func(flag string, key Target, change func(*inputs)) {
-		t.try(remedy{Change: explain.Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
+		t.add(remedy{Change: explain.Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
 	}
 	for _, s := range t.declared() {
 		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.named(s) == nil {
@@ -248,7 +248,7 @@ func (t *teller) flag() {
 		}
 	}
 	for _, s := range t.declared() {
-		t.elseAsk(s)
+		t.addOtherTargets(s)
 	}
 	pinned := t.pinned()
 	if len(pinned) > 0 {
@@ -284,9 +284,9 @@ func (t *teller) published(s *want) []string {
 	return out
 }
 
-// elseAsk adds alternatives to a target version that does not exist or takes part in the
+// addOtherTargets adds alternatives to a target version that does not exist or takes part in the
 // conflict.
-func (t *teller) elseAsk(s *want) {
+func (t *teller) addOtherTargets(s *want) {
 	target, near := t.misnamed(s), []string{}
 	if target != nil {
 		near = diag.Nearest(target.Version, t.published(s))
@@ -299,14 +299,14 @@ func (t *teller) elseAsk(s *want) {
 		if other.Version = version; written {
 			change = explain.Change{At: target.At.String(), Text: "write " + version}
 		}
-		t.try(remedy{Change: change, apply: func(in *inputs) { in.name(other) }})
+		t.add(remedy{Change: change, apply: func(in *inputs) { in.name(other) }})
 	}
 	for _, v := range near {
 		ask(v, "@"+v)
 	}
 	if written {
 		same := func(n Target) bool { return n.Namespace == target.Namespace && n.Package == target.Package }
-		t.try(remedy{Change: explain.Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
 			in.opt.Named = slices.DeleteFunc(slices.Clone(in.opt.Named), same)
 		}})
 		return
@@ -335,10 +335,10 @@ func (t *teller) pinned() []Target {
 	return out
 }
 
-// setting adds settings of quayside.yaml.
-func (t *teller) setting() {
+// addSettings adds settings of quayside.yaml.
+func (t *teller) addSettings() {
 	set := func(text string, change func(*inputs)) {
-		t.try(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
+		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
 	}
 	for _, x := range t.causes {
 		switch c := x.cause.(type) {
@@ -355,16 +355,16 @@ func (t *teller) setting() {
 			if !t.b.w.opt.SharedDependencies && t.b.several() {
 				set("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
-			t.visible(c)
+			t.addInvisible(c)
 		}
 	}
 }
 
-// visible adds catalogs that meet the requirement but are not visible in the namespace.
-func (t *teller) visible(c needing) {
+// addInvisible adds catalogs that meet the requirement but are not visible in the namespace.
+func (t *teller) addInvisible(c needing) {
 	for _, cat := range t.b.w.x.Catalogs() {
 		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.sees(c.ns, id) {
-			t.try(remedy{
+			t.add(remedy{
 				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
 				apply: func(in *inputs) {
 					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
@@ -374,12 +374,12 @@ func (t *teller) visible(c needing) {
 	}
 }
 
-// place adds other namespaces for a declared subscription: existing ones, and a new one that
-// watches only itself.
-func (t *teller) place() {
+// addNamespaces adds other namespaces for a declared subscription: existing ones, and a new one
+// that watches only itself.
+func (t *teller) addNamespaces() {
 	for _, s := range t.declared() {
 		move := func(ns, text string, change func(*inputs)) {
-			t.try(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
+			t.add(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
 				in.subscription(s.key()).Namespace = ns
 				change(in)
 			}})

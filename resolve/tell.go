@@ -201,11 +201,11 @@ func (t *teller) otherVersions(r *requirement) string {
 	return text
 }
 
-// both lists those of the atoms that take part in the conflict.
-func (t *teller) both(atoms []int) string {
+// takingPart lists the atoms that take part in the conflict.
+func (t *teller) takingPart(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.in[id] }))
 	if len(names) < 2 {
-		// The same bundle twice: the installed one and a catalog's entry.
+		// The bundle occurs twice: as the installed one and as a catalog's entry.
 		names = nil
 		for _, id := range atoms {
 			if t.in[id] {

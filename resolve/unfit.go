@@ -14,10 +14,9 @@ type Misfit struct {
 }
 
 // Unfit returns the pins of a lock that do not run on the given versions of Kubernetes and
-// OpenShift, in the order of the lock, by rule 7. An empty version is not checked. The limits
-// come from the catalogs. For a bundle that its catalog no longer has, they come from the
-// properties in the lock, which do not include minKubeVersion: unknown lists the keys of pins
-// whose minKubeVersion is missing.
+// OpenShift, in the order of the lock, by rule 7. An empty version is not checked. The limits come
+// from the catalogs. If a catalog no longer has the bundle, they come from the properties in the
+// lock, which do not include minKubeVersion: unknown lists the keys of such pins.
 func Unfit(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Misfit, unknown []string) {
 	for _, p := range lock.Pins {
 		least, most := "", model.Read(p.Properties).MaxVersion
@@ -87,7 +86,7 @@ func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
 }
 
 // Hops returns the bundles that upgrades of a pin of the lock can reach, nearest first, without
-// regard to dependencies; nil if nothing asks for the pin.
+// regard to dependencies. It returns nil if the pin has no subscription.
 func Hops(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {

@@ -26,7 +26,7 @@ func (s *want) key() string { return s.ns + "/" + s.name }
 // operator returns the operator's key in the lock.
 func (s *want) operator() string { return s.ns + "/" + s.pkg }
 
-// title names s in messages. A generated subscription is in no file of the user.
+// title names s in messages. The user's files do not contain a generated subscription.
 func (s *want) title() string {
 	if s.generated {
 		return "dependency " + s.ns + "/" + s.pkg

@@ -33,7 +33,7 @@ func (w *world) reportRound(r *round) {
 	}
 }
 
-// countSteps counts the bundles that are preferred to the named one.
+// countSteps counts the bundles that come before the named one in the order of preference.
 func countSteps(of []option, name string) int {
 	seen := map[string]bool{}
 	for _, o := range of {
@@ -73,14 +73,14 @@ func (r *round) because(root root, name string) string {
 	return r.prevents(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// prevention is the reason why a root cannot be answered by some of its candidates.
+// prevention is the reason why some of its candidates cannot be the answer to a root.
 type prevention struct {
 	text    string   // the chain of causes, in one line
 	refused []string // operators with bundles refused by Options.Against; sorted
 }
 
-// prevents explains why none of the atoms can answer root: they have no solution, or none that
-// keeps the answers of the roots before it. The line of the root's own subscription is omitted.
+// prevents explains why none of the atoms can answer root: they have no solution, or no solution
+// with the same answers for earlier roots. It omits the line of the root's own subscription.
 func (r *round) prevents(root root, of []int) prevention {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
@@ -166,7 +166,7 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 	}
 }
 
-// reportOrphans warns about dependencies that nothing requires any more, with their unmet
+// reportOrphans warns about dependencies that are no longer required, with their unmet
 // requirements and duplicate APIs. Rule 6.
 func (w *world) reportOrphans(st *state) {
 	needed := st.needed()
@@ -227,8 +227,8 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 // oneLine joins several faults into one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportRun warns about a pinned bundle that will not run: it was installed before, or
-// requirements only cause warnings. Rule 7.
+// reportRun warns about a pinned bundle that will not run. It may have been installed before, or
+// requirements may only cause warnings. Rule 7.
 func (w *world) reportRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {

@@ -190,8 +190,8 @@ func (q *question) channels() []string {
 	return names
 }
 
-// conflict returns the teller of the conflict if the subscription is limited to es, or nil.
-// Unrelated conflicts are set aside.
+// conflict returns the teller of the conflict if the subscription is limited to es, or nil. It
+// sets unrelated conflicts aside.
 func (q *question) conflict(es []*model.Entry) (*teller, error) {
 	w := *q.w
 	w.force = map[*want][]*model.Entry{q.s: es}
@@ -211,7 +211,7 @@ func (q *question) conflict(es []*model.Entry) (*teller, error) {
 	}
 }
 
-// brings reports whether the remedies pin the version when it is requested by name.
+// brings reports whether the remedies lead to a pin of the version when it is requested by name.
 func (q *question) brings(rs []remedy) bool {
 	asking := *q.w
 	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.t.Namespace, Package: q.t.Package, Version: q.out.Version}}

@@ -42,8 +42,8 @@ type space struct {
 	faultPos diag.Pos
 }
 
-// settle calls f with a fresh world until no further rule exceeds its cost limit. A rule that
-// exceeded it matches nothing in the next run: the result does not depend on the order of
+// settle calls f with a new world until no further rule exceeds its cost limit. A rule that
+// exceeded it matches nothing in the next run, so that the result does not depend on the order of
 // evaluation.
 func settle[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
@@ -78,8 +78,8 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	return next
 }
 
-// waits returns the unreadable catalogs that s needs: the one it names or, if it names none and
-// no readable catalog has its package, all of them.
+// waits returns the unreadable catalogs that s needs: the catalog that it names, or all of them if
+// it names none and no readable catalog has its package.
 func (w *world) waits(s *want) []model.ID {
 	broken := w.x.Broken()
 	switch {
@@ -135,8 +135,8 @@ func (w *world) followGroup(s *space, g *declare.OperatorGroup) {
 	}
 }
 
-// isGlobal reports whether catalogs of that namespace are visible everywhere. Catalogs without a
-// namespace are.
+// isGlobal reports whether catalogs of that namespace are visible everywhere. It is true for the
+// empty namespace.
 func (w *world) isGlobal(ns string) bool {
 	return ns == "" || w.opt.GlobalNamespaces == nil || slices.Contains(w.opt.GlobalNamespaces, ns)
 }

@@ -13,8 +13,8 @@ type Node struct {
 	Package      string `json:"package"`
 	Version      string `json:"version"`
 	Subscription string `json:"subscription,omitempty"` // the declaration, for a root; the generated one for an orphan
-	Orphan       bool   `json:"orphan,omitempty"`       // nothing asks for it any more
-	Requirement  string `json:"requirement,omitempty"`  // why the parent asks for it; several are joined by commas
+	Orphan       bool   `json:"orphan,omitempty"`       // it is no longer required
+	Requirement  string `json:"requirement,omitempty"`  // requirement of the parent; several are joined by commas
 	Repeated     bool   `json:"repeated,omitempty"`     // shown in full before
 	Children     []Node `json:"children"`
 }

@@ -1,9 +1,9 @@
 // Package explain holds the explanations of a resolution as plain values, with their texts: the
 // declarations behind a pinned operator, as chains and as trees; the conflicts of a resolution;
-// and the obstacles to a version. It computes chains and trees itself, from a lock and the
-// declarations. Package resolve computes the others: it proves each change by resolving again.
+// and the obstacles to a version. It computes chains and trees from a lock and the declarations.
+// Package resolve computes the others, and proves each suggested change by resolving again.
 //
-// It promises nothing yet: its exported names may change in any release.
+// There is no compatibility promise yet: exported names may change in any release.
 //
 // Start from [Why], [Tree] and [Conflict].
 package explain
@@ -26,7 +26,7 @@ type Reasons struct {
 	Package   string    `json:"package"`
 	Version   string    `json:"version"`
 	Bundle    string    `json:"bundle"`
-	Chains    [][]Asked `json:"chains"` // each from a declaration to the package; empty: nothing asks for it any more
+	Chains    [][]Asked `json:"chains"` // each from a declaration to the package; empty: it is no longer required
 }
 
 // Asked is one step of a chain.

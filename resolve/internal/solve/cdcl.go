@@ -26,8 +26,8 @@ func (s *sat) solve(assume []lit) (bool, error) {
 	}
 }
 
-// decide takes the next assumption, or guesses after the last one. It reports done if every atom
-// has a value or an assumption is false.
+// decide makes the next assumption true, or guesses after the last one. It reports done if every
+// atom has a value or an assumption is false.
 func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	for len(s.limits) < len(assume) {
 		l := assume[len(s.limits)]

@@ -20,8 +20,8 @@ func minimalCore(p *Problem) ([]int, error) {
 	return shrinkCore(core, try)
 }
 
-// tryTags returns a test for sets of tags, and all tags. The test reports whether the constraints
-// of the tags contradict each other, and the tags involved.
+// tryTags returns a function that tests sets of tags, and all tags. The function reports whether
+// the constraints of the tags contradict each other, and the tags involved.
 func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
 	sel := make(map[int]lit, len(s.tagOf))
@@ -48,8 +48,8 @@ func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	}, all
 }
 
-// shrinkCore drops tags from the last to the first. Of several minimal cores, the one with the
-// earliest tags tends to remain; the outcome depends only on the problem.
+// shrinkCore drops tags from the last to the first. If there are several minimal cores, the one
+// with the earliest tags tends to remain. The outcome depends only on the problem.
 func shrinkCore(core []int, try func([]int) ([]int, bool, error)) ([]int, error) {
 	for i := len(core) - 1; i >= 0; i-- {
 		if i >= len(core) {

@@ -24,12 +24,12 @@ type reason struct {
 func noReason() reason { return reason{clause: -1, group: -1} }
 
 // sat decides clauses and at-most-one groups under assumptions: conflict-driven clause learning
-// with two watched literals. It draws no random numbers, therefore the same calls give the same
-// answers.
+// with two watched literals. It is deterministic: the same calls give the same answers.
 //
 // It is our own implementation because the search asks hundreds of small questions about one set
-// of constraints. This needs reversible propagation, groups that are no clauses, and cores under
-// assumptions. BenchmarkSolve compares it with gophersat, which the tests also use as an oracle.
+// of constraints. This needs reversible propagation, groups that are not expanded to clauses, and
+// cores under assumptions. BenchmarkSolve compares it with gophersat, which the tests also use as
+// an oracle.
 type sat struct {
 	ok        bool // false: unsatisfiable without any assumption
 	value     []int8
@@ -79,7 +79,7 @@ func (s *sat) newVar() int {
 	return v
 }
 
-// val returns 1 if l holds, -1 if it does not, 0 if that is open.
+// val returns 1 if l is true, -1 if it is false, and 0 if it has no value.
 func (s *sat) val(l lit) int8 {
 	if l.negative() {
 		return -s.value[l.atom()]

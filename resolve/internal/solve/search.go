@@ -1,6 +1,6 @@
 package solve
 
-// queue holds the choices in the order in which they are met.
+// queue holds the choices in the order of their resolution.
 type queue struct {
 	p      *Problem
 	wait   []Choice
@@ -12,7 +12,7 @@ func newQueue(p *Problem) *queue {
 	return &queue{p: p, wait: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
 }
 
-// next returns the first choice that no chosen atom meets yet.
+// next returns the first choice that no chosen atom satisfies yet.
 func (q *queue) next() (Choice, bool) {
 	for len(q.wait) > 0 {
 		c := q.wait[0]
@@ -38,7 +38,7 @@ func (q *queue) met(c Choice) bool {
 	return false
 }
 
-// take records that atom is chosen and queues its needs.
+// take records that atom is chosen, and adds its needs to the queue.
 func (q *queue) take(atom int) {
 	q.have[atom] = true
 	q.chosen = append(q.chosen, atom)
@@ -47,10 +47,9 @@ func (q *queue) take(atom int) {
 	}
 }
 
-// solveGreedily meets the choices one after the other and relies on unit propagation to exclude
-// atoms. If every choice finds an atom, the result is the preferred answer: skipped atoms are
-// impossible, and chosen atoms are part of an answer. It returns false if a choice runs out of
-// atoms.
+// solveGreedily resolves the choices in order, and relies on unit propagation to exclude atoms. If
+// every choice finds an atom, the result is the preferred answer: skipped atoms are impossible,
+// and chosen atoms are part of an answer. It returns false if a choice runs out of atoms.
 func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
@@ -115,8 +114,8 @@ func firstThat(c Choice, can func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// load adds the constraints to a new solver. With selectors, every tag has a literal, and its
-// constraints hold only if that literal is assumed.
+// load adds the constraints to a new solver. If selectors is true, every tag has a literal, and
+// its constraints apply only if that literal is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)

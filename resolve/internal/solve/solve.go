@@ -1,24 +1,23 @@
 // Package solve chooses atoms that satisfy constraints, in an order of preference. An atom is a
 // small integer with a meaning defined by the caller; the package is independent of operators.
 //
-// The order is that of a queue, which begins with the roots. A choice that an already chosen atom
-// meets adds nothing. Otherwise the solver chooses the first of its atoms that leads to a
-// complete solution, and appends that atom's needs to the queue. The answer is unique and sound
-// (every constraint holds). The search is complete (it finds an answer if there is one) and
+// The choices form a queue, which begins with the roots. A choice that contains an already chosen
+// atom is skipped. Otherwise the solver chooses the first of its atoms that leads to a complete
+// solution, and appends that atom's needs to the queue. The answer is unique and sound (every
+// constraint is satisfied). The search is complete (it finds an answer if there is one) and
 // chooses only atoms that a choice needs.
 //
-// Without an answer, the result is a minimal core: tags of constraints that contradict each
-// other, and no longer do so as soon as any one of them is dropped.
+// Without an answer, the result is a minimal core: tags of constraints that contradict each other,
+// and that have a solution without any one of them.
 //
-// Start from [Problem], [Solve] and [Result].
 // Start from [Problem], [Solve] and [Result].
 package solve
 
 import "errors"
 
 // Problem is a set of constraints. Atoms are 1 … Atoms. Tags are the caller's names for
-// constraints; several constraints may share one, and are then kept or dropped together in a
-// core. A Problem is never modified.
+// constraints. Constraints with the same tag are kept or dropped together in a core. A Problem is
+// never modified.
 type Problem struct {
 	Atoms  int
 	Roots  []Choice   // in order of preference
@@ -37,7 +36,7 @@ type Choice struct {
 	Tag  int
 }
 
-// Group lets at most one of its atoms hold.
+// Group permits at most one of its atoms.
 type Group struct {
 	Of  []int
 	Tag int
@@ -49,7 +48,7 @@ type Ban struct {
 	Tag  int
 }
 
-// Link makes the fact To hold if From holds. It has no tag, because it is a definition.
+// Link makes the fact To true if From is true. It has no tag, because it is a definition.
 type Link struct {
 	From, To int
 }
@@ -63,7 +62,7 @@ type Result struct {
 // ErrTooHard is returned if the search exceeds its limit of conflicts.
 var ErrTooHard = errors.New("the constraints are too hard to decide")
 
-// maxConflicts bounds the conflicts of one search. Real catalogs cause a few; the bound protects
+// maxConflicts limits the conflicts of one search. Real catalogs cause a few; the limit protects
 // against hostile ones.
 const maxConflicts = 10_000
 
