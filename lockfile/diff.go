@@ -66,8 +66,8 @@ func (l Leaving) change() Change {
 	return c
 }
 
-// each walks two sorted lists together. It appends a change for each block that is in one list
-// only, or has different text in the two lists.
+// each compares two sorted lists. It appends a change for each block that is in only one list, or
+// has different text in the two lists.
 func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {

@@ -37,7 +37,8 @@ func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
 }
 
 // Apart reports whether Git can merge two files derived from base without conflict, in either
-// order: they change different blocks, and add or remove blocks in different places.
+// order. Their changes must touch different blocks, and they must add and remove blocks in
+// different places.
 func Apart(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	for _, i := range x.touched {
@@ -53,7 +54,7 @@ func Apart(base, a, b *File) bool {
 	return true
 }
 
-// edits are the places that a change touches: blocks and gaps by number. Pins are numbered before
+// edits are the numbers of the blocks and gaps that a change touches. Pins are numbered before
 // leaving operators. Gap i is before block i.
 type edits struct{ touched, gaps []int }
 

@@ -90,9 +90,9 @@ func guessedDefault(pkg string, newest *member, absent, guess string) diag.Warni
 	}
 }
 
-// linkChannel builds a channel from its bundles, newest first, with the edges of
-// their CSVs. If these edges are no valid graph because bundles in between
-// are missing, link bridges the gaps in version order.
+// linkChannel builds a channel from its bundles, newest first, with the edges of their CSVs. If
+// these edges do not form a valid graph because bundles in between are missing, bridgeGaps links
+// them in version order.
 func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag.Warning) {
 	ch := model.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {

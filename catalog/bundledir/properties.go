@@ -85,8 +85,8 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 	}
 }
 
-// addGiven adds a property written by the author of the bundle, except the
-// package.
+// addGiven adds a property from the properties file or annotation. It ignores a package property,
+// because bundleProperties generates that.
 func (s *propertySet) addGiven(p model.Property) {
 	if p.Type != model.TypePackage {
 		s.addChecked(p, model.Spelled)

@@ -13,7 +13,7 @@ import (
 // stamp detects changes of files without reading them, by their names, sizes,
 // times and inodes.
 type stamp struct {
-	text   []byte    // what is known of every file
+	text   []byte    // the recorded attributes of every file
 	newest time.Time // the latest change
 	coarse bool      // the file system keeps whole seconds
 	taken  time.Time // before the first file was looked at
@@ -27,8 +27,8 @@ const (
 	second = 2 * time.Second
 )
 
-// stampOf returns the stamp of a file, or of every file and directory below fsys
-// but Git's where file is empty, taken at the given time.
+// stampOf returns the stamp of a file at the given time. If file is empty, it is the stamp of all
+// files and directories below fsys, except Git's own.
 func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
 	s := stamp{taken: taken}
 	if file != "" {
@@ -74,15 +74,16 @@ func (s *stamp) note(t time.Time) {
 	}
 }
 
-// sum returns the stamp as text: equal ones mean equal files, if the first was
-// settled.
+// sum returns the stamp as text. If the older of two stamps was settled, equal texts mean equal
+// files.
 func (s *stamp) sum() string {
 	sum := sha256.Sum256(s.text)
 	return hex.EncodeToString(sum[:])
 }
 
-// settled reports whether any change to the files after the stamp was taken is
-// certain to change it: the last one was long enough before, and is known.
+// settled reports whether any later change of the files is certain to change the stamp. This
+// requires that the time of the last change is known, and that it was long enough before the stamp
+// was taken.
 func (s *stamp) settled() bool {
 	step := tick
 	if s.coarse {

@@ -28,7 +28,7 @@ func (ps *packages) get(name string) *model.PackageData {
 	return p
 }
 
-// declare adds an olm.package. Of several for the same package, the first in
+// declare adds an olm.package. If a package is declared several times, the first olm.package in
 // the catalog gets all contents.
 func (ps *packages) declare(declared model.PackageData) {
 	p := ps.get(declared.Name)

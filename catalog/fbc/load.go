@@ -112,9 +112,9 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 }
 
 // IsGit reports whether a path of a catalog directory belongs to Git: the directory .git of a
-// clone, or the file of that name of a work tree or submodule. opm excludes only what
-// .indexignore lists: it reads directories that a build prepared, quayside also clones, where
-// everybody would need that entry.
+// clone, or the file of that name in a work tree or submodule. opm excludes only the files listed
+// in .indexignore, because it reads directories prepared by a build. quayside also reads clones,
+// and should not need that entry in each of them.
 func IsGit(name string) bool { return path.Base(name) == ".git" }
 
 // withoutPath removes the operation and the path, because the position has the

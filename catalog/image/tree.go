@@ -65,8 +65,7 @@ func (t *tree) isDir(name string) bool {
 	return n != nil && n.isDir()
 }
 
-// mkdir creates a directory and its parents and replaces entries that are no
-// directories.
+// mkdir creates a directory and its parents, and replaces entries that are not directories.
 func (t *tree) mkdir(name string, layer int) *node {
 	n := t.root
 	if name == "." {

@@ -16,8 +16,8 @@ func fileDigest(fsys fs.FS, name string) (model.Digest, error) {
 	return model.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
-// treeDigest returns a digest of the names and contents of all files but
-// Git's, in name order.
+// treeDigest returns a digest of the names and contents of all files in name order, except Git's
+// own.
 func treeDigest(fsys fs.FS) (model.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)

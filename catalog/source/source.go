@@ -19,7 +19,7 @@ import (
 
 // Scheme is a way to refer to a catalog.
 type Scheme struct {
-	Name string // what stands before the colon: "oci-archive"
+	Name string // the part before the colon: "oci-archive"
 
 	image  bool // refers to an image
 	pulled bool // refers to an image in a registry

@@ -78,8 +78,8 @@ func (r Ref) Argument() (dir, image string) {
 	return "", ""
 }
 
-// Path returns the path of the catalog without tag and digest. It returns
-// false if the catalog is no file or directory.
+// Path returns the path of the catalog without tag and digest. It returns false if the catalog is
+// not a file or directory.
 func (r Ref) Path() (string, bool) {
 	s, rest, ok := r.Scheme()
 	if !ok || s.pulled {
