@@ -69,7 +69,7 @@ func (o options) run(ctx context.Context, args []string) error {
 	if o.layout == "" {
 		o.layout = filepath.Join("dist", r.name)
 	}
-	if err := o.free(); err != nil {
+	if err := o.checkLayout(); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp("", r.name)
@@ -135,8 +135,8 @@ func imageLabels(c gobuild.Commit) map[string]string {
 	}
 }
 
-// free refuses a directory that exists and is no layout.
-func (o options) free() error {
+// checkLayout returns an error if the directory exists and is not a layout.
+func (o options) checkLayout() error {
 	if err := filetree.Replaceable(o.layout, "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
 	}
@@ -175,7 +175,7 @@ func (o options) write(ctx context.Context, client *oci.Client, tmp string, r re
 	if err != nil {
 		return "", err
 	}
-	if err := o.free(); err != nil {
+	if err := o.checkLayout(); err != nil {
 		return "", err
 	}
 	if err := os.RemoveAll(o.layout); err != nil {

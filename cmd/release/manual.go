@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/gobuild"
 )
 
-// writeManual writes the manual pages into a directory, with version and date of the commit
-// that this program was built from. They are those of a release of that commit.
+// writeManual writes the manual pages into a directory. They are equal to the pages of a release
+// of the commit that this program was built from.
 func writeManual(dir string) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

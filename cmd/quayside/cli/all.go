@@ -69,7 +69,7 @@ func (a *app) everywhere(run func() error) error {
 	if err := a.print(v, nil); err != nil || worst == exitOK {
 		return err
 	}
-	return told(worst)
+	return printedError(worst)
 }
 
 // title prints the name of the next workspace on both streams, but only once if both are the
@@ -97,7 +97,7 @@ func (a *app) title(i int, name string) {
 	a.log.Note("%s:", name)
 }
 
-// told is an exit code with an already printed reason.
-type told int
+// printedError is an exit code with an already printed reason.
+type printedError int
 
-func (t told) Error() string { return fmt.Sprintf("exit code %d", int(t)) }
+func (t printedError) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

@@ -93,7 +93,7 @@ func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
 
 // offered completes packages of the searched catalogs.
 func (o *catalogOptions) offered(ctx context.Context, prefix string) []string {
-	return o.asked(ctx, o.catalog, prefix, edit.Completer.Packages)
+	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 
 // finding returns the run function of a command that prints the package in its argument.

@@ -64,9 +64,9 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	return slices.Compact(out), directive
 }
 
-// asked returns completions from the workspace without network access. The parameter in is the
+// workspaceCompletions returns completions from the workspace without network access. The parameter in is the
 // only catalog to search, in the format of --catalog.
-func (a *app) asked(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
+func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
 	if err != nil {
@@ -76,33 +76,33 @@ func (a *app) asked(ctx context.Context, in, prefix string, words func(edit.Comp
 }
 
 func (a *app) pinned(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, edit.Completer.Pinned)
+	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Pinned)
 }
 
 func (a *app) versions(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, edit.Completer.Versions)
+	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Versions)
 }
 
 func (a *app) wishes(ctx context.Context, in, prefix string) []string {
-	return a.asked(ctx, in, prefix, edit.Completer.Wishes)
+	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
 }
 
 func (a *app) catalogs(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, edit.Completer.Catalogs)
+	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Catalogs)
 }
 
 func (a *app) overlays(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, edit.Completer.Clusters)
+	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Clusters)
 }
 
 func (a *app) namespaces(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, edit.Completer.Namespaces)
+	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Namespaces)
 }
 
 // anyCatalog completes catalogs for commands that need no workspace: catalogs of the workspace
 // and well-known ones.
 func (a *app) anyCatalog(ctx context.Context, prefix string) []string {
-	return a.asked(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
+	return a.workspaceCompletions(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
 		return append(at.Catalogs(ctx, prefix), knownCatalogs(at.Workspace.Settings.OpenShiftVersion)...)
 	})
 }
@@ -110,7 +110,7 @@ func (a *app) anyCatalog(ctx context.Context, prefix string) []string {
 // operators completes any number of operators in the lock.
 func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
-		keys := a.asked(ctx, "", prefix, edit.Completer.Operators)
+		keys := a.workspaceCompletions(ctx, "", prefix, edit.Completer.Operators)
 		return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(args, key) })
 	}, prefix)
 }

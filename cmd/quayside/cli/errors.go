@@ -38,7 +38,7 @@ func (a *app) report(err error) int {
 	if err == errDiffers { //nolint:errorlint // said alone: everything is printed already
 		return exitDiffers
 	}
-	if code, ok := err.(told); ok { //nolint:errorlint // likewise
+	if code, ok := err.(printedError); ok { //nolint:errorlint // likewise
 		return int(code)
 	}
 	a.printError(err)

@@ -160,11 +160,11 @@ func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset 
 
 // proposeUpgrades proposes upgrades, each on its own branch or all on one.
 func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) error {
-	if err := o.moves(cmd, args); err != nil {
+	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	p, in, err := o.seenInputs(cmd)
+	p, in, err := o.observedInputs(cmd)
 	if err != nil || in == nil {
 		return err
 	}

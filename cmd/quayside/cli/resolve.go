@@ -141,9 +141,9 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	}
 }
 
-// moves selects the operators to upgrade: the named ones, or all if none is named and no
+// upgradeTargets selects the operators to upgrade: the named ones, or all if none is named and no
 // versions were edited.
-func (o *resolveOptions) moves(cmd *cobra.Command, args []string) error {
+func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error {
 	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
 	for _, arg := range args {
 		if err := o.upgrade.Set(arg); err != nil {
@@ -180,16 +180,16 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 }
 
 func (o *resolveOptions) run(cmd *cobra.Command) error {
-	p, in, err := o.seenInputs(cmd)
+	p, in, err := o.observedInputs(cmd)
 	if err != nil || in == nil {
 		return err
 	}
 	return o.resolve(cmd.Context(), p, in)
 }
 
-// seenInputs loads the inputs of a resolution and holds operators back as --observed requires.
+// observedInputs loads the inputs of a resolution and holds operators back as --observed requires.
 // The inputs are nil if those of [resolveOptions.inputs] are.
-func (o *resolveOptions) seenInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
+func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
 	observed, err := o.readObserved(o.observed...)
 	if err != nil {
 		return nil, nil, err

@@ -81,7 +81,7 @@ func newUpgrade(a *app) *cobra.Command {
 
 // runUpgrade upgrades operators, or with --check lists the upgrades.
 func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
-	if err := o.moves(cmd, args); err != nil {
+	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
 	}
 	moves := 0

@@ -66,20 +66,20 @@ func asMarkdown(cmd *cobra.Command) *cobra.Command {
 	cmd.Short, cmd.Long = escapeRoff(cmd.Short), strings.Join(blocks, "\n\n")
 	for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.InheritedFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
-			if f.Annotations[told] == nil {
+			if f.Annotations[escapedKey] == nil {
 				value, usage := pflag.UnquoteUsage(f)
 				if strings.Contains(value, "|") { // the allowed values, missing elsewhere on the page
 					usage += " (" + value + ")"
 				}
-				f.Usage, f.Annotations = escapeRoff(usage), map[string][]string{told: {}}
+				f.Usage, f.Annotations = escapeRoff(usage), map[string][]string{escapedKey: {}}
 			}
 		})
 	}
 	return cmd
 }
 
-// told marks a flag with an escaped text: commands share inherited flags.
-const told = "quayside-manual"
+// escapedKey marks a flag with an escaped text: commands share inherited flags.
+const escapedKey = "quayside-manual"
 
 // toASCII replaces non-ASCII characters with roff escapes, supported by every roff reader.
 func toASCII(page []byte) []byte {

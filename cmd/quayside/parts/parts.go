@@ -1,5 +1,5 @@
-// Package parts names the parts of the program that it is whole without: each is taken
-// out with its folder and its lines here.
+// Package parts lists the optional parts of the program. To build without a part, remove its
+// folder and its lines here.
 package parts
 
 import (

@@ -313,7 +313,7 @@ func (m *assembly) pack(pkg string, fsys fs.FS) (string, error) {
 	return ref, nil
 }
 
-// place replaces the key of a source in a position by the user's name.
+// place replaces the catalog key of a source in a position by the user's name of the source.
 func (m *assembly) place(p diag.Pos) diag.Pos {
 	key, rest, _ := strings.Cut(p.File, "/")
 	if name, ok := m.names[key]; ok {

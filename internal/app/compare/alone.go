@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// gets is the state of a group of clusters that get the same objects.
-type gets struct {
+// groupState is the state of a group of clusters that get the same objects.
+type groupState struct {
 	clusters []string
 	state    diff.State
 }
@@ -25,8 +25,8 @@ func presentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Side{Name: workspace.LockFile, project: p, lock: c.placed(lock), tree: lies}
-	if !s.inStep() {
+	s := &Side{Name: workspace.LockFile, project: p, lock: c.withRepoPaths(lock), tree: lies}
+	if !s.isUpToDate() {
 		s, err = c.render(ctx, s, lock, true)
 	}
 	return c, s, err
@@ -40,10 +40,9 @@ func (s *Side) base() (diff.State, error) {
 	return base, err
 }
 
-// alone calls each with the state of these clusters of a side, once for each group of
-// clusters that get the same. It builds one state at a time, because there may be
-// thousands.
-func (c *Comparison) alone(s *Side, names []string, base diff.State, each func(gets) error) error {
+// forEachGroup calls each once for each group of clusters that get the same objects, with the state of
+// these clusters on one side. It builds one state at a time, because there may be thousands.
+func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each func(groupState) error) error {
 	index := map[string]int{}
 	var shares []share
 	var clusters [][]string
@@ -66,7 +65,7 @@ func (c *Comparison) alone(s *Side, names []string, base diff.State, each func(g
 		if err != nil {
 			return err
 		}
-		if err := each(gets{clusters[i], got}); err != nil {
+		if err := each(groupState{clusters[i], got}); err != nil {
 			return err
 		}
 	}

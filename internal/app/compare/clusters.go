@@ -53,10 +53,10 @@ func (c *Comparison) groups() ([]group, error) {
 		g := group{names: []string{name}}
 		var err error
 		if g.after, err = c.After.share(name); err != nil {
-			return nil, c.After.named(err)
+			return nil, c.After.wrapName(err)
 		}
 		if g.before, err = c.Before.share(name); err != nil {
-			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", name, c.Before.named(err)))
+			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", name, c.Before.wrapName(err)))
 			g.before = share{version: g.after.version}
 		}
 		key := g.after.key()
@@ -163,13 +163,13 @@ func (s *Side) definition(name string) bool {
 // the part of the base that the cluster gets.
 func (c *Comparison) states(g group, before, after *ground) (b, a diff.State, err error) {
 	if a, err = c.state(after, g.after); err != nil {
-		return b, a, c.After.named(err)
+		return b, a, c.After.wrapName(err)
 	}
 	if g.before.overlays != nil {
 		b, err = c.state(before, g.before)
 	}
 	if err != nil {
-		c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", g.names[0], c.Before.named(err)))
+		c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", g.names[0], c.Before.wrapName(err)))
 	}
 	if err != nil || g.before.overlays == nil {
 		b = baseSide(before.whole, a)
@@ -303,7 +303,7 @@ func (s *Side) sources(o *overlay.Overlay) []diff.File {
 	var names []string
 	files := map[string][]byte{}
 	for k := range o.Kustomizations() {
-		if !s.theirs(k.File) && !strings.HasPrefix(k.File, path.Join(s.out, "clusters")+"/") {
+		if !s.isUserFile(k.File) && !strings.HasPrefix(k.File, path.Join(s.out, "clusters")+"/") {
 			continue // part of the base, with all its references
 		}
 		for _, name := range k.Files() {
@@ -317,7 +317,7 @@ func (s *Side) sources(o *overlay.Overlay) []diff.File {
 		switch {
 		case name == o.File:
 			out = append([]diff.File{f}, out...)
-		case s.theirs(name):
+		case s.isUserFile(name):
 			out = append(out, f)
 		case strings.HasPrefix(name, path.Join(s.out, "clusters")+"/"):
 			generated = append(generated, f)

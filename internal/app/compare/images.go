@@ -48,7 +48,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 		}
 		return list
 	}
-	err = c.alone(s, s.clusters(), base, func(got gets) error {
+	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
 		x := inventory.ClusterShare{Clusters: got.clusters}
 		for _, pin := range got.state.Pins {
 			x.Operators = append(x.Operators, pin.Key())

@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Link adds links to the places of findings on a forge: at the commit of a revision, or at
-// HEAD if the file is unchanged there. Rendered files and files changed on disk have no
-// links. base selects the forge (see [remote.ParseLinks]); if it is empty, the remote
-// origin does, if its forge is known.
+// Link adds links to the places of findings on a forge: at the commit of a revision, or at HEAD if
+// the file is unchanged there. Rendered files and files changed on disk have no links. base
+// selects the forge (see [remote.ParseLinks]). If base is empty, the links lead to the remote
+// origin, provided that its forge is known.
 func (c *Comparison) Link(r *diff.Report, base string) error {
 	var f remote.LineLinks
 	var err error

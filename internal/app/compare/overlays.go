@@ -34,7 +34,7 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 		x, err := s.share(name)
 		faults.Add(diag.Pos{}, err)
 		for _, o := range x.overlays {
-			if seen[o.Digest] || !s.changed(o) {
+			if seen[o.Digest] || !s.usesUserFiles(o) {
 				continue
 			}
 			built, err := c.build(o)
@@ -42,7 +42,7 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 				continue
 			}
 			seen[o.Digest] = true
-			patches, err := o.Patches(s.theirs)
+			patches, err := o.Patches(s.isUserFile)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 		}
 	}
 	if len(faults) == 0 {
-		faults.Add(diag.Pos{}, c.undefined(s))
+		faults.Add(diag.Pos{}, c.missingCRDs(s))
 	}
 	for i, f := range faults {
 		faults[i] = &diag.Error{Pos: f.Pos, Err: &workspace.DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
@@ -67,12 +67,12 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 	return faults.Err()
 }
 
-// undefined returns a fault for each of the user's custom resources in a cluster that does
+// missingCRDs returns a fault for each of the user's custom resources in a cluster that does
 // not get its CRD, although other clusters do.
-func (c *Comparison) undefined(s *Side) error {
+func (c *Comparison) missingCRDs(s *Side) error {
 	if !slices.ContainsFunc(s.clusters(), func(name string) bool {
 		x, err := s.share(name)
-		return err == nil && !x.all && slices.ContainsFunc(x.overlays, s.changed)
+		return err == nil && !x.all && slices.ContainsFunc(x.overlays, s.usesUserFiles)
 	}) {
 		return nil
 	}
@@ -82,12 +82,12 @@ func (c *Comparison) undefined(s *Side) error {
 	}
 	all := definedKeys(base)
 	clusters, kind := map[diag.Pos][]string{}, map[diag.Pos]k8s.Key{}
-	err = c.alone(s, s.clusters(), base, func(got gets) error {
+	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
 		here := definedKeys(got.state)
 		for i := range got.state.Objects {
 			o := &got.state.Objects[i]
 			if k := (k8s.Key{Group: o.Key().Group, Kind: o.Key().Kind}); all[k] && !here[k] {
-				pos, err := s.stands(got.clusters[0], o)
+				pos, err := s.ownPosition(got.clusters[0], o)
 				if err != nil {
 					return err
 				}
@@ -119,9 +119,9 @@ func definedKeys(state diff.State) map[k8s.Key]bool {
 	return out
 }
 
-// stands returns the position of a cluster's object in the user's files, by its kind, and
-// by its name unless the overlay changes that.
-func (s *Side) stands(cluster string, o *diff.Object) (diag.Pos, error) {
+// ownPosition returns the position of a cluster's object in the user's files. It searches by kind
+// and, unless the overlay changes names, by name.
+func (s *Side) ownPosition(cluster string, o *diff.Object) (diag.Pos, error) {
 	x, err := s.share(cluster)
 	if err != nil {
 		return diag.Pos{}, err
@@ -132,7 +132,7 @@ func (s *Side) stands(cluster string, o *diff.Object) (diag.Pos, error) {
 			docs, _ := yamlnode.Documents(name, data, yamlnode.Limits{}) // no objects in invalid YAML
 			for _, doc := range docs {
 				_, kind := yamlnode.Field(doc, "kind")
-				if kind == nil || kind.Value != o.Key().Kind || !s.theirs(name) {
+				if kind == nil || kind.Value != o.Key().Kind || !s.isUserFile(name) {
 					continue
 				}
 				_, meta := yamlnode.Field(doc, "metadata")
@@ -176,16 +176,16 @@ func renderLock(p *workspace.Project, lock *lockfile.File, res *render.Result) (
 	return c, &Side{Name: workspace.LockFile, project: p, lock: lock, tree: lies}, err
 }
 
-// theirs reports whether a file is the user's, and not part of the tree.
-func (s *Side) theirs(name string) bool {
+// isUserFile reports whether a file is the user's, and not part of the tree.
+func (s *Side) isUserFile(name string) bool {
 	return !strings.HasPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
 }
 
-// changed reports whether an overlay uses any of the user's files. Rendered files alone
-// always build.
-func (s *Side) changed(o *overlay.Overlay) bool {
+// usesUserFiles reports whether an overlay uses any of the user's files. Without them, an overlay
+// always builds.
+func (s *Side) usesUserFiles(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
-		if s.theirs(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {
+		if s.isUserFile(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {
 			return true
 		}
 	}

@@ -25,11 +25,11 @@ func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	}
 	a, err := c.Before.csvs(ctx, before)
 	if err != nil {
-		return nil, c.Before.named(err)
+		return nil, c.Before.wrapName(err)
 	}
 	b, err := c.After.csvs(ctx, after)
 	if err != nil {
-		return nil, c.After.named(err)
+		return nil, c.After.wrapName(err)
 	}
 	for _, key := range before {
 		if b[key] == nil || a[key] == nil {

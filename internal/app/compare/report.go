@@ -53,7 +53,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		return nil, err
 	}
 	report, err = diff.Judge(report, policy, day)
-	return report, c.After.named(err)
+	return report, c.After.wrapName(err)
 }
 
 // lifecycles returns a function that looks up the lifecycles of added and upgraded pins,
@@ -77,7 +77,7 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.S
 	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
 }
 
-// options returns the settings of the side after for comparing.
+// options returns the comparison options, from the settings of the side after.
 func (c *Comparison) options() (diff.CompareOptions, error) {
 	w := c.After.project.Settings
 	opt := diff.CompareOptions{Severity: map[string]diff.Severity{}, Stored: c.Stored}
@@ -147,13 +147,13 @@ func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	if err := c.fill(ctx); err != nil {
 		return nil, err
 	}
-	a, err := c.Before.everything()
+	a, err := c.Before.allFiles()
 	if err != nil {
-		c.project.Log.Note("%v: files referenced only by an overlay there are not compared", c.Before.named(err))
+		c.project.Log.Note("%v: files referenced only by an overlay there are not compared", c.Before.wrapName(err))
 	}
-	b, err := c.After.everything()
+	b, err := c.After.allFiles()
 	if err != nil {
-		return nil, c.After.named(err)
+		return nil, c.After.wrapName(err)
 	}
 	a = moveFiles(a, c.Before.shown(c.Before.out), c.After.shown(c.After.out))
 	var out []FilePair
@@ -186,8 +186,9 @@ func moveFiles(files map[string]string, from, to string) map[string]string {
 	return out
 }
 
-// everything returns the files of a side by path. With an error it returns the others.
-func (s *Side) everything() (map[string]string, error) {
+// allFiles returns the files of a side by path. If some cannot be read, it returns the others with
+// an error.
+func (s *Side) allFiles() (map[string]string, error) {
 	out := map[string]string{}
 	for _, f := range s.manifests {
 		out[f.Path] = string(f.Data)
@@ -262,7 +263,7 @@ func (c *Comparison) fill(ctx context.Context) error {
 		if d.read || d.lock == nil || c.from == Tree {
 			continue
 		}
-		if c.from == Auto && d.inStep() && (d == c.Before || !c.configured()) {
+		if c.from == Auto && d.isUpToDate() && (d == c.Before || !c.settingsChanged()) {
 			continue
 		}
 		if len(d.manifests) > 0 && c.from == Auto {
@@ -274,28 +275,28 @@ func (c *Comparison) fill(ctx context.Context) error {
 	for i, d := range stale {
 		locks[i] = (*d).lock
 	}
-	if len(stale) == 2 && c.Before.project == c.After.project && c.After.unpatched() {
+	if len(stale) == 2 && c.Before.project == c.After.project && c.After.hasNoOverlays() {
 		locks[0], locks[1] = changedPins(locks[0], locks[1])
 	}
 	for i, d := range stale {
 		s, err := c.render(ctx, *d, locks[i], i == len(stale)-1)
 		if err != nil {
-			return (*d).named(err)
+			return (*d).wrapName(err)
 		}
 		*d = s
 	}
 	return nil
 }
 
-// inStep reports whether the committed tree of a side is up to date with its lock, as far
-// as visible without rendering.
-func (s *Side) inStep() bool {
-	return s.committed(path.Join(s.out, "operators")+"/") && s.overlaid()
+// isUpToDate reports whether the committed tree of a side is up to date with its lock, as far as
+// visible without rendering.
+func (s *Side) isUpToDate() bool {
+	return s.hasPinnedVersions(path.Join(s.out, "operators")+"/") && s.usesOverlays()
 }
 
-// committed reports whether the tree of a side has the pinned operators, by the version
+// hasPinnedVersions reports whether the tree of a side has the pinned operators, by the version
 // labels of their objects. dir is the directory of operators.
-func (s *Side) committed(dir string) bool {
+func (s *Side) hasPinnedVersions(dir string) bool {
 	have := map[string][]diff.File{}
 	for _, f := range s.manifests {
 		rest, inside := strings.CutPrefix(f.Path, dir)
@@ -327,8 +328,8 @@ func hasVersion(files []diff.File, version string) bool {
 	return false
 }
 
-// changedPins returns both locks without those equal pins that share neither a namespace
-// nor an API with a changed pin. They render to the same objects on both sides.
+// changedPins returns both locks without the pins that render to the same objects on both sides:
+// equal pins that share neither a namespace nor an API with a changed pin.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
@@ -375,9 +376,9 @@ func sharedNames(p lockfile.Pin) []string {
 	return out
 }
 
-// overlaid reports whether the tree of a side has the clusters in its settings, and uses
+// usesOverlays reports whether the tree of a side has the clusters in its settings, and uses
 // the team's overlays for them.
-func (s *Side) overlaid() bool {
+func (s *Side) usesOverlays() bool {
 	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
 		return false
 	}
@@ -387,7 +388,7 @@ func (s *Side) overlaid() bool {
 	}
 	have := map[string]map[string]bool{}
 	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
-		have = s.takenIn()
+		have = s.usedOverlays()
 	}
 	for cluster, names := range have {
 		for name := range names {
@@ -406,8 +407,8 @@ func (s *Side) overlaid() bool {
 	return true
 }
 
-// takenIn returns the names of the overlays used by the tree, by cluster.
-func (s *Side) takenIn() map[string]map[string]bool {
+// usedOverlays returns the names of the overlays used by the tree, by cluster.
+func (s *Side) usedOverlays() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for name, data := range s.generated() {
 		cluster, _, _ := strings.Cut(name, "/")
@@ -429,8 +430,8 @@ func (s *Side) takenIn() map[string]map[string]bool {
 	return out
 }
 
-// needsOverlay reports whether rendering uses an overlay of that name, which is so if the
-// cluster gets the operator.
+// needsOverlay reports whether rendering uses an overlay of that name, because the cluster gets
+// the operator.
 func (s *Side) needsOverlay(cluster, name string) bool {
 	switch name {
 	case "", layout.Resources:
@@ -451,16 +452,16 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	return false
 }
 
-// configured reports whether the settings of clusters have changed while their rendered
+// settingsChanged reports whether the settings of clusters have changed while their rendered
 // files have not.
-func (c *Comparison) configured() bool {
+func (c *Comparison) settingsChanged() bool {
 	a, b := c.Before, c.After
 	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.generated(), b.generated(), bytes.Equal)
 }
 
-// unpatched reports whether the team has no overlays. A subset of operators can only be
+// hasNoOverlays reports whether the team has no overlays. A subset of operators can only be
 // built without overlays.
-func (s *Side) unpatched() bool {
+func (s *Side) hasNoOverlays() bool {
 	overlays, err := s.project.Overlays()
 	return err == nil && len(overlays) == 0
 }

@@ -33,7 +33,7 @@ func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]dia
 	if len(s.clusters()) == 0 {
 		err = judge.Add(nil, base)
 	} else {
-		err = c.alone(s, s.clusters(), base, func(got gets) error { return judge.Add(got.clusters, got.state) })
+		err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error { return judge.Add(got.clusters, got.state) })
 	}
 	if err != nil {
 		return nil, err

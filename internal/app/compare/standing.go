@@ -11,12 +11,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Standing calls each with the state of a lock in clusters, with the user's own custom
-// resources, once for each group of clusters that get the same. Without names it uses all
-// clusters; without any clusters it calls each once, with nil, for the tree as it is. It
-// uses the tree in the workspace if that is up to date with the lock, or else the rendered
+// ForEachGroup calls each once for each group of clusters that get the same objects, with the state of
+// the lock and the user's own custom resources in these clusters. Without names it covers all
+// clusters. If there are no clusters at all, it calls each once, with nil, for the tree as it is.
+// It uses the tree in the workspace if that is up to date with the lock, or else the rendered
 // lock, and writes nothing. An unknown cluster name is an error.
-func Standing(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
+func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
 	have := p.Clusters()
 	for _, name := range names {
 		if !slices.Contains(have, name) {
@@ -50,7 +50,7 @@ func Standing(ctx context.Context, p *workspace.Project, lock *lockfile.File, na
 	if len(names) > 0 {
 		clusters = slices.DeleteFunc(clusters, func(name string) bool { return !slices.Contains(names, name) })
 	}
-	return c.alone(s, clusters, base, func(got gets) error { return each(got.clusters, got.state) })
+	return c.forEachGroup(s, clusters, base, func(got groupState) error { return each(got.clusters, got.state) })
 }
 
 // Plain returns the rendered lock before overlays, independent of the files in the

@@ -54,8 +54,8 @@ type Side struct {
 	*tree
 }
 
-// named wraps err with the name of the side, if that is a revision.
-func (s *Side) named(err error) error {
+// wrapName wraps err with the name of the side, if that is a revision.
+func (s *Side) wrapName(err error) error {
 	if err == nil || s.rev == nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func Revisions(p *workspace.Project, from From, base, revisions string) (*Compar
 	if c.clone.Repo == nil {
 		return nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
 	}
-	before, after, err := c.chosen(base, revisions)
+	before, after, err := c.selectedRevisions(base, revisions)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +132,12 @@ func Revisions(p *workspace.Project, from From, base, revisions string) (*Compar
 	if c.Before, err = c.revision(before); err != nil {
 		return nil, err
 	}
-	return c, c.empty()
+	return c, c.checkNotEmpty()
 }
 
-// empty returns an error if neither side has a workspace. There would never be a
+// checkNotEmpty returns an error if neither side has a workspace. There would never be a
 // difference, and a check with a wrong path would always pass.
-func (c *Comparison) empty() error {
+func (c *Comparison) checkNotEmpty() error {
 	for _, s := range []*Side{c.Before, c.After} {
 		if s.lock != nil || len(s.manifests) > 0 || s.project.Configured() {
 			return nil
@@ -146,8 +146,8 @@ func (c *Comparison) empty() error {
 	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
-// chosen returns the selected revisions; after is nil for the work tree.
-func (c *Comparison) chosen(base, revisions string) (before, after *gitrepo.Revision, err error) {
+// selectedRevisions returns the selected revisions; after is nil for the work tree.
+func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
 	if two && b == "" {
@@ -218,7 +218,7 @@ func (c *Comparison) workTree() (*Side, error) {
 		return nil, err
 	}
 	own, err := c.ownFiles()
-	return &Side{Name: "work tree", project: c.project, lock: c.placed(lock), own: own, tree: lies}, err
+	return &Side{Name: "work tree", project: c.project, lock: c.withRepoPaths(lock), own: own, tree: lies}, err
 }
 
 // revision returns the side at a commit.
@@ -232,11 +232,11 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
 		return nil, err
 	}
 	lies, own, err := c.committed(rev, p)
-	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.placed(lock), own: own, tree: lies}, err
+	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), own: own, tree: lies}, err
 }
 
-// placed returns a lock with the positions of its pins relative to the repository.
-func (c *Comparison) placed(lock *lockfile.File) *lockfile.File {
+// withRepoPaths returns a lock with the positions of its pins relative to the repository.
+func (c *Comparison) withRepoPaths(lock *lockfile.File) *lockfile.File {
 	if lock == nil {
 		return nil
 	}
@@ -320,7 +320,7 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 		name string
 		to   **Side
 	}{{before, &c.Before}, {after, &c.After}} {
-		s, err := c.called(ctx, side.name, trees)
+		s, err := c.sideNamed(ctx, side.name, trees)
 		if err != nil {
 			return nil, err
 		}
@@ -332,8 +332,8 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 // IsArtifact reports whether name is the reference of an artifact.
 func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
 
-// called returns the side with a name; see compareArtifacts.
-func (c *Comparison) called(ctx context.Context, name string, trees bool) (*Side, error) {
+// sideNamed returns the side with a name; see compareArtifacts.
+func (c *Comparison) sideNamed(ctx context.Context, name string, trees bool) (*Side, error) {
 	switch {
 	case IsArtifact(name):
 		return c.artifact(ctx, name)
@@ -433,7 +433,7 @@ func upgrade(ctx context.Context, p *workspace.Project, from From, in *workspace
 	if err != nil {
 		return nil, err
 	}
-	return c.locks([2]string{workspace.LockFile, "upgrade"}, c.placed(in.Lock), c.placed(next))
+	return c.locks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(in.Lock), c.withRepoPaths(next))
 }
 
 // Moved compares two locks under the given names; before may be nil.

@@ -186,8 +186,8 @@ func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in
 	return s, err
 }
 
-// migrationBranch replaces the operator in the name of the branch that migrates the lock to
-// a newer schema. It is no valid Kubernetes name, so it cannot clash with an operator.
+// migrationBranch replaces the operator in the name of the branch that migrates the lock to a
+// newer schema. It is not a valid Kubernetes name, so it cannot clash with an operator.
 const migrationBranch = "quayside.lock/_schema"
 
 // Print prints each pull request with its changes, and notes stale branches.

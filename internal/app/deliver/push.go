@@ -116,7 +116,7 @@ func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
 }
 
 // attachStatements attaches the bill of materials and the attestations, and then signs the
-// artifact, which ref names by digest. The signature comes last, when all else is there.
+// artifact, which ref names by digest. The signature comes last, so a signed artifact is complete.
 func (d *push) attachStatements(ctx context.Context, ref string) error {
 	var list *inventory.BOM
 	var err error

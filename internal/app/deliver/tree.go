@@ -70,7 +70,7 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 		return nil, err
 	}
 	if opt.At == "" {
-		if err := l.outside(ctx, files); err != nil {
+		if err := l.checkCommitted(ctx, files); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +198,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	return nil
 }
 
-// listFiles returns the paths of all listFiles of the artifact, sorted.
+// listFiles returns the paths of all files of the artifact, sorted.
 func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	entries, err := l.rev.List(l.out)
 	if err != nil {
@@ -274,8 +274,8 @@ func (l *treeLoader) read(name string) ([]byte, error) {
 	return l.rev.Read(name)
 }
 
-// outside returns an error if files beyond the tree have uncommitted changes.
-func (l *treeLoader) outside(ctx context.Context, files []string) error {
+// checkCommitted returns an error if files beyond the tree have uncommitted changes.
+func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		return l.out == "." || strings.HasPrefix(name, l.out+"/")
 	})

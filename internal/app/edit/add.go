@@ -38,7 +38,7 @@ func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
 		return nil, err
 	}
-	if err := a.look(ctx); err != nil {
+	if err := a.openPackages(ctx); err != nil {
 		return nil, err
 	}
 	var faults diag.List
@@ -56,10 +56,10 @@ func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	}
 	e, err := resolveEdit(ctx, p, merged, a.draft.list(), false)
 	if err != nil {
-		return nil, diag.Moved(err, a.asked)
+		return nil, diag.Moved(err, a.argumentPos)
 	}
 	if e.Resolution.Lock == nil {
-		a.point(e.Resolution)
+		a.replacePositions(e.Resolution)
 	}
 	return e, nil
 }
@@ -122,8 +122,8 @@ type place struct {
 	text string
 }
 
-// look opens the requested packages.
-func (a *adder) look(ctx context.Context) error {
+// openPackages opens the requested packages.
+func (a *adder) openPackages(ctx context.Context) error {
 	lock, err := a.project.LockIfAny()
 	if err != nil {
 		return err
@@ -330,9 +330,9 @@ func (a *adder) place(o operator, text string) error {
 	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
 }
 
-// asked returns the argument behind a position in the draft, because the user cannot see
-// the draft's text. It returns other positions as they are.
-func (a *adder) asked(p diag.Pos) diag.Pos {
+// argumentPos returns the argument behind a position in the draft, because the user cannot see the
+// draft's text. It returns other positions unchanged.
+func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	for _, at := range slices.Backward(a.places) {
 		if p.File == at.file && p.Line >= at.line {
 			return diag.Pos{File: at.text}
@@ -341,18 +341,18 @@ func (a *adder) asked(p diag.Pos) diag.Pos {
 	return p
 }
 
-// point replaces positions in the draft by arguments, in warnings and conflicts. A conflict
-// is reported at the first argument involved, because it is new.
-func (a *adder) point(res *workspace.Resolution) {
+// replacePositions replaces positions in the draft by arguments, in warnings and conflicts. A
+// conflict is reported at the first argument involved, because it is new.
+func (a *adder) replacePositions(res *workspace.Resolution) {
 	for i := range res.Warnings {
-		res.Warnings[i].Pos = a.asked(res.Warnings[i].Pos)
+		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)
 	}
 	for _, c := range res.Conflicts {
 		c.Point(func(at string) string {
 			file, rest, _ := strings.Cut(at, ":")
 			row, _, _ := strings.Cut(rest, ":")
 			if line, err := strconv.Atoi(row); err == nil {
-				if p := a.asked(diag.Pos{File: file, Line: line}); p.Line == 0 {
+				if p := a.argumentPos(diag.Pos{File: file, Line: line}); p.Line == 0 {
 					return p.String()
 				}
 			}

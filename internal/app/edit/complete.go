@@ -68,9 +68,9 @@ func (at Completer) Versions(ctx context.Context, prefix string) []string {
 	return at.each(ctx, key[strings.LastIndex(key, "/")+1:], func(p *model.Package) []string { return completeVersions(key, p) })
 }
 
-// Wishes returns the packages of the catalogs, or, after an @, the channels and versions of
+// Requests returns the packages of the catalogs, or, after an @, the channels and versions of
 // one package.
-func (at Completer) Wishes(ctx context.Context, prefix string) []string {
+func (at Completer) Requests(ctx context.Context, prefix string) []string {
 	name, _, behind := strings.Cut(prefix, "@")
 	if !behind {
 		return at.Packages(ctx, prefix)

@@ -93,9 +93,9 @@ func TestCompletions(t *testing.T) {
 		{"packages of one catalog", full, edit.Completer.Packages, "lab", "", []string{"vault"}},
 		{"packages of an unknown catalog", full, edit.Completer.Packages, "other", "", nil},
 		{"packages beside a broken catalog", broken, edit.Completer.Packages, "", "", []string{"vault"}},
-		{"wishes, before the @", full, edit.Completer.Wishes, "", "e", []string{"etcd", "vault"}},
-		{"wishes", full, edit.Completer.Wishes, "", "vault@", []string{"vault@1.0.0", "vault@1.1.0", "vault@beta"}},
-		{"wishes of another catalog", full, edit.Completer.Wishes, "hub", "vault@", nil},
+		{"wishes, before the @", full, edit.Completer.Requests, "", "e", []string{"etcd", "vault"}},
+		{"wishes", full, edit.Completer.Requests, "", "vault@", []string{"vault@1.0.0", "vault@1.1.0", "vault@beta"}},
+		{"wishes of another catalog", full, edit.Completer.Requests, "hub", "vault@", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at := newWorkspace(t, c.files)

@@ -149,7 +149,7 @@ func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 	return data, err
 }
 
-// byHand returns the error for a declaration that quayside cannot edit.
-func byHand(s declare.Subscription, why string) error {
+// newByHandError returns the error for a declaration that quayside cannot edit.
+func newByHandError(s declare.Subscription, why string) error {
 	return fmt.Errorf("%s is declared at %s, %s: edit that by hand", s.Key(), s.Pos, why)
 }

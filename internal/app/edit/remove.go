@@ -128,7 +128,7 @@ func (r *remover) rewrite() error {
 		cuts := r.cuts[file]
 		for _, c := range cuts {
 			if why := r.untouchable(file); c.of.Name != "" && why != "" {
-				return byHand(c.of, why)
+				return newByHandError(c.of, why)
 			}
 		}
 		text, err := r.project.Read(file)
@@ -142,7 +142,7 @@ func (r *remover) rewrite() error {
 		left := deleteLines(text, lines)
 		if !r.keeps(file, text, left, cuts) {
 			i := slices.IndexFunc(cuts, func(c cut) bool { return c.of.Name != "" })
-			return byHand(cuts[max(i, 0)].of, "in a document with other objects")
+			return newByHandError(cuts[max(i, 0)].of, "in a document with other objects")
 		}
 		f := File{Path: file, Change: Changed, text: left}
 		if isEmpty(left) {
@@ -153,7 +153,8 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// keeps reports whether left declares the same as text, without the removed documents.
+// keeps reports whether left, the file after the removal, has the same declarations as text,
+// except the removed ones.
 func (r *remover) keeps(file string, text, left []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {

@@ -108,8 +108,8 @@ func newBOM(of BOMComponent) *BOM {
 	return &BOM{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: bomMetadata{of}, Components: []BOMComponent{}}
 }
 
-// listBOMDependencies returns the dependencies of each component, without those that are
-// no components of the document.
+// listBOMDependencies returns the dependencies of each component. It leaves out those that are not
+// components of the document.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {

@@ -40,7 +40,7 @@ type ClusterShare struct {
 // RunningImage is an image that an object runs.
 type RunningImage struct {
 	Image    string
-	Operator string // namespace/package; empty if the object belongs to no operator
+	Operator string // namespace/package; empty if the object does not belong to an operator
 }
 
 // ListImages returns all images that a lock needs or that clusters run, sorted by name.

@@ -17,7 +17,8 @@ type Environment struct {
 	Dir   string // relative to the search root, or as given
 }
 
-// Environments are workspaces that may follow each other, by directory.
+// Environments holds the workspaces of a search, by directory. Each may name another as its
+// upstream environment.
 type Environments []*Environment
 
 // LoadEnvironments opens the workspaces in directories. It returns the faults of all of

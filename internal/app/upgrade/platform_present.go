@@ -28,7 +28,7 @@ type platformChecker struct {
 func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) ([]string, error) {
 	there := map[string]bool{}
 	var seen []PlatformFinding
-	err := comparing.Standing(ctx, c.p, lock, c.clusters, func(clusters []string, s diff.State) error {
+	err := comparing.ForEachGroup(ctx, c.p, lock, c.clusters, func(clusters []string, s diff.State) error {
 		for _, p := range s.Pins {
 			there[p.Key()] = true
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // maxHops limits the search for a supported version. The longest real chain has 120
-// versions; one farther away is no practical step before a cluster upgrade.
+// versions; a longer path is not practical before a cluster upgrade.
 const maxHops = 32
 
 // attempt is a lock that the search has tried, with its result.

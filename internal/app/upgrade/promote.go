@@ -46,7 +46,7 @@ const (
 	ReasonNotDeclared PromotionReason = "notDeclared" // not required here
 	ReasonOlder       PromotionReason = "older"       // the upstream environment pins an older version
 	ReasonHold        PromotionReason = "hold"        // on hold in its declaration
-	ReasonRange       PromotionReason = "range"       // its declaration asks for other versions or channels
+	ReasonRange       PromotionReason = "range"       // its declaration has other versions or channels
 	ReasonCluster     PromotionReason = "cluster"     // it does not support the version of the clusters
 	ReasonCatalog     PromotionReason = "catalog"     // not in any catalog here
 	ReasonContent     PromotionReason = "content"     // the catalog here has another bundle of that name
@@ -99,9 +99,8 @@ type promotion struct {
 	verdicts map[string]*gate.Verdict
 }
 
-// Promote promotes pins of the upstream environment, by bundle digest, and returns the
-// outcome for the operators of both environments. All other pins stay as they are;
-// otherwise it returns an error.
+// Promote promotes pins of the upstream environment, by bundle digest, and returns the outcome for
+// the operators of both environments. It returns an error if any other pin would change.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
 	p := &promotion{PromotionStep: s, opt: opt, stays: map[string]keptReason{}, others: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
@@ -229,15 +228,15 @@ func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	return ""
 }
 
-// observationsIn returns the observations in an environment, and, with unsaid, those
-// without an environment: these come from files about the upstream environment.
-func (p *promotion) observationsIn(e *Environment, unsaid bool) []gate.Observation {
+// observationsIn returns the observations in an environment. If withUnnamed is true, it includes
+// those without an environment, which come from files about the upstream environment.
+func (p *promotion) observationsIn(e *Environment, withUnnamed bool) []gate.Observation {
 	return slices.DeleteFunc(slices.Clone(p.opt.Seen), func(o gate.Observation) bool {
-		return o.Environment != e.Title && (o.Environment != "" || !unsaid)
+		return o.Environment != e.Title && (o.Environment != "" || !withUnnamed)
 	})
 }
 
-// installedIn returns the installedIn of an environment that get an operator.
+// installedIn returns the clusters of an environment that get an operator.
 func (e *Environment) installedIn(operator string) ([]string, error) {
 	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }

@@ -2,7 +2,7 @@ package declare
 
 import "go.yaml.in/yaml/v3"
 
-// Install is a dialect that names an operator, and nothing else.
+// Install is a kind of declaration that has only the name of an operator.
 const Install Dialect = "install.example.com"
 
 type specInstall struct {

@@ -1,6 +1,6 @@
 package forge
 
-// hut speaks as GitLab does, and has jobs of its own.
+// hut is a forge with the API of GitLab, and CI jobs of its own.
 func hut() kind {
 	k := gitlabKind()
 	k.name, k.api = "hut", "hut/api"

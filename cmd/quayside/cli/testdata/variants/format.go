@@ -12,8 +12,8 @@ import (
 
 const flatFile = "flat.yaml"
 
-// flat is a bundle in one file: its manifests, and a document of kind Flat that says
-// which package it is of.
+// flat is a bundle in one file: its manifests, and a document of kind Flat with the name of the
+// package.
 func flat() format {
 	return format{
 		marker: flatFile, load: loadFlat,
