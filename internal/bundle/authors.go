@@ -26,8 +26,8 @@ func checkImages(c *checker) {
 	}
 }
 
-// Conventions returns sorted warnings for authors: bundles that operator framework's own
-// validators and publishing tools refuse or warn of, although both OLMs install them.
+// Conventions returns sorted warnings for authors, about bundles that both OLMs install, but that
+// Operator Framework's own validators and publishing tools reject or warn of.
 func Conventions(b *Bundle) []diag.Warning {
 	c := &checker{b: b, csv: b.CSV}
 	for i, r := range c.csv.RelatedImages {

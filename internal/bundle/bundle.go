@@ -85,7 +85,7 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 }
 
 // take splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
-// group, it takes one with a misspelt group.
+// group, it uses one with a misspelt group.
 func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
 	proper := slices.ContainsFunc(objects, func(o Object) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {

@@ -64,8 +64,8 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// finds describes the bundle's objects that select the object of by its label with that key.
-// It returns "" if there are none, or if of is the zero Object.
+// finds describes the objects of the bundle that select an object by its label with that key. It
+// returns "" if there are none, or if the object is the zero Object.
 func (c *checker) finds(of Object, key string) string {
 	finds := ""
 	for _, o := range c.b.Objects {

@@ -56,13 +56,13 @@ func DigestList(ms []Manifest) []byte {
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	ms := make([]Manifest, len(manifests))
 	for i, data := range manifests {
-		ms[i] = Manifest{Path: fmt.Sprintf("manifests/%05d%s.yaml", i, heldBy(data)), Data: data}
+		ms[i] = Manifest{Path: fmt.Sprintf("manifests/%05d%s.yaml", i, nameSuffix(data)), Data: data}
 	}
 	return filesV1(ms, pkg)
 }
 
-// heldBy returns "-kind-name" for an object in JSON, or "" if this is no safe file name.
-func heldBy(data []byte) string {
+// nameSuffix returns "-kind-name" for an object in JSON, or "" if this is not a safe file name.
+func nameSuffix(data []byte) string {
 	var o struct {
 		Kind     string
 		Metadata struct{ Name string }

@@ -15,8 +15,9 @@ type format struct {
 	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // the content of an image, and its labels
 }
 
-// bundleFormats returns all formats. A directory of no format is read as the first one, which
-// reports the missing files. Images of every format need the labels of registry+v1.
+// bundleFormats returns all formats. A directory without the marker file of any format is read in
+// the first format, which reports the missing files. Images of every format need the labels of
+// registry+v1.
 func bundleFormats() []format {
 	return []format{
 		registryV1(),

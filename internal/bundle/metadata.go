@@ -31,7 +31,7 @@ type metadata struct {
 	dependencies        []model.Property
 }
 
-// readMetadata reads the metadata directory, whatever the names of its files.
+// readMetadata reads the metadata directory, regardless of the names of its files.
 func readMetadata(fsys fs.FS) (metadata, error) {
 	m := metadata{manifests: "manifests"}
 	var errs diag.List

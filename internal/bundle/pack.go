@@ -11,7 +11,7 @@ import (
 )
 
 // imageV1 returns the manifests, the metadata and the tests, and the metadata annotations as
-// labels. It leaves out other files and hidden ones, and refuses symbolic links and special
+// labels. It leaves out hidden files and all other files, and rejects symbolic links and special
 // files.
 func imageV1(fsys fs.FS) (fs.FS, map[string]string, error) {
 	meta, err := readMetadata(fsys)

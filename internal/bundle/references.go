@@ -9,7 +9,7 @@ import (
 // checkReferences warns of Secrets and ConfigMaps that the operator's pods need and the bundle
 // does not provide.
 func checkReferences(c *checker) {
-	known := c.brought()
+	known := c.providedNames()
 	serving := map[string]bool{}
 	for _, w := range c.csv.Webhooks {
 		serving[w.DeploymentName] = true
@@ -67,9 +67,9 @@ func podReferences(pod map[string]any, replaced map[string]bool, expect func(kin
 	}
 }
 
-// brought returns the Secrets and ConfigMaps in the bundle, and those created because of its
-// objects.
-func (c *checker) brought() map[string]bool {
+// providedNames returns the Secrets and ConfigMaps in the bundle, and those that controllers
+// create from its objects.
+func (c *checker) providedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range c.b.Objects {
 		switch kind := o.Kind(); {

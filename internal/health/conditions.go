@@ -84,11 +84,10 @@ const (
 	operatorConditionKind  = "OperatorCondition"
 )
 
-// upgradeableCondition returns the operator's Upgradeable condition from its
-// OperatorCondition. spec.overrides wins over spec.conditions, and that over
-// status.conditions, which operators of the older API write. Without OLM,
-// nothing copies one into the other. It returns false if there is no such
-// condition.
+// upgradeableCondition returns the operator's Upgradeable condition from its OperatorCondition.
+// spec.overrides takes precedence over spec.conditions, and spec.conditions over
+// status.conditions, which operators of the older API write. Without OLM, no controller copies one
+// field into another. It returns false if there is no such condition.
 func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {

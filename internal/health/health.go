@@ -130,8 +130,8 @@ func conditionHealth(o map[string]any, kind string) Health {
 	}
 }
 
-// migrationHealth requires that all objects were rewritten. A failed migration
-// is not retried: a person has to examine and delete it.
+// migrationHealth requires that all objects were rewritten. A failed migration is not retried: the
+// user has to examine and delete it.
 func migrationHealth(o map[string]any, _ time.Time) Health {
 	if c, ok := findCondition(o, "Failed"); ok && k8s.Text(c, "status") == "True" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "the migration failed")}

@@ -141,9 +141,8 @@ func failureOf(err error) readFailure {
 // trouble tracks consecutive answers that refuse a kind.
 type trouble struct{ began time.Time }
 
-// add records another answer and returns the failure once such answers have
-// lasted long enough. A server that has just started briefly refuses permitted
-// requests.
+// add records another answer. It returns the failure only if such answers have continued for long
+// enough, because a server that has just started briefly refuses permitted requests.
 func (t *trouble) add(err error, now time.Time) readFailure {
 	v := failureOf(err)
 	switch {

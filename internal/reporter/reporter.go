@@ -34,9 +34,9 @@ const (
 	// settle is the delay after a change, to collect further ones: during a rollout
 	// an object changes many times a second.
 	settle = 200 * time.Millisecond
-	// look is the interval at which Installations that are not ready are judged
+	// judgeInterval is the interval at which Installations that are not ready are judged
 	// again without a change, since some results depend on time.
-	look = time.Minute
+	judgeInterval = time.Minute
 	// resync is the interval at which all Installations are judged again from the
 	// caches: a certificate may have expired.
 	resync = time.Hour
@@ -141,7 +141,7 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	m, turn := r.roster.update(in)
 	r.watches.acquire(turn.more)
 	r.watches.release(turn.fewer)
-	if turn.spec { // what brought it may have brought rights and definitions too
+	if turn.spec { // the same change may have added permissions and CRDs
 		r.watches.retry(func(k schema.GroupVersionKind) bool { return slices.Contains(m.kinds, k) })
 	}
 	return r.report(ctx, m, in)
@@ -153,7 +153,7 @@ func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installat
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
 	if err != nil || !all {
 		r.figures.set(in, prev)
-		return reconcile.Result{}, err // the watches say when there is more
+		return reconcile.Result{}, err // a watch calls again after a change
 	}
 	if m.pods, err = r.pods.read(ctx, m.pods, got); err != nil {
 		return reconcile.Result{}, err
@@ -167,7 +167,7 @@ func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installat
 		r.recordEvents(in, prev, status)
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
-		return reconcile.Result{RequeueAfter: look}, nil
+		return reconcile.Result{RequeueAfter: judgeInterval}, nil
 	}
 	return reconcile.Result{}, nil
 }

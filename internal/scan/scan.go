@@ -1,12 +1,12 @@
-// Package scan reads the results of vulnerability scanners: the JSON that Trivy
-// and Grype write, one file for each image, any number of files.
+// Package scan reads the results of vulnerability scanners: the JSON that Trivy and Grype write,
+// one file for each image, any number of files.
 //
-// Scans are matched to images by digest, whatever the name of the image. An
-// image without vulnerabilities differs from an image without a scan. The
-// package scans nothing and makes no requests. It rejects files in other formats
-// with the position of the fault, and ignores unknown fields.
+// Scans are matched to images by digest, independent of the image's name. An image without
+// vulnerabilities differs from an image without a scan. The package scans nothing and makes no
+// requests. It rejects files in other formats with the position of the fault, and ignores unknown
+// fields.
 //
-// Start from [LoadFS] and [Results.Of].
+// Start from [LoadFS] and [Results.Vulnerabilities].
 package scan
 
 import (
@@ -110,13 +110,12 @@ func newResults(scans []imageScan) *Results {
 	return r
 }
 
-// Vulnerabilities returns the vulnerabilities of the image with a digest ("sha256:…"), sorted
-// by ID, package and version, without duplicates across scanners. known is false
-// if no scan of the image exists.
+// Vulnerabilities returns the vulnerabilities of the image with a digest ("sha256:…"), sorted by
+// ID, package and version, without duplicates across scanners. known is false if no scan of the
+// image exists.
 //
-// For an index it returns the vulnerabilities of its platform images, as far as
-// they were scanned by the digest of the index, or by their own if a scan links
-// it to the index.
+// For an index it returns the vulnerabilities of its platform images that were scanned by the
+// digest of the index, or by their own digest in a scan that refers to the index.
 func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
 	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {

@@ -115,9 +115,9 @@ type Lines struct {
 	Lines []string
 }
 
-// Beside returns lines for files next to quayside.yaml. They keep a Git checkout from changing
-// the lock's line ends, and keep the tool from applying declarations to the cluster if it
-// applies every file.
+// Beside returns lines for files next to quayside.yaml. They prevent Git from changing the line
+// endings of the lock, and a tool that applies every file from applying the declarations to the
+// cluster.
 func (d Draft) Beside() []Lines {
 	out := []Lines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.about().IgnoreFile; name != "" {

@@ -27,9 +27,9 @@ const (
 	maxBytes = 4 << 20 // of one file
 )
 
-// lineSpan is the range of line numbers reserved for one file. The lines of file i are shifted
-// by i*lineSpan, as go/token's FileSet shifts offsets, so a node of the merged tree alone
-// determines its file.
+// lineSpan is the range of line numbers reserved for one file. The lines of file i are shifted by
+// i*lineSpan, as go/token's FileSet shifts offsets, so the line of a node in the merged tree
+// identifies its file.
 const lineSpan = 2 * maxBytes
 
 // layer is one of the settings files.

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// listRule defines the merge of a list with the inherited one.
+// listRule defines how a list is merged with the inherited one.
 type listRule struct {
 	keys []string // fields that identify an entry: entries with equal identity merge
 	add  bool     // append the entries to the inherited ones
@@ -29,9 +29,9 @@ func listRules() map[string]listRule {
 	}
 }
 
-// relativeFields returns the fields with paths relative to the file that sets them, and a
-// function that moves the path in a value. The map has neither spec.output, a directory of
-// each inheriting workspace, nor spec.gitops.path, which is relative to the repository.
+// relativeFields returns the fields with paths relative to the file that sets them, each with a
+// function that moves the path in a value. It omits spec.output, a directory of each inheriting
+// workspace, and spec.gitops.path, which is relative to the repository.
 func relativeFields() map[string]func(value string, move func(string) string) string {
 	whole := func(value string, move func(string) string) string { return move(value) }
 	out := map[string]func(value string, move func(string) string) string{
@@ -202,7 +202,7 @@ func (m merger) prune(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// newDeclarations adds a fault if spec.newDeclarations is none of spec.declarations.
+// newDeclarations adds a fault if spec.newDeclarations is not one of spec.declarations.
 func (v validator) newDeclarations() {
 	const field = "spec.newDeclarations"
 	if _, set := v.w.Fields[field]; !set || !v.Given(field, v.w.NewDeclarations) {

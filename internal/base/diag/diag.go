@@ -26,7 +26,7 @@ type Pos struct {
 	Col  int    // 3
 }
 
-// IsZero reports whether p is no position.
+// IsZero reports whether p is the zero Pos, which is not a place in a file.
 func (p Pos) IsZero() bool { return p == Pos{} }
 
 // String returns "file:line:col", without the parts that are unknown.

@@ -1,10 +1,10 @@
-// Package forge opens and updates pull requests, and keeps one comment of a pull
-// request up to date, on the servers that host repositories: GitHub, GitLab, and
-// Gitea with its kin. It deletes, merges and approves nothing.
+// Package forge opens and updates pull requests, and keeps one comment of a pull request up to
+// date, on the servers that host repositories: GitHub, GitLab, Gitea and Forgejo. It deletes,
+// merges and approves nothing.
 //
-// All operations are idempotent: a second run does not change a pull request or comment
-// that is already correct. The token is sent only to the configured server, over https or
-// to the local machine, and appears in no error.
+// All operations are idempotent: a second run does not change a pull request or comment that is
+// already correct. The token is sent only to the configured server, over https or to the local
+// machine, and appears in no error.
 //
 // Start from [Open] and [Client.Propose].
 package forge
@@ -92,7 +92,7 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 // update sets the title and the text of an open pull request if they differ.
 func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, error) {
 	made := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
-	if have.Title == p.Title && isSameRepository(have.body(), p.Body) {
+	if have.Title == p.Title && isSameText(have.body(), p.Body) {
 		return made, nil
 	}
 	made.Outcome = Updated
@@ -123,9 +123,9 @@ func (c *Client) defaultBranch(ctx context.Context) (string, error) {
 	return got.DefaultBranch, err
 }
 
-// Comment creates or updates the comment of a pull request that has marker as its first
-// line, followed by text. If create is false, it creates none. It ignores comments by
-// other authors with the same first line: their authors could edit a trusted report.
+// Comment creates or updates the comment of a pull request that has marker as its first line,
+// followed by text. If create is false, it only updates. It ignores such comments by other
+// authors, because they could later edit a report that readers trust.
 func (c *Client) Comment(ctx context.Context, number int64, marker, text string, create bool) (RequestResult, error) {
 	want := marker + "\n" + text
 	made, err := c.comment(ctx, number, marker, want, create)
@@ -155,7 +155,7 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 	}
 	for _, have := range ours {
 		made.URL = have.URL
-		if isSameRepository(have.Body, want) {
+		if isSameText(have.Body, want) {
 			made.Outcome = Unchanged
 			return made, nil
 		}
@@ -189,9 +189,9 @@ func (c *Client) me(ctx context.Context) (string, error) {
 	return got.name(), err
 }
 
-// isSameRepository reports whether two texts are equal apart from line endings and outer
-// white space: some servers change these.
-func isSameRepository(have, want string) bool {
+// isSameText reports whether two texts are equal apart from line endings and outer white space:
+// some servers change these.
+func isSameText(have, want string) bool {
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 	return plain(have) == plain(want)
 }

@@ -100,8 +100,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Plausible reports whether the parts look like those of a reference. It distinguishes
-// images from other text; it is no validation.
+// Plausible reports whether the parts look like those of a reference. It distinguishes images from
+// other text, but does not validate them.
 func (r Ref) Plausible() bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-/"
 	p := r.Repository

@@ -126,8 +126,8 @@ func normalHost(s string) (string, error) {
 	return host, nil
 }
 
-// isDomain reports whether a lower-case name is a domain name. A name that ends in a number
-// is none: some resolvers parse it as an IPv4 address.
+// isDomain reports whether a lower-case name is a domain name. A name that ends in a number is
+// not, because some resolvers parse it as an IPv4 address.
 func isDomain(host string) bool {
 	return len(host) <= 253 && domain().MatchString(host) && !number().MatchString(host)
 }

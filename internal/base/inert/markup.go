@@ -77,7 +77,7 @@ func Commit(s string) string {
 }
 
 // URL escapes the http or https address s for a link of Markdown or an attribute of HTML.
-// It returns "" if s is no such address, is longer than 2000 bytes or contains credentials.
+// It returns "" if s is not such an address, is longer than 2000 bytes or contains credentials.
 func URL(s string) string {
 	const longest = 2000
 	u, err := url.Parse(s)

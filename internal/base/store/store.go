@@ -165,7 +165,7 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	return data, r.Drain()
 }
 
-// Remove removes the blob from the store. A missing blob is no error.
+// Remove removes the blob from the store. A missing blob is not an error.
 func (s *Store) Remove(digest string) error {
 	path, err := s.blobPath(digest)
 	if err == nil {

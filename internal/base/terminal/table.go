@@ -104,8 +104,7 @@ func (t *Table) paragraphs(term *Terminal) {
 	}
 }
 
-// alignCells pads each cell but the last to its column's width and cuts the line
-// at limit.
+// alignCells pads each cell except the last to its column's width and cuts the line at limit.
 func alignCells(cells []string, widths []int, limit int) string {
 	var b strings.Builder
 	for i, c := range cells {

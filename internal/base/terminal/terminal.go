@@ -1,7 +1,7 @@
-// Package terminal prints tables, notes, warnings, progress and questions, according to the
-// width and the colors of the output device.
+// Package terminal prints tables, notes, warnings, progress and questions, according to the width
+// and the colors of the output device.
 //
-// It is independent of operators and commands. If the output is no terminal, it prints no
+// It is independent of operators and commands. If the output is not a terminal, it prints no
 // progress and no color. All its output passes through internal/base/inert.
 //
 // Start from [Terminal], [Table], [Logger] and [Prompt].

@@ -70,15 +70,14 @@ type Verdict struct {
 	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
 }
 
-// Judge decides whether the observations of a pin suffice to promote it. The
-// observations may be of any operator, in any order. For each cluster the latest
-// observation counts (the worst of several at the same time), and earlier ones
-// establish how long it has been healthy. Observations dated after now are
-// ignored.
+// Judge decides whether the observations of a pin suffice to promote it. The observations may be
+// of any operator, in any order. For each cluster the latest observation counts, or the worst of
+// several at the same time; earlier observations only show how long the cluster has been healthy.
+// Observations dated after now are ignored.
 //
-// A cluster is good if its latest observation is recent enough for the rule,
-// matches the pin's bundle, and is healthy for long enough. An operator passes
-// if enough clusters are good, by share and by number, and none blocks upgrades.
+// A cluster is good if its latest observation is recent enough for the rule, matches the pin's
+// bundle, and has been healthy for long enough. An operator passes if enough clusters are good, by
+// share and by number, and none blocks upgrades.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	of := map[string][]Observation{}
 	for _, o := range seen {

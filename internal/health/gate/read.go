@@ -74,7 +74,7 @@ func (r *reader) readDocument(n *yaml.Node) {
 	case hasField(n, "operators") && hasField(n, "cluster"):
 		r.readStatus(n)
 	case hasField(n, "errors") && hasField(n, "conflicts"):
-		// status prints this for an unreachable cluster: there is no observation.
+		// quayside status prints this for an unreachable cluster: there is no observation.
 	default:
 		r.errs.Addf(yamlnode.At(r.file, n), "neither: "+supportedInput)
 	}
