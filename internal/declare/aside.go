@@ -100,8 +100,8 @@ func nodesAt(n *yaml.Node, where string) []*yaml.Node {
 // maxSources limits the number of directories searched for declarations that are not read.
 const maxSources = 200
 
-// elsewhere returns a warning for each directory of this repository that an object in set
-// applies and that holds declarations missing from set.
+// elsewhere returns a warning for each directory of this repository that is applied because of an
+// object in set, and that has declarations missing from set.
 func (l *loader) elsewhere(set *Set) []diag.Warning {
 	declared := map[identity]bool{}
 	for _, d := range set.identities() {
@@ -116,7 +116,7 @@ func (l *loader) elsewhere(set *Set) []diag.Warning {
 	for ; len(sources) > 0 && len(seen) < maxSources; sources = sources[1:] {
 		s := sources[0]
 		dir := fixedDir(s.path)
-		if seen[dir] || !l.foreign(dir) {
+		if seen[dir] || !l.isForeign(dir) {
 			continue
 		}
 		seen[dir] = true
@@ -162,9 +162,9 @@ func fixedDir(name string) string {
 	return path.Clean(name)
 }
 
-// foreign reports whether a directory exists, is not read as a whole anyway, and is no part of
+// isForeign reports whether a directory exists, is not below the paths to read, and is not part of
 // quayside's own output.
-func (l *loader) foreign(dir string) bool {
+func (l *loader) isForeign(dir string) bool {
 	if !fs.ValidPath(dir) || dir == "." {
 		return false
 	}
@@ -249,7 +249,7 @@ func isTemplate(r *reader, data []byte) bool {
 	}
 	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
 		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
-		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of their own
+		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have their own templates
 	})
 }
 

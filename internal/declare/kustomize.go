@@ -36,7 +36,7 @@ func (l *loader) regular(name string) ([]byte, error) {
 	return l.read(name)
 }
 
-// build builds the named kustomizations, and those others that no kustomization builds on.
+// build builds the named kustomizations, and the found ones that are not part of another build.
 func (l *loader) build() {
 	opened := map[*overlay.Overlay]found{}
 	basis := map[*overlay.Overlay]bool{}
@@ -112,7 +112,7 @@ func (l *loader) builtBy(o *overlay.Overlay, d found) {
 	for i, raw := range objects {
 		r := collect(o.File, raw)
 		move := l.shownPos
-		if r.says() {
+		if r.needsPositions() {
 			if trace == nil {
 				trace = o.Trace()
 			}
@@ -156,14 +156,14 @@ func (l *loader) origins(t *overlay.Trace, o *overlay.Overlay, i int, r *reader)
 	}
 }
 
-// says reports whether any fault, warning, source or declaration needs a position.
-func (r *reader) says() bool {
+// needsPositions reports whether any fault, warning, source or declaration needs a position.
+func (r *reader) needsPositions() bool {
 	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || len(r.sources) > 0 || !r.first.IsZero()
 }
 
-// overridden returns the sets of all parts without overridden declarations, and without
-// duplicates that several kustomizations build identically. It is a fault if they build an
-// object differently, or if two paths declare an object and neither overrides the other.
+// overridden returns the sets of all parts without overridden declarations, and without duplicates
+// that several kustomizations build identically. If they build an object differently, or if two
+// paths declare an object and neither overrides the other, it adds a fault.
 func (l *loader) overridden() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
 	winner := map[identity]int{} // the last overriding path that declares an object
@@ -193,12 +193,12 @@ func (l *loader) overridden() []*Set {
 	for key, parts := range builders {
 		l.ambiguous(key, parts)
 	}
-	return l.apart(out)
+	return l.uniqueSets(out)
 }
 
-// apart returns the sets without duplicates of declarations from earlier paths. Each is a
-// fault, and only duplicates within one path are left to Merge.
-func (l *loader) apart(sets []*Set) []*Set {
+// uniqueSets returns the sets without declarations that an earlier path also has; each of these is
+// a fault. Duplicates within one path stay, for Merge to report.
+func (l *loader) uniqueSets(sets []*Set) []*Set {
 	type declared struct {
 		entry int
 		pos   diag.Pos
@@ -245,8 +245,8 @@ func (l *loader) ambiguous(key identity, parts []part) {
 	l.errs.Addf(d.pos, "%s %q is built differently by %s%s: list only one of them in spec.declarations", d.kind, d.ID().String(), strings.Join(dirs, ", "), more)
 }
 
-// unlisted returns a warning for each file with declarations that is in or below a directory
-// with a kustomization and that no kustomization reads.
+// unlisted returns a warning for each file with declarations in or below a directory with a
+// kustomization, if no kustomization reads the file.
 func (l *loader) unlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}

@@ -86,7 +86,7 @@ func declared(set *declare.Set) string {
 	for _, w := range set.Warnings {
 		fmt.Fprintf(&b, "%s [%s]\n", w, w.Code)
 	}
-	if line := set.LeftAlone(); line != "" {
+	if line := set.Ignored(); line != "" {
 		b.WriteString(line + "\n")
 	}
 	return b.String()

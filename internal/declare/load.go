@@ -21,7 +21,7 @@ import (
 // LoadOptions configures LoadFS.
 type LoadOptions struct {
 	Dir     string   // workspace directory in the file system; Paths, Output, Applied and positions are relative to it; empty: the top
-	Paths   []Path   // files and directories to read, also beside the workspace; empty: the whole workspace
+	Paths   []Path   // files and directories to read, which may be outside of the workspace; empty: the whole workspace
 	Output  string   // quayside's own output directory, skipped by the walk; empty for none
 	Applied []string // directories that the GitOps tool applies: a declaration below one causes a warning
 	Absent  []int    // indices of Paths that may be missing without an error
@@ -47,7 +47,7 @@ const (
 	maxBytes = 512 << 20
 )
 
-// LoadFS reads every declaration below the paths. A file named by a path is read whatever its
+// LoadFS reads every declaration below the paths. A file named by a path is read regardless of its
 // extension. A directory with a kustomization is built as stock kustomize builds it, from
 // files of the whole file system. Any other directory is walked, in path order, for files that
 // end in .yaml, .yml or .json; names with a leading dot are skipped. If the walk meets a
@@ -175,8 +175,8 @@ func (l *loader) find() {
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// precedence ranks the path that led to a file, if several did: the last one that overrides
-// wins, otherwise the first one.
+// precedence returns the index of the path that determines how a file is read, if several paths
+// include it: the last one that overrides, or else the first one.
 func (l *loader) precedence(f found) int {
 	if l.overriding(f.entry) {
 		return f.entry + 1
@@ -221,7 +221,7 @@ func (l *loader) walk(root found) {
 		case hidden || !isManifest(p):
 			return nil
 		}
-		info, err := fs.Stat(l.fsys, p) // follows a link; a dangling one is no declaration
+		info, err := fs.Stat(l.fsys, p) // follows a link, and ignores a dangling one
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -273,7 +273,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// flat reads the declarations of a file that no kustomization builds.
+// flat reads the declarations of a file that is not part of a kustomization.
 func (l *loader) flat(f found) {
 	data, err := l.read(f.path)
 	if err != nil {
@@ -308,9 +308,9 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// applied returns the warning for a declaration that OLM or the API server would get as well:
-// the file is below a directory applied by the GitOps tool, or a kustomization beside or above
-// it lists the file as a resource. It returns "" for all others.
+// applied returns a warning for a declaration that OLM or the API server would also get, because
+// its file is below a directory applied by the GitOps tool, or because a kustomization beside or
+// above the file lists it as a resource. It returns "" for all others.
 func (l *loader) applied(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir == "." || strings.HasPrefix(file, dir+"/") {
@@ -340,8 +340,8 @@ func Kustomization(fsys fs.FS, dir string) string {
 	return ""
 }
 
-// isListed reports whether a kustomization lists file as a resource, or a directory around it
-// without a kustomization of its own.
+// isListed reports whether a kustomization lists as a resource the file, or a directory that
+// contains it and has no kustomization of its own.
 func isListed(fsys fs.FS, dir, kustomizationFile, file string) bool {
 	if info, err := fs.Stat(fsys, kustomizationFile); err != nil || info.Size() > 1<<20 {
 		return false

@@ -199,8 +199,8 @@ func specOf(n *yaml.Node) *yaml.Node {
 	return spec
 }
 
-// refuseTemplates refuses template values, which only a hub or a cluster can resolve. These
-// faults replace other faults at the same positions, from index before on.
+// refuseTemplates rejects template values, which only a hub or a cluster can resolve. Their faults
+// replace other faults at the same positions. before is the number of faults before this object.
 func (r *reader) refuseTemplates(n *yaml.Node, before int) {
 	var found diag.List
 	_, meta := yamlnode.Field(n, "metadata")

@@ -68,13 +68,13 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 	}
 	c.watch(&s, o.Spec.WatchNamespaces)
 	s.Replaces = c.operator(o.Spec.Replaces)
-	c.what(o.Spec)
+	c.target(o.Spec)
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
 }
 
-// what checks that the spec requests either a package or a bundle.
-func (c checker) what(spec specOwn) {
+// target checks that the spec requests either a package or a bundle.
+func (c checker) target(spec specOwn) {
 	if spec.Bundle == "" {
 		c.Name("spec.package", spec.Package)
 		return

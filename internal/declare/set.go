@@ -21,9 +21,9 @@ type Set struct {
 	Others         map[string]int // number of objects of each other kind
 }
 
-// LeftAlone returns a one-line count of the ignored objects by kind, the most frequent kind
-// first, or "" if there are none.
-func (s *Set) LeftAlone() string {
+// Ignored returns a one-line count of the ignored objects by kind, the most frequent kind first,
+// or "" if there are none.
+func (s *Set) Ignored() string {
 	total := 0
 	var kinds []string
 	for kind, n := range s.Others {

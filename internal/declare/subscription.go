@@ -84,8 +84,8 @@ func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) 
 	}
 }
 
-// mergeOperatorGroups returns the OperatorGroups of all sets, without groups in policies that
-// equal another one.
+// mergeOperatorGroups returns the OperatorGroups of all sets. It leaves out groups in policies
+// that equal another group.
 func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 	var own, policies []OperatorGroup
 	for _, s := range sets {
@@ -296,8 +296,8 @@ func otherKinds() []string {
 	}
 }
 
-// stranger ignores an unrelated object but reports probable typing errors: a declaration must
-// not be dropped silently.
+// stranger ignores an unrelated object, but reports a probable typing error, so that no
+// declaration is dropped silently.
 func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
 	var inGroup, withKind []string
 	for _, k := range knownKinds() {

@@ -79,8 +79,8 @@ const (
 	FieldReplaces
 )
 
-// At returns the position of the first of the fields that is in the file. If none is, it
-// returns the nearest field around the last one, or the document.
+// At returns the position of the first of the fields that exists in the file. If none exists, it
+// returns the position of the nearest field around the last one, or of the document.
 func (s Subscription) At(fields ...Field) diag.Pos {
 	pos := s.Pos
 	for _, f := range fields {

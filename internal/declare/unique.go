@@ -7,12 +7,12 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// contradictions finds subscriptions to one package in one namespace that cannot both be
-// satisfied, whatever the catalogs hold. Channels, versions and starting points are left to
-// the resolver: two channels may have a bundle in common. So are catalogs and approvals among
-// OLM's own Subscriptions, which OLM accepts: two catalogs are unsatisfiable there, and one
-// Manual makes the whole plan Manual. A declaration without a namespace is checked once the
-// namespace is known. The set must be sorted.
+// contradictions finds subscriptions to one package in one namespace that cannot both be satisfied
+// by any catalog. Channels, versions and starting points are left to the resolver, because two
+// channels may share a bundle. So are catalogs and approvals among OLM's own Subscriptions, which
+// OLM accepts: two catalogs are unsatisfiable there, and one Manual approval applies to the whole
+// plan. A declaration without a namespace is checked later, when the namespace is known. The set
+// must be sorted.
 func (s *Set) contradictions(errs *diag.List) {
 	for i, b := range s.Subscriptions {
 		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
@@ -43,7 +43,7 @@ func findContradiction(a, b Subscription) *aspect {
 	return nil
 }
 
-// isMixed reports whether at least one of the two is not read by OLM v0.
+// isMixed reports whether OLM v0 does not read at least one of the two.
 func isMixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
 
 func subscriptionAspects() []aspect {

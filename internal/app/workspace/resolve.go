@@ -108,7 +108,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 // AboutDeclared returns warnings about the declarations, with waived ones marked.
 func (in *Inputs) AboutDeclared() []diag.Warning {
 	out := slices.Clone(in.Declared.Warnings)
-	if line := in.Declared.LeftAlone(); line != "" {
+	if line := in.Declared.Ignored(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
 	}
 	if in.Read != nil && len(in.Read.Pins) > 0 && len(in.Declared.Subscriptions) == 0 {
