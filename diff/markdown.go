@@ -18,9 +18,9 @@ const MaxComment = 65_536
 const Marker = "<!-- quayside:diff -->"
 
 // Markdown returns the report for a pull-request comment: the summary first, the findings
-// collapsed by operator. It is always shorter than MaxComment: it omits and counts the
-// mildest findings that do not fit. Text of the report cannot break the formatting,
-// mention a person or add HTML.
+// collapsed by operator, and those of severity info within it. It is always shorter than
+// MaxComment: it omits and counts the mildest findings that do not fit. Text of the report
+// cannot break the formatting, mention a person or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
 // Comment returns the report of the workspace at dir, a path in the repository, for a pull
@@ -149,6 +149,27 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 		}
 		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
 	}
+	var severe, info []Finding
+	for _, f := range findings {
+		if f.Severity > Info {
+			severe = append(severe, f)
+		} else {
+			info = append(info, f)
+		}
+	}
+	markdownGroups(b, severe)
+	if len(severe) > 0 && len(info) > 0 {
+		fmt.Fprintf(b, "\n<details><summary>%s</summary>\n", formatCounts(info))
+		markdownGroups(b, info)
+		b.WriteString("\n</details>\n")
+	} else {
+		markdownGroups(b, info)
+	}
+	b.WriteString("\n</details>\n")
+}
+
+// markdownGroups lists findings by severity and rule.
+func markdownGroups(b *strings.Builder, findings []Finding) {
 	for _, g := range groupFindings(findings) {
 		label := g.severity.String()
 		if countWaived(g) == 1 {
@@ -163,7 +184,6 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 			markdownFinding(b, f)
 		}
 	}
-	b.WriteString("\n</details>\n")
 }
 
 func markdownFinding(b *strings.Builder, f Finding) {
