@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/quayside/quayside/api/v1alpha1"
 	"github.com/quayside/quayside/internal/app/status"
-	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
@@ -113,7 +113,7 @@ func imagesTable(v *status.Status) *terminal.Table {
 
 // customTable lists the operators' own kinds, each with its notable resources.
 func customTable(v *status.Status) *terminal.Table {
-	t := &terminal.Table{Uncut: true, Head: []string{"kind", "name", "namespace", "status", "message"}}
+	t := &terminal.Table{Uncut: true, Head: []string{"kind", "count", "name", "namespace", "status", "message"}}
 	told := map[[2]string]bool{}
 	for _, op := range v.Operators {
 		for _, k := range op.CustomResources {
@@ -122,16 +122,17 @@ func customTable(v *status.Status) *terminal.Table {
 				continue
 			}
 			told[key] = true
-			number := diag.Count(k.Count, "resource")
+			number := strconv.Itoa(k.Count)
 			if k.AtLeast {
-				number = "at least " + number
+				number = ">=" + number
 			}
+			notReady := ""
 			if k.NotReady > 0 {
-				number += fmt.Sprintf(", %d not ready", k.NotReady)
+				notReady = fmt.Sprintf("%d not ready", k.NotReady)
 			}
-			t.Add(k.Kind, number, "", "", k.Message)
+			t.Add(k.Kind, number, "", "", notReady, k.Message)
 			for _, r := range k.Resources {
-				t.Add(k.Kind, r.Name, terminal.Dash(r.Namespace), string(r.Health), r.Message)
+				t.Add(k.Kind, "", r.Name, terminal.Dash(r.Namespace), string(r.Health), r.Message)
 				t.Paint(healthColor(r.Health))
 			}
 		}

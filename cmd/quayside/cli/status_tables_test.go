@@ -62,8 +62,8 @@ ops/lamp|another image
 ops/lamp|reporter stale: old
 ops/lamp|note
 
-KIND|NAME|NAMESPACE|STATUS|MESSAGE
-Light|at least 100 resources, 2 not ready|||
+KIND|COUNT|NAME|NAMESPACE|STATUS|MESSAGE
+Light|>=100|||2 not ready|
 
 NAME|NAMESPACE|KIND|STATUS|MESSAGE
 z|ops|Service|Failed|x forged
