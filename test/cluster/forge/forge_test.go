@@ -105,7 +105,7 @@ func TestForge(t *testing.T) {
 	comment := func(want string, exit int) string {
 		t.Helper()
 		_, talk, code := w.run(t, bot, "diff", "--offline", "--base", "main", "--exit-zero", "--comment", "1", "--forge", "gitea")
-		if code != exit || !strings.Contains(talk, "comment on 1: "+want+"\n") {
+		if code != exit || !strings.Contains(talk, "comment on pull request 1: "+want+"\n") {
 			t.Fatalf("exit code %d, want %d and the comment %s: %s", code, exit, want, talk)
 		}
 		var all []struct {

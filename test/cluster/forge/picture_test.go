@@ -87,7 +87,7 @@ func TestPicture(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--window-size=880,574", "--screenshot="+picture, "file://"+file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--window-size=880,604", "--screenshot="+picture, "file://"+file).CombinedOutput()
 	if _, missing := os.Stat(picture); err != nil || missing != nil {
 		t.Fatalf("%v, %v\n%s", err, missing, out)
 	}
