@@ -53,7 +53,7 @@ func TestPermissions(t *testing.T) {
 			"a wildcard covers what was there",
 			[]string{clusterRole(rule("''", "'*'", "'*'")), binding, account},
 			[]string{clusterRole(rule("''", "secrets", "get")), binding, account},
-			[]string{"info rbac.lost all namespaces: all verbs on * → -"},
+			[]string{"info rbac.lost all namespaces: use all verbs on * → -"},
 		},
 		{"secrets", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "secrets", "list")), binding, account}, []string{"high rbac.secrets secrets: - → list"}},
 		{"secrets of one namespace", []string{clusterRole(), local, account}, []string{clusterRole(rule("''", "secrets", "list")), local, account}, []string{"medium rbac.secrets secrets: - → list"}},

@@ -409,7 +409,7 @@ func describeClause(b clause) string {
 	}
 	verbs := strings.Join(b.verbs, ", ")
 	if verbs == "*" {
-		verbs = "all verbs on"
+		verbs = "use all verbs on"
 	}
 	return verbs + " " + diag.Some(b.objects, 12)
 }

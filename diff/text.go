@@ -134,5 +134,9 @@ func (w *textWriter) verdict(r *Report) {
 }
 
 func (w *textWriter) fault(f Fault) string {
-	return fmt.Sprintf("%s: %s [%s] %s: %s", inert.Line(f.Policy), inert.Line(f.Operator), f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
+	text := inert.Line(f.Policy) + ": "
+	if f.Operator != "" {
+		text += inert.Line(f.Operator) + " "
+	}
+	return text + fmt.Sprintf("[%s] %s: %s", f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
 }

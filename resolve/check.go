@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
@@ -51,14 +52,47 @@ func (r Reason) Sentence() string {
 	case r.Package == "":
 		subject = "Namespace " + r.Namespace
 	}
-	text := subject + " " + r.Text
-	for i, f := range r.Fields {
-		text += [...]string{": ", ", "}[min(i, 1)] + f.Name
+	text, separator := subject+" "+r.Text, ": "
+	for _, f := range r.Fields {
+		if f.Name == declarationField && len(r.Fields) > 1 {
+			continue
+		}
+		text, separator = text+separator+fieldTitle(f.Name), ", "
 		if f.Line > 0 && f.Line != r.Pos.Line {
 			text += fmt.Sprintf(" (line %d)", f.Line)
 		}
 	}
 	return text
+}
+
+// declarationField differs whenever the declaration does, and says nothing beside other fields.
+const declarationField = "declarationDigest"
+
+// fieldTitle returns the name of a lock's field in words: "install mode" for installMode.
+func fieldTitle(name string) string {
+	if name == declarationField {
+		return "declaration"
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// FieldTitles returns the titles of fields, without the digest of the declaration if there are
+// others.
+func FieldTitles(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if name != declarationField || len(names) == 1 {
+			out = append(out, fieldTitle(name))
+		}
+	}
+	return out
 }
 
 // Error renders one reason per line.

@@ -152,7 +152,10 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	if slices.ContainsFunc(args, compare.IsArtifact) && want == 1 {
 		want = 2
 	}
-	if len(args) > want {
+	switch {
+	case len(args) > want && want == 0:
+		return Usagef(cmd, "unexpected argument %q: --upgrade compares with quayside.lock", args[0])
+	case len(args) > want:
 		return Usagef(cmd, "unexpected argument %q", args[want])
 	}
 	return o.checkReports(cmd)

@@ -229,11 +229,15 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 	}
 	within, err := model.ParseVersions(at)
 	if err != nil {
-		return nil, fmt.Errorf("package %q has no channel %q, which is not a version or version range either%s", pkg.Name(), at, diag.DidYouMean(at, pkg.ChannelNames()))
+		return nil, fmt.Errorf("%q is not a channel of package %q (have %s), a version or a version range%s", at, pkg.Name(), strings.Join(pkg.ChannelNames(), ", "), diag.DidYouMean(at, pkg.ChannelNames()))
 	}
 	b, channel := newestBundle(pkg, within)
 	if b == nil {
-		return nil, fmt.Errorf("package %q has no version %s", pkg.Name(), at)
+		hint := ""
+		if newest, _ := newestBundle(pkg, func(string) bool { return true }); newest != nil {
+			hint = fmt.Sprintf(" (the newest is %s)", newest.Version())
+		}
+		return nil, fmt.Errorf("package %q has no version %s%s", pkg.Name(), at, hint)
 	}
 	if !o.writer.HasStart {
 		o.Version = at

@@ -27,10 +27,10 @@ func (r *PlatformReport) Write(w *terminal.Terminal) {
 		fmt.Fprintln(w, p.line())
 	}
 	if r.Lives {
-		fmt.Fprintf(w, "\nit can live on %s\n", r.Platform)
+		fmt.Fprintf(w, "\nready for %s\n", r.Platform)
 		return
 	}
-	fmt.Fprintf(w, "\nit cannot live on %s\n", r.Platform)
+	fmt.Fprintf(w, "\nnot ready for %s\n", r.Platform)
 	for _, why := range r.Why {
 		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(inert.Lines(why), "\n", "\n  "))
 	}

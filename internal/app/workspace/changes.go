@@ -103,7 +103,7 @@ func (c Change) String() string {
 		b.WriteString(" " + c.From)
 	}
 	if len(c.Fields) > 0 {
-		b.WriteString(" (" + strings.Join(c.Fields, ", ") + ")")
+		b.WriteString(" (changed: " + strings.Join(resolve.FieldTitles(c.Fields), ", ") + ")")
 	}
 	if c.Why != "" && c.Why != "subscription "+c.Operator {
 		b.WriteString(", " + c.Why)

@@ -116,7 +116,7 @@ func forAll(file, dir string, k types.Kustomization, data []byte) error {
 	at := diag.Fields(yamlnode.Positions(file, docs[0]))
 	var faults diag.List
 	wrong := func(field string) {
-		faults.Addf(at.At(field, diag.Pos{File: file}), "%s does not apply to all pieces: move it to %s/<namespace>.<package>/ of its operator, or set spec.gitops.granularity: cluster", field, dir)
+		faults.Addf(at.At(field, diag.Pos{File: file}), "%s would apply to every operator: move it to %s/<namespace>.<package>/ of one operator, or set spec.gitops.granularity: cluster", field, dir)
 	}
 	for i, p := range k.Patches {
 		if p.Target == nil {

@@ -53,7 +53,7 @@ func TestOverlays(t *testing.T) {
 			files: map[string]string{"prod/kustomization.yaml": component +
 				"replicas: [{name: x, count: 2}]\npatches:\n- patch: '{kind: A}'\nnamePrefix: a-\nconfigMapGenerator: [{name: x}]\nresources: [a.yaml]\nreplacements: [{}]\nnamespace: x\n"},
 			says: []string{
-				"overlays/prod/kustomization.yaml:3:11: replicas does not apply to all pieces: move it to overlays/prod/<namespace>.<package>/",
+				"overlays/prod/kustomization.yaml:3:11: replicas would apply to every operator: move it to overlays/prod/<namespace>.<package>/",
 				"overlays/prod/kustomization.yaml:5:3: patches[0]", "namePrefix", "configMapGenerator", "resources", "replacements", "namespace",
 			},
 		},

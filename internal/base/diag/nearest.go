@@ -15,7 +15,7 @@ const minLike = 3
 
 // Nearest returns the names of among most similar to word, best first, at most three. Names
 // equal except for case exclude all others; then come names that begin with word, names few
-// edits away, and names that contain its words, see [Like]. It returns nil if none is near.
+// edits away, names whose first words are, and names that contain its words, see [Like]. It returns nil if none is near.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string
@@ -32,6 +32,7 @@ func Nearest(word string, among []string) []string {
 			continue
 		}
 		dist, like := editDistance(lower, strings.ToLower(name), limit), Like(word, name)
+		begin := editDistance(lower, strings.ToLower(firstWords(name, word)), limit)
 		switch {
 		case dist == 0:
 			near = append(near, scored{name, 0, 0})
@@ -39,8 +40,10 @@ func Nearest(word string, among []string) []string {
 			near = append(near, scored{name, 1, len(name)})
 		case dist <= limit:
 			near = append(near, scored{name, 2, dist})
+		case begin <= limit && len(word) > minLike:
+			near = append(near, scored{name, 3, begin})
 		case like <= Words && len(word) >= minLike:
-			near = append(near, scored{name, 3, len(name)})
+			near = append(near, scored{name, 4, len(name)})
 		}
 	}
 	slices.SortFunc(near, func(a, b scored) int {
@@ -55,6 +58,12 @@ func Nearest(word string, among []string) []string {
 		names = append(names, s.name)
 	}
 	return names
+}
+
+// firstWords returns as many words of name, separated by "-", as word has.
+func firstWords(name, word string) string {
+	words := strings.Split(name, "-")
+	return strings.Join(words[:min(len(words), strings.Count(word, "-")+1)], "-")
 }
 
 // DidYouMean returns ` (did you mean "a" or "b"?)` for the end of a message, or "" if no
