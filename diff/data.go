@@ -61,7 +61,7 @@ func compareDeletions(c *comparison) {
 // fate describes the treatment of an object that is removed from the tree, and of its
 // dependents, by the tool that applies the object. along names the dependents.
 func (s *State) fate(o *Object, along string) string {
-	fate, tool := profile.FateOf(o.Content)
+	fate, tool := profile.RemovalOf(o.Content)
 	switch {
 	case !s.protects(o):
 		return "it is deleted, " + along
@@ -74,7 +74,7 @@ func (s *State) fate(o *Object, along string) string {
 // protects reports whether the tool that applies an object does not prune it without
 // confirmation.
 func (s *State) protects(o *Object) bool {
-	fate, _ := profile.FateOf(o.Content)
+	fate, _ := profile.RemovalOf(o.Content)
 	return fate != profile.Pruned || s.keeps(o)
 }
 

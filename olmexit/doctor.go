@@ -54,8 +54,8 @@ func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
 	return d
 }
 
-// IsRelevant reports whether a diagnosis of dependences on OLM needs the objects of a kind. A snapshot
-// can omit all other kinds.
+// IsRelevant reports whether a diagnosis of dependences on OLM needs the objects of a kind. A
+// snapshot can omit all other kinds.
 func IsRelevant(group, kind string) bool {
 	switch group {
 	case "":

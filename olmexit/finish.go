@@ -53,9 +53,9 @@ type Renamed struct {
 	To   string `json:"to"`
 }
 
-// Shed compares the rendered tree of a lock with the rendered tree after Finish. It returns
-// the changes per operator, and the changes to objects that belong to no operator.
-func Shed(before, after *lockfile.File, was, now []render.Rendered) ([]Finished, []Change) {
+// CompareFinished compares the rendered tree of a lock with the rendered tree after Finish. It
+// returns the changes per operator, and the changes to objects that belong to no operator.
+func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) ([]Finished, []Change) {
 	operators := []Finished{}
 	served := map[k8s.Key]bool{}
 	for _, r := range was {
@@ -104,7 +104,7 @@ func (s shed) finished() Finished {
 		Restarts: []Restart{}, Condition: Renamed{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
 	}
 	for _, c := range f.Objects {
-		if kind := c.Kind + "." + c.Group; c.Change == "added" && s.foreign(c) && !slices.Contains(f.Needs, kind) {
+		if kind := c.Kind + "." + c.Group; c.Change == "added" && s.isForeign(c) && !slices.Contains(f.Needs, kind) {
 			f.Needs = append(f.Needs, kind)
 		}
 		pods := slices.DeleteFunc(slices.Clone(c.Fields), func(f Field) bool { return !strings.HasPrefix(f.Path, "spec.template") })
@@ -128,9 +128,9 @@ func (s shed) finished() Finished {
 	return f
 }
 
-// foreign reports whether the kind of an object is new to the tree and defined neither by
+// isForeign reports whether the kind of an object is new to the tree and defined neither by
 // Kubernetes nor by the tree.
-func (s shed) foreign(c Change) bool {
+func (s shed) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }
 

@@ -110,7 +110,7 @@ func (x *inspector) sort() {
 		o := Object{Key: r.Object.Key(), Class: Added}
 		ops := x.wants(r)
 		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
-			ops[0].because(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
+			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
 				"; the rendered tree contains it. Check that the operator works with it, and apply it by hand first"})
 		}
 		x.put(o, ops)
@@ -153,4 +153,4 @@ func (x *inspector) put(o Object, ops []*operator) {
 	x.shared = append(x.shared, o)
 }
 
-func (op *operator) because(r Reason) { op.reasons = append(op.reasons, r) }
+func (op *operator) addReason(r Reason) { op.reasons = append(op.reasons, r) }

@@ -18,7 +18,7 @@ func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c c
 	if c.err != nil {
 		out.Class = Unknown
 		for _, op := range ops {
-			op.because(Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " does not match its kind: " + c.err.Error()})
+			op.addReason(Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " does not match its kind: " + c.err.Error()})
 		}
 		return out
 	}
@@ -27,7 +27,7 @@ func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c c
 		out.Class = Changed
 	}
 	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !isOurs(live) {
-		x.pods(ops[0], live, r.Object, c.fields)
+		x.judgePods(ops[0], live, r.Object, c.fields)
 	}
 	return out
 }
@@ -49,17 +49,17 @@ func (f Field) isMark() bool {
 				return true
 			}
 		}
-		if profile.Marks(key) {
+		if profile.IsToolKey(key) {
 			return true
 		}
 	}
 	return false
 }
 
-// pods adds a reason for differences in a Deployment's spec. A live Deployment that deviates
+// judgePods adds a reason for differences in a Deployment's spec. A live Deployment that deviates
 // from the bundle blocks the adoption; otherwise the differences come from workspace
 // settings, and those in the pod template restart the pods.
-func (x *inspector) pods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
+func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
@@ -67,17 +67,17 @@ func (x *inspector) pods(op *operator, live *snapshot.Object, ours k8s.Object, f
 	name := ours.Key().String()
 	made, err := x.deployment(op, ours.Name())
 	if err != nil {
-		op.because(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
+		op.addReason(Reason{Code: "unreadable", Object: name, Message: "OLM's version of " + name + " cannot be determined: " + err.Error()})
 		return
 	}
 	theirs, err := x.fields(live.Body(), made)
 	if unlike := fieldsBelow(theirs, "spec."); err != nil || len(unlike) > 0 {
-		op.because(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
+		op.addReason(Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " differs from the object that OLM generates from the bundle: " + fieldPaths(unlike) +
 			"; the tree would revert this. Move it to spec.config of the Subscription or to a patch in the cluster's overlay, or revert it first"})
 		return
 	}
 	if restarts := fieldsBelow(spec, "spec.template."); len(restarts) > 0 {
-		op.because(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the workspace's settings change the pods of " + name + ": " + fieldPaths(restarts)})
+		op.addReason(Reason{Code: "restart", Object: name, Fields: restarts, Message: "the workspace's settings change the pods of " + name + ": " + fieldPaths(restarts)})
 	}
 }
 

@@ -61,9 +61,9 @@ func list(w io.Writer, objects []Object) {
 	}
 }
 
-// Needy returns the operators that need OLM or lose function without it, as
+// Dependents returns the operators that need OLM or lose function without it, as
 // namespace/package.
-func (d *Diagnosis) Needy() (names []string) {
+func (d *Diagnosis) Dependents() (names []string) {
 	for _, op := range d.Operators {
 		if op.NeedsOLM == NeedsOLM || op.NeedsOLM == InPart {
 			names = append(names, op.Key())

@@ -65,7 +65,7 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 		if err != nil {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}
-		installs, err := res.tree.here(c)
+		installs, err := res.tree.operatorsIn(c)
 		if err != nil {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}

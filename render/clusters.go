@@ -21,14 +21,15 @@ import (
 // prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the
 // base unchanged, otherwise the cluster's own directory. It depends on settings only.
 func (t *tree) prefix(c profile.Cluster) string {
-	separate := len(t.opt.Clusters) > 1 && profile.Separate(t.opt.GitOps)
+	separate := len(t.opt.Clusters) > 1 && profile.NeedsSeparateDirs(t.opt.GitOps)
 	if c.GetsAll() && !separate && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
 		return ""
 	}
 	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
-// writeClusters writes the list of clusters, and the directories of clusters that differ from the base.
+// writeClusters writes the list of clusters, and the directories of clusters that differ from the
+// base.
 func (t *tree) writeClusters() error {
 	var members []profile.Member
 	seen := map[string]bool{}
@@ -58,7 +59,7 @@ func (t *tree) writeClusters() error {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for i, f := range part {
-				part[i].data = held.once(f.data)
+				part[i].data = held.intern(f.data)
 			}
 			if !own {
 				parts[sharedPieces(c)] = part
@@ -88,7 +89,7 @@ func (t *tree) writeClusters() error {
 func (t *tree) checkOverlays() error {
 	var faults diag.List
 	for _, c := range t.opt.Clusters {
-		here, err := t.here(c)
+		here, err := t.operatorsIn(c)
 		if err != nil {
 			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 		}
@@ -128,7 +129,7 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	here, err := t.here(c)
+	here, err := t.operatorsIn(c)
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +274,8 @@ type file struct {
 // texts is a set of file contents, which many clusters share.
 type texts map[[sha256.Size]byte][]byte
 
-// once returns the equal text in the set. If there is none, it adds and returns data.
-func (t texts) once(data []byte) []byte {
+// intern returns the equal text in the set. If there is none, it adds and returns data.
+func (t texts) intern(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	if _, held := t[sum]; !held {
 		t[sum] = data
@@ -339,9 +340,9 @@ func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
 	return out
 }
 
-// writeAllPieces writes the list of all pieces of each cluster, if a cluster is applied as one unit. A list
-// names only directories, so that it changes only if an operator or a Namespace is added or
-// removed.
+// writeAllPieces writes the list of all pieces of each cluster, if a cluster is applied as one
+// unit. A list names only directories, so that it changes only if an operator or a Namespace is
+// added or removed.
 func (t *tree) writeAllPieces() error {
 	if !t.byCluster() {
 		return nil
@@ -353,7 +354,7 @@ func (t *tree) writeAllPieces() error {
 			continue
 		}
 		written[prefix] = true
-		here, err := t.here(c)
+		here, err := t.operatorsIn(c)
 		if err != nil {
 			return err
 		}
@@ -442,7 +443,7 @@ func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
 	if !t.byCluster() {
 		return t.getsWithPieces(c)
 	}
-	installs, err := t.chosen(c)
+	installs, err := t.chosenOperators(c)
 	if err != nil {
 		return nil, err
 	}
@@ -461,7 +462,7 @@ func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
 // getsWithPieces is gets for an engine that applies each piece separately. If a package provides
 // some of a piece's CRDs, the piece gets the whole directory of the package.
 func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) {
-	here, err := t.here(c)
+	here, err := t.operatorsIn(c)
 	if err != nil {
 		return nil, err
 	}
@@ -532,8 +533,8 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that the
-// cluster gets as a whole, and copies single CRDs of the others.
+// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that
+// the cluster gets as a whole, and copies single CRDs of the others.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -582,8 +583,8 @@ func adoptedObjects(installs []*opened) []adoptedObject {
 	return out
 }
 
-// chosen returns the installs that a cluster gets.
-func (t *tree) chosen(c profile.Cluster) ([]*opened, error) {
+// chosenOperators returns the installs that a cluster gets.
+func (t *tree) chosenOperators(c profile.Cluster) ([]*opened, error) {
 	var out []*opened
 	for i := range t.installs {
 		ok, err := c.Gets(t.installs[i].name())

@@ -102,7 +102,8 @@ func (c config) apply(deployment Object) {
 	}
 }
 
-// checkMounts rejects the config's mounts of volumes that a Deployment with the config does not have.
+// checkMounts rejects the config's mounts of volumes that a Deployment with the config does not
+// have.
 func (c config) checkMounts(pos diag.Pos, deployment Object) error {
 	mounts := k8s.Items(c, "volumeMounts")
 	if len(mounts) == 0 {

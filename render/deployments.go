@@ -136,7 +136,7 @@ func (in *install) properties() []model.Property {
 		out = append(out, model.Provided(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 	slices.SortFunc(out, func(a, b model.Property) int { return bytes.Compare(a.Value, b.Value) })
-	out = append(out, model.Named(in.pin.Package, in.pin.Version))
+	out = append(out, model.PackageProperty(in.pin.Package, in.pin.Version))
 	return append(out, in.b.Properties...)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes compares an object with the types of its API. It warns of unknown fields, which remain, and
-// returns an error for values of a wrong type.
+// checkTypes compares an object with the types of its API. It warns of unknown fields, which
+// remain, and returns an error for values of a wrong type.
 func (in *install) checkTypes(pos diag.Pos, o Object) error {
 	shape := in.opt.types.Check(o)
 	for _, field := range shape.Unknown {
@@ -86,7 +86,7 @@ func (t *tree) checkCRDs(crds []provider) error {
 		errs.Add(diag.Pos{}, err)
 	}
 	if err := errs.Err(); err != nil {
-		return crds[0].in.failed(err)
+		return crds[0].in.wrapError(err)
 	}
 	if t.opt.Taken != nil {
 		t.opt.Taken.Note(text)

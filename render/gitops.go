@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// writeGitOps writes the objects that make the GitOps tool apply the tree: those that a person applies
-// once, and those that these apply.
+// writeGitOps writes the objects that make the GitOps tool apply the tree: those that a person
+// applies once, and those that these apply.
 func (t *tree) writeGitOps() error {
 	if !t.engine() {
 		return nil
@@ -76,8 +76,8 @@ func (t *tree) writeInputs(objects []Object, beside map[string][]byte) error {
 	return t.writeApplied("inputs", objects)
 }
 
-// writeApplied writes objects of the GitOps tool with their kustomization. Directories of pieces have
-// no kustomization, because engines also read directories without one.
+// writeApplied writes objects of the GitOps tool with their kustomization. Directories of pieces
+// have no kustomization, because engines also read directories without one.
 func (t *tree) writeApplied(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string

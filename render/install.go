@@ -65,7 +65,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	objects = mergeSame(objects)
 	for i, o := range objects {
-		objects[i] = in.own(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
+		objects[i] = in.addOwner(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
 		in.checkNames(objects[i], &errs)
 		in.checkReserved(objects[i], &errs)
 	}

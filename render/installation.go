@@ -41,7 +41,7 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	installs, err := r.tree.chosen(c)
+	installs, err := r.tree.chosenOperators(c)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (t *tree) inOverlay(c profile.Cluster) ([]Installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	installs, err := t.chosen(c)
+	installs, err := t.chosenOperators(c)
 	if err != nil {
 		return nil, err
 	}

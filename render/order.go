@@ -31,7 +31,7 @@ func newOrder(needs map[string][]string) order {
 		}
 	}
 	for name := range needs {
-		o.measure(name)
+		o.computeLevel(name)
 	}
 	return o
 }
@@ -50,14 +50,14 @@ func reachableFrom(needs map[string][]string, from string) map[string]bool {
 	return found
 }
 
-// measure computes and returns the level of an operator, from the levels of those before it.
-func (o order) measure(name string) int {
+// computeLevel computes and returns the level of an operator, from the levels of those before it.
+func (o order) computeLevel(name string) int {
 	level, known := o.level[name]
 	if known {
 		return level
 	}
 	for earlier := range o.before[name] {
-		level = max(level, o.measure(earlier)+1)
+		level = max(level, o.computeLevel(earlier)+1)
 	}
 	o.level[name] = level
 	return level
@@ -93,7 +93,7 @@ func (t *tree) arrange() {
 		for _, o := range slices.Concat(in.objects, in.others) {
 			place := profile.Place{
 				First: issues[in.name()], Level: order.level[in.name()],
-				Whose: order.whose(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
+				Whose: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
 			}
 			if other, shared := t.places[o.Key()]; shared {
 				place = place.Earlier(other)
@@ -133,8 +133,8 @@ func (t *tree) arrangeLeaving() {
 
 type groupKind struct{ group, kind string }
 
-// whose returns the provider of the API of an operator's object.
-func (o order) whose(name string, providers []string) profile.APIProvider {
+// apiProvider returns the provider of the API of an operator's object.
+func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:
 		return profile.Nobodys

@@ -92,9 +92,9 @@ func isUnset(v any) bool {
 	return isHollow(v)
 }
 
-// own returns o with the labels of its owner. A CRD serves every install in the cluster, so it
+// addOwner returns o with the labels of its owner. A CRD serves every install in the cluster, so it
 // gets no namespace label.
-func (in *install) own(o Object) Object {
+func (in *install) addOwner(o Object) Object {
 	owner := map[string]any{k8s.LabelPackage: labelValue(in.pin.Package)}
 	if !k8s.IsCRD(o) {
 		owner[k8s.LabelNamespace] = in.pin.Namespace

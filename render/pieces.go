@@ -163,8 +163,8 @@ func (t *tree) pieceCRDs(p piece) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// annotatedKustomization returns the kustomization of a directory that an engine builds. An annotation
-// names the CRD directories that belong to it.
+// annotatedKustomization returns the kustomization of a directory that an engine builds. An
+// annotation names the CRD directories that belong to it.
 func annotatedKustomization(resources, crds []string) map[string]any {
 	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string
@@ -183,14 +183,14 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {
-		clusters, err := t.getting(func(chosen []*opened) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
+		clusters, err := t.clustersWith(func(chosen []*opened) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, profile.Piece{Name: namespacePiece(ns), Dir: path.Join(layout.Namespaces, ns), Clusters: clusters})
 	}
 	for _, p := range t.pieces {
-		clusters, err := t.getting(p.gets)
+		clusters, err := t.clustersWith(p.gets)
 		if err != nil {
 			return nil, err
 		}
@@ -241,15 +241,15 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 
 func namespacePiece(ns string) string { return "namespace-" + ns }
 
-// getting returns the names of the clusters with operators that satisfy the predicate, or nil if
-// all clusters do.
-func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
+// clustersWith returns the names of the clusters with operators that satisfy the predicate, or nil
+// if all clusters do.
+func (t *tree) clustersWith(is func(chosen []*opened) bool) ([]string, error) {
 	out, known := []string{}, map[string]bool{} // result by operators, which many clusters share
 	for _, c := range t.opt.Clusters {
 		key := strings.Join(c.Operators, "\x00")
 		gets, seen := known[key]
 		if !seen {
-			chosen, err := t.here(c)
+			chosen, err := t.operatorsIn(c)
 			if err != nil {
 				return nil, err
 			}
@@ -266,14 +266,14 @@ func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
 	return out, nil
 }
 
-// here returns the operators that a cluster gets, including those with leftover objects there.
-// Clusters with the same operators share the result.
-func (t *tree) here(c profile.Cluster) ([]*opened, error) {
+// operatorsIn returns the operators that a cluster gets, including those with leftover objects
+// there. Clusters with the same operators share the result.
+func (t *tree) operatorsIn(c profile.Cluster) ([]*opened, error) {
 	key := strings.Join(c.Operators, "\x00")
 	if known, is := t.chosenBy[key]; is {
 		return known, nil
 	}
-	installs, err := t.chosen(c)
+	installs, err := t.chosenOperators(c)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// warnRejected warns of custom resources that the CRDs of the tree reject, because a sync would fail,
-// and records the reasons. Few bundles ship custom resources, so it opens only their CRDs.
+// warnRejected warns of custom resources that the CRDs of the tree reject, because a sync would
+// fail, and records the reasons. Few bundles ship custom resources, so it opens only their CRDs.
 func (t *tree) warnRejected() {
 	refused := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind

@@ -104,8 +104,8 @@ type opened struct {
 // name returns "namespace/package".
 func (o opened) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
-// failed adds the name of the install to an error.
-func (o opened) failed(err error) error {
+// wrapError adds the name of the install to an error.
+func (o opened) wrapError(err error) error {
 	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
@@ -193,7 +193,7 @@ func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 		}
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {
-			errs = append(errs, in.failed(err))
+			errs = append(errs, in.wrapError(err))
 			continue
 		}
 		for _, w := range diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more)) {

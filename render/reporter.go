@@ -22,8 +22,8 @@ type Reporter struct {
 
 const reporterName = "quayside-reporter" // name of its objects, its package and its Lease
 
-// writeReporter writes the reporter's objects, and one file for each pin with its Installation and the
-// permissions to observe it. No object of an operator waits for any of these.
+// writeReporter writes the reporter's objects, and one file for each pin with its Installation and
+// the permissions to observe it. No object of an operator waits for any of these.
 func (t *tree) writeReporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {

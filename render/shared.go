@@ -77,8 +77,8 @@ type provider struct {
 	file string // path in the tree
 }
 
-// owns reports whether the CSV lists the CRD as owned.
-func (p provider) owns() bool {
+// isOwner reports whether the CSV lists the CRD as owned.
+func (p provider) isOwner() bool {
 	for _, api := range p.in.b.CSV.OwnedCRDs {
 		if api.Name == p.crd.Name() {
 			return true
@@ -93,8 +93,8 @@ func (p provider) owns() bool {
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {
-		if p.owns() != best.owns() {
-			if p.owns() {
+		if p.isOwner() != best.isOwner() {
+			if p.isOwner() {
 				best = p
 			}
 			continue

@@ -48,8 +48,8 @@ func (t *tree) reduceLeftovers() error {
 	return errors.Join(t.checkProvided(), t.checkSuccessors())
 }
 
-// mustBeRemoved reports whether an object of a stopped operator must be removed, because it cannot be
-// scaled to zero: it runs pods without a number of replicas, or it scales a workload or sends
+// mustBeRemoved reports whether an object of a stopped operator must be removed, because it cannot
+// be scaled to zero: it runs pods without a number of replicas, or it scales a workload or sends
 // requests to it.
 func mustBeRemoved(o Object) bool {
 	return o.Is("apps", "DaemonSet") || o.Is("batch", "Job") || o.Is("batch", "CronJob") || o.Is("", "Pod") ||
@@ -82,8 +82,8 @@ func scaledToZero(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided rejects CRDs that no operator would provide any more: pruning such a CRD deletes all
-// its objects. Engines that apply each piece separately do not prune CRDs.
+// checkProvided rejects CRDs that no operator would provide any more: pruning such a CRD deletes
+// all its objects. Engines that apply each piece separately do not prune CRDs.
 func (t *tree) checkProvided() error {
 	if !t.byCluster() {
 		return nil
@@ -106,8 +106,8 @@ func (t *tree) checkProvided() error {
 	return errors.Join(errs...)
 }
 
-// checkSuccessors rejects clusters that got an operator but do not get its successor, because they would
-// lose its CRDs.
+// checkSuccessors rejects clusters that got an operator but do not get its successor, because they
+// would lose its CRDs.
 func (t *tree) checkSuccessors() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {

@@ -169,9 +169,9 @@ func (t *tree) operators() error {
 	return nil
 }
 
-// writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine prunes
-// the objects that it applied before. Its path differs from the path of the operator, so that a
-// piece that is empty by mistake does not look like an uninstallation.
+// writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine
+// prunes the objects that it applied before. Its path differs from the path of the operator, so
+// that a piece that is empty by mistake does not look like an uninstallation.
 func (t *tree) writeUninstalled() error {
 	if t.byCluster() {
 		return nil

@@ -50,7 +50,7 @@ func (w *world) treatment(s *want) (treatment, string) {
 	if s.hold != "" {
 		return fixIt, "held: " + s.hold
 	}
-	if w.named(s) != nil || w.follows(s) != nil {
+	if w.named(s) != nil || w.pinToReach(s) != nil {
 		return moveIt, ""
 	}
 	if s.approval == declare.Manual {
@@ -72,11 +72,11 @@ func (w *world) named(s *want) *Target {
 	return nil
 }
 
-// bound returns the target that limits s to one version and has a position, or nil if there is
-// none or the version is installed.
-func (w *world) bound(s *want) *Target {
+// boundTarget returns the target that limits s to one version and has a position, or nil if there
+// is none or the version is installed.
+func (w *world) boundTarget(s *want) *Target {
 	t := w.named(s)
-	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.is(t.Version) {
+	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.hasVersion(t.Version) {
 		return nil
 	}
 	return t
@@ -96,7 +96,7 @@ func (w *world) options(s *want) options {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
-		if s.current != nil && s.current.pin != nil && (how != moveIt || w.named(s) == nil && (s.generated || w.follows(s) != nil)) {
+		if s.current != nil && s.current.pin != nil && (how != moveIt || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
 			return options{of: []option{{current: s.current}}, stay: bad.msg}
 		}
 		return options{fault: bad}
@@ -108,7 +108,7 @@ func (w *world) options(s *want) options {
 		return options{of: []option{{current: s.current}}, stay: stay}
 	}
 	if t := w.named(s); t != nil && t.Anew {
-		return w.anew(s, pkgs)
+		return w.freshOptions(s, pkgs)
 	}
 	return w.upgrades(s, pkgs, how)
 }
@@ -164,7 +164,7 @@ func (w *world) packageFrom(s *want, id model.ID) ([]*model.Package, *fault) {
 		}
 		return nil, &fault{pos: s.pos(declare.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.haveCatalogs(s.ns))}
 	}
-	if !w.sees(s.ns, id) {
+	if !w.isVisible(s.ns, id) {
 		return nil, &fault{
 			pos: s.pos(declare.FieldCatalogNamespace),
 			msg: fmt.Sprintf("catalog %s is not visible in namespace %s, only the catalogs of namespace %s are", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
@@ -203,7 +203,7 @@ func (w *world) noPackage(s *want, c *model.Catalog) *fault {
 func (w *world) unreadable(ns string) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(w.x.Broken()), model.ID.Compare) {
-		if w.sees(ns, id) {
+		if w.isVisible(ns, id) {
 			out = append(out, id.String())
 		}
 	}
@@ -273,7 +273,7 @@ func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 // limits reports whether s restricts the allowed versions; allowed describes them in messages.
 func (s *want) limits() bool { return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0) }
 
-func (s *want) allowed() string {
+func (s *want) describeAllowed() string {
 	if len(s.decl.Allowed) > 0 {
 		return "among the listed versions (" + list(s.decl.Allowed) + ")"
 	}
@@ -287,7 +287,7 @@ func (w *world) fresh(s *want, pkgs []*model.Package) options {
 		return options{fault: bad}
 	}
 	target := w.named(s)
-	es := s.entriesOf(pkgs, func(ch *model.Channel) []*model.Entry { return w.offered(s, ch) })
+	es := s.entriesOf(pkgs, func(ch *model.Channel) []*model.Entry { return w.offeredEntries(s, ch) })
 	es = slices.DeleteFunc(es, func(e *model.Entry) bool {
 		return !allowed(e.Name(), e.Bundle().Version()) || target != nil && target.Version != "" && !isVersion(e, target.Version)
 	})
@@ -304,8 +304,8 @@ func (w *world) fresh(s *want, pkgs []*model.Package) options {
 	return asOptions(es)
 }
 
-// offered returns the entries of a channel that a fresh install may take.
-func (w *world) offered(s *want, ch *model.Channel) []*model.Entry {
+// offeredEntries returns the entries of a channel that a fresh install may take.
+func (w *world) offeredEntries(s *want, ch *model.Channel) []*model.Entry {
 	target := w.named(s)
 	switch {
 	case s.starting != "":
@@ -371,13 +371,13 @@ func (w *world) noVersion(s *want, pkgs []*model.Package, target *Target) *fault
 	newest := ""
 	switch {
 	case target != nil && target.Version != "":
-		return &fault{target.or(s.pos(declare.FieldPackage, declare.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
+		return &fault{target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
 		return &fault{s.pos(declare.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 	case len(versions) > 0:
 		newest = " (the newest is " + versions[0] + ")"
 	}
-	return &fault{s.pos(declare.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.allowed(), newest)}
+	return &fault{s.pos(declare.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.describeAllowed(), newest)}
 }
 
 func (s *want) inChannels() string {

@@ -12,8 +12,8 @@ import (
 type cause interface {
 	order() causeOrder
 	about() fact
-	where() string                   // position in a file, or ""
-	tell(t *teller, of []int) string // of: the atoms that can meet it, or that it excludes from each other
+	where() string                       // position in a file, or ""
+	describe(t *teller, of []int) string // of: the atoms that can meet it, or that it excludes from each other
 }
 
 // fact is the subject of a cause. By default, a cause is a fact that does not depend on any
@@ -51,12 +51,12 @@ func (c asking) where() string {
 	case c.fault != nil && !c.fault.pos.IsZero():
 		return c.fault.pos.String()
 	case c.want.decl != nil:
-		return c.want.asked().String()
+		return c.want.requestPos().String()
 	}
 	return ""
 }
 
-func (c asking) tell(t *teller, of []int) string {
+func (c asking) describe(t *teller, of []int) string {
 	s := c.want
 	if c.fault != nil {
 		return "subscription " + s.key() + ": " + c.fault.msg
@@ -68,7 +68,7 @@ func (c asking) tell(t *teller, of []int) string {
 	if s.cat != nil {
 		text += ", from catalog " + s.cat.String()
 	}
-	if n := t.b.w.bound(s); n != nil {
+	if n := t.b.w.boundTarget(s); n != nil {
 		text += ", and " + n.At.String() + " for version " + n.Version
 	}
 	switch names := t.names(of); len(names) {
@@ -90,7 +90,7 @@ type staying struct {
 func (c staying) order() causeOrder { return whatIsThere }
 func (c staying) where() string     { return c.inst.where() }
 
-func (c staying) tell(*teller, []int) string {
+func (c staying) describe(*teller, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription requests it, so it stays pinned"
 }
 
@@ -113,7 +113,9 @@ type needing struct {
 
 func (c needing) order() causeOrder { return whatIsNeeded }
 
-func (c needing) tell(t *teller, of []int) string { return t.requires([]string{c.bundle}, c.req, of) }
+func (c needing) describe(t *teller, of []int) string {
+	return t.requires([]string{c.bundle}, c.req, of)
+}
 
 // banning is the cause that a bundle cannot be chosen.
 type banning struct {
@@ -142,7 +144,7 @@ const (
 	banUnanswered                     // its subscription could not be answered, or excludes it (rule 4)
 )
 
-func (c banning) tell(*teller, []int) string { return c.bundle + " " + c.why.text }
+func (c banning) describe(*teller, []int) string { return c.bundle + " " + c.why.text }
 
 // onePackage is the cause that a namespace holds one bundle of a package.
 type onePackage struct {
@@ -150,7 +152,7 @@ type onePackage struct {
 	pkg string
 }
 
-func (c onePackage) tell(t *teller, of []int) string {
+func (c onePackage) describe(t *teller, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.takingPart(of))
 }
 
@@ -160,7 +162,7 @@ type oneProvider struct {
 	api model.GVK
 }
 
-func (c oneProvider) tell(t *teller, of []int) string {
+func (c oneProvider) describe(t *teller, of []int) string {
 	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.takingPart(of))
 }
 
@@ -170,7 +172,7 @@ type succeeding struct {
 	inst *installed
 }
 
-func (c succeeding) tell(*teller, []int) string {
+func (c succeeding) describe(*teller, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
@@ -182,6 +184,6 @@ type bothProvide struct {
 	api   model.GVK
 }
 
-func (c bothProvide) tell(*teller, []int) string {
+func (c bothProvide) describe(*teller, []int) string {
 	return fmt.Sprintf("namespaces %[2]s and %[3]s would both provide the API %[1]s to the same watched namespaces", c.api, c.ns, c.other)
 }

@@ -218,7 +218,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	}
 	cat, read := c.x.Catalog(p.Catalog.ID)
 	if !read {
-		c.unread(p)
+		c.addUnread(p)
 		doubt("is from a catalog that was not read", catalogFields()...)
 		return
 	}
@@ -256,8 +256,8 @@ func hasPath(pkg *model.Package, from, to string) bool {
 	return ok && slices.ContainsFunc(b.Entries(), func(e *model.Entry) bool { return e.EdgeFrom(from, version) != model.NoEdge })
 }
 
-// unread reports once that the catalog of a pin was not read.
-func (c *checker) unread(p lockfile.Pin) {
+// addUnread reports once that the catalog of a pin was not read.
+func (c *checker) addUnread(p lockfile.Pin) {
 	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}
 	if slices.ContainsFunc(c.Unchecked, func(o Reason) bool { return o.Catalog == r.Catalog }) {

@@ -31,12 +31,12 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options 
 	}
 	here := option{current: cur}
 	switch target := w.named(s); {
-	case target != nil && target.Version != "" && !cur.is(target.Version):
+	case target != nil && target.Version != "" && !cur.hasVersion(target.Version):
 		if bad := w.unknownTarget(s, pkgs, target); bad != nil {
 			return options{fault: bad}
 		}
 		if len(out.of) == 0 {
-			return options{fault: &fault{pos: target.or(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
+			return options{fault: &fault{pos: target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
@@ -63,12 +63,12 @@ func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string,
 		none.msg += "; " + installed + " is installed"
 		return none
 	}
-	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.allowed())}
+	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.describeAllowed())}
 }
 
-// anew returns the candidates for a fresh install that are not lower than the installed bundle,
-// followed by the installed bundle.
-func (w *world) anew(s *want, pkgs []*model.Package) options {
+// freshOptions returns the candidates for a fresh install that are not lower than the installed
+// bundle, followed by the installed bundle.
+func (w *world) freshOptions(s *want, pkgs []*model.Package) options {
 	as := *s
 	as.starting = ""
 	out := w.fresh(&as, pkgs)
@@ -118,7 +118,7 @@ func byReference(s *want, pkgs []*model.Package) bool {
 // returns the first step of the shortest path; with a followed lock, its pinned bundle.
 func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
-	if pin := w.follows(s); pin != nil {
+	if pin := w.pinToReach(s); pin != nil {
 		return s.followed(pkgs, pin)
 	}
 	of, anywhere := (*model.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
@@ -133,7 +133,7 @@ func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 		es = withTwins(s, es)
 	}
 	if t := w.named(s); t != nil && t.Version != "" {
-		es = w.towards(s, pkgs, t.Version)
+		es = w.firstStep(s, pkgs, t.Version)
 	}
 	return w.rank(s, es)
 }
@@ -150,7 +150,7 @@ func (w *world) cannotSucceed(s *want, a *atom) string {
 		return "is not " + i.bundle + ", which is pinned and held: " + s.hold
 	case lower && !w.opt.AllowDowngrade:
 		return "is lower than " + i.bundle + ", which is pinned; downgrades are not allowed"
-	case lower || i.spare || i.leadsTo(a.entry), w.follows(s) != nil:
+	case lower || i.spare || i.leadsTo(a.entry), w.pinToReach(s) != nil:
 		return ""
 	}
 	return "has no upgrade edge from " + i.bundle + ", which is pinned"
@@ -198,8 +198,8 @@ func (w *world) unknownTarget(s *want, pkgs []*model.Package, t *Target) *fault 
 	return w.noVersion(s, pkgs, t)
 }
 
-// is reports whether i has that version or bundle name.
-func (i *installed) is(version string) bool {
+// hasVersion reports whether i has that version or bundle name.
+func (i *installed) hasVersion(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }
 
@@ -207,11 +207,11 @@ func isVersion(e *model.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
 }
 
-// towards returns the first step of the shortest path to a version, or nil if that is installed.
+// firstStep returns the first step of the shortest path to a version, or nil if that is installed.
 // A permitted downgrade needs no path.
-func (w *world) towards(s *want, pkgs []*model.Package, version string) []*model.Entry {
+func (w *world) firstStep(s *want, pkgs []*model.Package, version string) []*model.Entry {
 	cur := s.current
-	if cur.is(version) {
+	if cur.hasVersion(version) {
 		return nil
 	}
 	if way := shortestPath(s, pkgs, cur, func(e *model.Entry) bool { return isVersion(e, version) }); len(way) > 0 {

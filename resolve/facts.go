@@ -125,9 +125,10 @@ func (f *facts) unusable() string {
 	return ""
 }
 
-// bare computes facts only from properties: those of a ClusterServiceVersion, or those recorded in
-// a lock. It skips malformed properties; a malformed requirement makes the bundle unusable.
-func (r *reader) bare(ps []model.Property) *facts {
+// fromProperties computes facts only from properties: those of a ClusterServiceVersion, or those
+// recorded in a lock. It skips malformed properties; a malformed requirement makes the bundle
+// unusable.
+func (r *reader) fromProperties(ps []model.Property) *facts {
 	said := model.Read(ps)
 	f := &facts{
 		pkg: said.Package, apis: said.Provides, labels: said.Labels,
@@ -150,7 +151,7 @@ func (f *facts) inPackage(pkg string) *facts {
 	if f.hasVersion {
 		version = f.version.String()
 	}
-	next.properties = append(slices.Clone(f.properties), model.Named(pkg, version))
+	next.properties = append(slices.Clone(f.properties), model.PackageProperty(pkg, version))
 	return &next
 }
 

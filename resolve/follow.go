@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// theirs returns the pin of a package in the followed lock, or nil.
-func (w *world) theirs(ns, pkg string) *lockfile.Pin {
+// followedPin returns the pin of a package in the followed lock, or nil.
+func (w *world) followedPin(ns, pkg string) *lockfile.Pin {
 	if w.opt.From == nil {
 		return nil
 	}
@@ -20,13 +20,13 @@ func (w *world) theirs(ns, pkg string) *lockfile.Pin {
 	return nil
 }
 
-// follows returns the pin of the followed lock that s has to reach, or nil if there is none or if
-// s has reached it.
-func (w *world) follows(s *want) *lockfile.Pin {
+// pinToReach returns the pin of the followed lock that s has to reach, or nil if there is none or
+// if s has reached it.
+func (w *world) pinToReach(s *want) *lockfile.Pin {
 	if s.current == nil {
 		return nil
 	}
-	if pin := w.theirs(s.ns, s.pkg); pin != nil && pin.Bundle != s.current.bundle {
+	if pin := w.followedPin(s.ns, s.pkg); pin != nil && pin.Bundle != s.current.bundle {
 		return pin
 	}
 	return nil
@@ -46,12 +46,12 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the upstream lock pins "+pin.Bundle+why)
 }
 
-// absent returns the declared operators that could not be installed from the followed lock.
-func (r *round) absent() []Stay {
+// notInstalled returns the declared operators that could not be installed from the followed lock.
+func (r *round) notInstalled() []Stay {
 	var out []Stay
 	for _, s := range r.b.st.wants {
-		pin := r.b.w.theirs(s.ns, s.pkg)
-		if _, ok := r.picks[s]; ok || pin == nil || !r.b.optional(s) {
+		pin := r.b.w.followedPin(s.ns, s.pkg)
+		if _, ok := r.picks[s]; ok || pin == nil || !r.b.isOptional(s) {
 			continue
 		}
 		stay := Stay{Namespace: s.ns, Package: s.pkg, By: HeldByConflict, Text: pin.Bundle}
@@ -61,10 +61,10 @@ func (r *round) absent() []Stay {
 		if i >= 0 {
 			root := r.b.roots[i]
 			of := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != pin.Bundle })
-			why := r.prevents(root, of)
+			why := r.findPrevention(root, of)
 			stay.By, stay.Text, stay.Refused = r.b.bannedBy(of), stay.Text+", but "+why.text, why.refused
 		} else {
-			by, why := r.b.w.unoffered(s, pin.Bundle)
+			by, why := r.b.w.reasonNotOffered(s, pin.Bundle)
 			if text := r.b.w.space(s.ns).fault; text != "" {
 				by, why = HeldByConflict, "but "+text
 			}
@@ -86,18 +86,18 @@ func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (by HeldBa
 	case len(opts.down) > 0:
 		return HeldByVersions, ", which is older", nil
 	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
-		h := r.against(s)
+		h := r.reasonAgainst(s)
 		if h.reason != "" {
 			return h.by, ", but " + h.reason, h.refused
 		}
 		return HeldByConflict, "", nil
 	}
-	by, why = r.b.w.unoffered(s, pin.Bundle)
+	by, why = r.b.w.reasonNotOffered(s, pin.Bundle)
 	return by, ", " + why, nil
 }
 
-// unoffered returns the reason why no entry of the bundle answers s.
-func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
+// reasonNotOffered returns the reason why no entry of the bundle answers s.
+func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
 	for _, p := range pkgs {
@@ -111,7 +111,7 @@ func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 			case !s.limits():
 				return HeldByRange, "which is not " + s.starting + ", its startingCSV"
 			default:
-				return HeldByRange, "which is not " + s.allowed()
+				return HeldByRange, "which is not " + s.describeAllowed()
 			}
 			in = append(in, e.Channel().Name())
 		}

@@ -41,9 +41,9 @@ func upgradeOptions(opt Options) Options {
 	return opt
 }
 
-// holds returns the state of lock, and for each installed bundle the reason that would hold it
-// back in an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
-func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
+// holdReasons returns the state of lock, and for each installed bundle the reason that would hold
+// it back in an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
+func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	st, out := w.stateBefore(lock), map[*want]held{}
 	var once *round
 	solved := func() *round {
@@ -57,7 +57,7 @@ func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	}
 	for _, s := range st.wants {
 		if s.current != nil {
-			out[s] = w.held(s, w.options(s), solved)
+			out[s] = w.holdReason(s, w.options(s), solved)
 		}
 	}
 	return st, out
@@ -67,14 +67,14 @@ func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 // without a request. lock is the user's starting point. Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
-	if !r.leaves(s) {
+	if !r.staysInstalled(s) {
 		return
 	}
-	if pin := w.follows(s); pin != nil {
+	if pin := w.pinToReach(s); pin != nil {
 		r.reportStay(s, pin, root.opts, lock)
 		return
 	}
-	h, code := w.held(s, root.opts, func() *round { return r }), "held"
+	h, code := w.holdReason(s, root.opts, func() *round { return r }), "held"
 	switch h.by {
 	case HeldByVersions:
 		code = "downgrade"
@@ -89,24 +89,24 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	if h.offered != "" {
 		text += " although " + h.offered + " is available"
 	}
-	w.warnFor(s, code, text+": "+h.reason+w.exit(s, h, lock))
+	w.warnFor(s, code, text+": "+h.reason+w.upgradeFlag(s, h, lock))
 }
 
-// leaves reports whether the installed bundle of s stays.
-func (r *round) leaves(s *want) bool {
+// staysInstalled reports whether the installed bundle of s stays.
+func (r *round) staysInstalled(s *want) bool {
 	id, ok := r.picks[s]
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// held returns the reason why the installed bundle of s stays, given the options of s. It calls
-// solved only if opts contains an upgrade.
-func (w *world) held(s *want, opts options, solved func() *round) held {
+// holdReason returns the reason why the installed bundle of s stays, given the options of s. It
+// calls solved only if opts contains an upgrade.
+func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 	how, stay := w.treatment(s)
 	switch {
 	case opts.stay != "" && opts.stay != stay:
 		return held{by: HeldByCatalog, reason: opts.stay}
 	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
-		return solved().against(s)
+		return solved().reasonAgainst(s)
 	}
 	next := w.remaining(s.current, s, 1)
 	switch {
@@ -119,17 +119,17 @@ func (w *world) held(s *want, opts options, solved func() *round) held {
 	case len(opts.down) > 0:
 		return held{by: HeldByVersions, reason: "the only candidate is older: " + opts.down[0].Name(), to: opts.down[0]}
 	case len(next) == 0:
-		if e := w.outside(s); e != nil {
-			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.allowed()}
+		if e := w.nextOutside(s); e != nil {
+			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
 		}
 		return w.stranded(s)
 	}
 	return held{}
 }
 
-// outside returns the first higher entry with an edge from the installed bundle that s does not
+// nextOutside returns the first higher entry with an edge from the installed bundle that s does not
 // allow, or nil.
-func (w *world) outside(s *want) *model.Entry {
+func (w *world) nextOutside(s *want) *model.Entry {
 	pkgs, bad := w.packages(s)
 	if bad != nil || !s.limits() {
 		return nil
@@ -149,10 +149,10 @@ func (w *world) outside(s *want) *model.Entry {
 	return edges[i]
 }
 
-// against returns the reason why s keeps its installed bundle although another one is offered. It
-// returns the zero value if s does not keep it.
-func (r *round) against(s *want) held {
-	if !r.leaves(s) {
+// reasonAgainst returns the reason why s keeps its installed bundle although another one is
+// offered. It returns the zero value if s does not keep it.
+func (r *round) reasonAgainst(s *want) held {
+	if !r.staysInstalled(s) {
 		return held{}
 	}
 	root := r.b.roots[slices.IndexFunc(r.b.roots, func(x root) bool { return x.want == s })]
@@ -163,7 +163,7 @@ func (r *round) against(s *want) held {
 	if len(better) == 0 { // relaxed together with the other parties of its conflict
 		return held{by: HeldByConflict}
 	}
-	why := r.prevents(root, better)
+	why := r.findPrevention(root, better)
 	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
@@ -186,7 +186,7 @@ func (b *builder) bannedBy(ids []int) HeldBack {
 // stranded returns the reason if no edge leads from the installed bundle to the head. Rule 14.
 func (w *world) stranded(s *want) held {
 	pkgs, bad := w.packages(s)
-	if bad != nil || s.direct() {
+	if bad != nil || s.namesBundle() {
 		return held{}
 	}
 	var head *model.Entry
@@ -204,14 +204,14 @@ func (w *world) stranded(s *want) held {
 		return held{}
 	}
 	h := held{by: HeldByCatalog, reason: "no upgrade edge leads from it towards " + head.Name(), to: head}
-	if w.dropped(s.current) != "" {
+	if w.droppedBy(s.current) != "" {
 		h.by = HeldByDrop
 	}
 	return h
 }
 
-// exit returns the flag that upgrades s to h.to, or "" if there is none. Rule 13.
-func (w *world) exit(s *want, h held, lock *lockfile.File) string {
+// upgradeFlag returns the flag that upgrades s to h.to, or "" if there is none. Rule 13.
+func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
 	}
@@ -249,11 +249,11 @@ func (w *world) next(s *want, opt Options, lock *lockfile.File) string {
 	return ""
 }
 
-// direct reports whether s names a bundle: its catalog contains only that bundle.
-func (s *want) direct() bool { return s.decl != nil && s.decl.Bundle != "" }
+// namesBundle reports whether s names a bundle: its catalog contains only that bundle.
+func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
-// dropped returns the catalog that no longer has the pinned bundle of i, or "". Rule 14.
-func (w *world) dropped(i *installed) string {
+// droppedBy returns the catalog that no longer has the pinned bundle of i, or "". Rule 14.
+func (w *world) droppedBy(i *installed) string {
 	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
 		return ""
 	}

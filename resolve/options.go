@@ -54,8 +54,8 @@ type Target struct {
 // faultf returns a fault at the position of t.
 func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
 
-// or returns the position of t, or declared if t has none.
-func (t Target) or(declared diag.Pos) diag.Pos {
+// posOr returns the position of t, or declared if t has none.
+func (t Target) posOr(declared diag.Pos) diag.Pos {
 	if t.At.IsZero() {
 		return declared
 	}

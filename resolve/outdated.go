@@ -49,7 +49,7 @@ func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == 
 func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	w.quiet = true
-	st, holds := w.holds(lock)
+	st, holds := w.holdReasons(lock)
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{
@@ -60,8 +60,8 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.fillAge(&a, s, p.Version)
 				h := holds[s]
-				a.HeldBack, a.Stays = h.by, cmp.Or(h.reason+w.exit(s, h, lock), a.Stays)
-				a.Dropped = w.dropped(s.current)
+				a.HeldBack, a.Stays = h.by, cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.Stays)
+				a.Dropped = w.droppedBy(s.current)
 				break
 			}
 		}

@@ -36,7 +36,7 @@ func (b *builder) placeOf(id int) place {
 
 // overlaps forbids overlaps that involve a dependency. Rule 10.
 func (b *builder) overlaps() {
-	if !b.several() {
+	if !b.hasSeveralNamespaces() {
 		return
 	}
 	asked := answering(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
@@ -84,7 +84,7 @@ func (b *builder) overlapTag(x, y string, g model.GVK) int {
 // overlap returns the first overlap between two answered subscriptions, as a core: both roots and
 // the API. It returns nil if there is none. Rule 10.
 func (b *builder) overlap(chosen []int) []int {
-	if b.w.opt.AllowOverlap || !b.several() {
+	if b.w.opt.AllowOverlap || !b.hasSeveralNamespaces() {
 		return nil
 	}
 	have := map[int]bool{}

@@ -224,7 +224,7 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	var out []lockfile.Requirement
 	for _, r := range i.facts.needs {
 		var keys []string
-		for _, by := range st.meeting(i, r) {
+		for _, by := range st.providersFor(i, r) {
 			if by != i && len(st.wantsOf(by)) > 0 {
 				keys = append(keys, by.ns+"/"+cmp.Or(by.pkg(), by.bundle))
 			}
@@ -248,13 +248,13 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 // request is a requirement of one installed bundle that another one meets.
 type request struct{ by, requirement string } // by: "namespace/package"
 
-// requests returns the dependents of each installed bundle with their requirements. A
-// bundle that is not an orphan does not count as a dependent of an orphan.
+// requests returns the dependents of each installed bundle with their requirements. Only
+// orphans count as dependents of an orphan.
 func (st *state) requests() map[*installed][]request {
 	out, needed := map[*installed][]request{}, st.needed()
 	for _, by := range st.have {
 		for _, r := range by.facts.needs {
-			for _, i := range st.meeting(by, r) {
+			for _, i := range st.providersFor(by, r) {
 				if i != by && (needed[i] || !needed[by]) {
 					out[i] = append(out[i], request{by.ns + "/" + cmp.Or(by.pkg(), by.bundle), r.label})
 				}
@@ -264,9 +264,9 @@ func (st *state) requests() map[*installed][]request {
 	return out
 }
 
-// meeting returns the bundles that meet a requirement of by: by itself, or else those in its
+// providersFor returns the bundles that meet a requirement of by: by itself, or else those in its
 // namespace, or else those in other namespaces.
-func (st *state) meeting(by *installed, r *requirement) []*installed {
+func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
 	}
@@ -286,8 +286,8 @@ func (st *state) meeting(by *installed, r *requirement) []*installed {
 	return away
 }
 
-// moves returns the changes of a round.
-func (w *world) moves(before, after *state) []Move {
+// listMoves returns the changes of a round.
+func (w *world) listMoves(before, after *state) []Move {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
 		out := map[place]*installed{}

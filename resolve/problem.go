@@ -95,7 +95,7 @@ func (w *world) build(st *state, given relaxed) *builder {
 		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{},
 		banPkg: map[pkgKey]*want{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
-	b.needed, b.pinned = st.needed(), st.pinned()
+	b.needed, b.pinned = st.needed(), st.pinnedWants()
 	for _, s := range st.wants {
 		if k := (pkgKey{s.ns, s.pkg}); b.asked[k] == nil {
 			b.asked[k] = s
@@ -126,8 +126,8 @@ func (w *world) build(st *state, given relaxed) *builder {
 
 // inOrder returns the subscriptions in the order of preference of the solver: by namespace and
 // name. In a partial upgrade, named ones come first, then pinned ones, then new ones. Generated
-// subscriptions that are no longer required come last, unless OLM would upgrade them. Rule 3. Rule
-// 12.
+// subscriptions that are no longer required come last, unless OLM would upgrade them.
+// Rule 3. Rule 12.
 func (b *builder) inOrder() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.treatment(s)
@@ -251,7 +251,7 @@ func (b *builder) bans(a *atom) []ban {
 	if text := b.w.notPromoted(a); text != "" {
 		why = append(why, ban{kind: banOtherLock, text: text})
 	}
-	if text := b.against(a); text != "" {
+	if text := b.objection(a); text != "" {
 		why = append(why, ban{kind: banAgainst, text: text})
 	}
 	if s := b.pinned[pkgKey{a.ns, f.pkg}]; s != nil && b.w.named(s) == nil {
@@ -265,8 +265,8 @@ func (b *builder) bans(a *atom) []ban {
 	return why
 }
 
-// against returns the objection of Options.Against to an entry whose bundle is not installed.
-func (b *builder) against(a *atom) string {
+// objection returns the objection of Options.Against to an entry whose bundle is not installed.
+func (b *builder) objection(a *atom) string {
 	there := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
 	if b.w.opt.Against == nil || slices.ContainsFunc(b.st.have, there) {
 		return ""
@@ -313,21 +313,21 @@ func (b *builder) answers(s *want) (opts options, soft bool) {
 	}
 	how, _ := b.w.treatment(s)
 	opts = b.w.options(s)
-	soft = s.generated && (how == keepIt || level > demanded) || b.optional(s)
+	soft = s.generated && (how == keepIt || level > demanded) || b.isOptional(s)
 	if how == keepIt && s.generated || level > demanded && !s.generated {
 		opts.of, opts.fault = []option{{current: s.current}}, nil
 	}
 	return opts, soft
 }
 
-// optional reports whether s is dropped if it has no answer.
-func (b *builder) optional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
+// isOptional reports whether s is dropped if it has no answer.
+func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
 // banOthers bans all bundles of an optional subscription's package that do not answer the
 // subscription, so that dependents of the package get an allowed bundle or none.
 func (b *builder) banOthers() {
 	for _, s := range b.st.wants {
-		if !b.optional(s) {
+		if !b.isOptional(s) {
 			continue
 		}
 		var of []int

@@ -31,9 +31,9 @@ func (p party) key() string {
 // relaxed holds the relaxations of a round so far. Rule 4.
 type relaxed map[party]relaxation
 
-// of returns the relaxation of p. For an installed bundle without a subscription it is at least
+// level returns the relaxation of p. For an installed bundle without a subscription it is at least
 // kept.
-func (r relaxed) of(p party) relaxation {
+func (r relaxed) level(p party) relaxation {
 	if p.inst != nil {
 		return max(r[p], kept)
 	}
@@ -58,10 +58,10 @@ func (r relaxed) soften(w *world, parties []party) bool {
 func (r relaxed) relax(parties []party) {
 	least := ignored
 	for _, p := range parties {
-		least = min(least, r.of(p))
+		least = min(least, r.level(p))
 	}
 	for _, p := range parties {
-		if r.of(p) == least {
+		if r.level(p) == least {
 			r[p] = least + 1
 		}
 	}

@@ -70,8 +70,8 @@ type trial struct {
 	aside map[string]relaxation // parties of other conflicts
 }
 
-// with applies the remedies to a copy of the inputs.
-func (t trial) with(rs []remedy) (*world, *lockfile.File) {
+// apply applies the remedies to a copy of the inputs.
+func (t trial) apply(rs []remedy) (*world, *lockfile.File) {
 	in := inputs{decl: *t.w.decl, prev: t.prev, opt: t.w.opt}
 	in.decl.Subscriptions = slices.Clone(in.decl.Subscriptions)
 	for _, r := range rs {
@@ -129,9 +129,9 @@ func prove(remedies []remedy, most int, solves func([]remedy) bool) (changes []e
 	return append(changes, given...), tried
 }
 
-// takes returns the bundle that is pinned for an operator with the remedies applied, or "".
-func (t trial) takes(of Target, rs ...remedy) string {
-	w, prev := t.with(rs)
+// pinnedWith returns the bundle that is pinned for an operator with the remedies applied, or "".
+func (t trial) pinnedWith(of Target, rs ...remedy) string {
+	w, prev := t.apply(rs)
 	res, err := w.resolve(prev)
 	if err != nil {
 		return ""
@@ -142,7 +142,7 @@ func (t trial) takes(of Target, rs ...remedy) string {
 
 // solves reports whether there is a solution with the remedies applied.
 func (t trial) solves(rs []remedy) bool {
-	w, prev := t.with(rs)
+	w, prev := t.apply(rs)
 	st, given := w.stateBefore(prev), relaxed{}
 	for _, s := range st.wants {
 		given[party{want: s}] = t.aside[party{want: s}.key()]

@@ -26,8 +26,8 @@
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
 //	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, generateWants, installed.spare
-//	13 proven suggestions               world.suggest, teller.remedies, question.offers, world.exit
-//	14 stranded pins                    world.stranded, world.dropped
+//	13 proven suggestions               world.suggest, teller.remedies, question.offers, world.upgradeFlag
+//	14 stranded pins                    world.stranded, world.droppedBy
 //	15 lost preferences not followed    builder.candidates
 //
 // Everything here is a pure function of its arguments. The package never reads
@@ -91,7 +91,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			w.reportRound(r)
 		}
 		if r.changed {
-			res.Rounds = append(res.Rounds, w.moves(st, r.next))
+			res.Rounds = append(res.Rounds, w.listMoves(st, r.next))
 		}
 		st = r.next
 		if !w.goesOn(hop, r) {
@@ -115,7 +115,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		}
 	}
 	res.Conflicts = uniqueConflicts(append(res.Conflicts, losses...))
-	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
+	res.Moves = withDropped(w.listMoves(first, st), prev, res.Partial)
 	if !w.quiet {
 		w.reportEnd(last, st, res)
 		w.reportSuccessions(prev, res.Partial)

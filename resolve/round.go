@@ -56,7 +56,7 @@ func (r *round) apply(chosen []int) {
 	picked := r.pick(chosen)
 	wants := r.answer(picked)
 	more, needed := generateWants(picked, wants)
-	r.next = newState(append(wants, more...), append(needed, r.carry(picked)...))
+	r.next = newState(append(wants, more...), append(needed, r.keptFree(picked)...))
 	r.changed = r.changed || len(needed) > 0
 }
 
@@ -188,8 +188,8 @@ func (r *round) answer(picked []pick) []*want {
 	return out
 }
 
-// carry returns the free bundles that stay: those that are neither adopted nor replaced.
-func (r *round) carry(picked []pick) []*installed {
+// keptFree returns the free bundles that stay: those that are neither adopted nor replaced.
+func (r *round) keptFree(picked []pick) []*installed {
 	return slices.DeleteFunc(slices.Clone(r.b.st.have), func(i *installed) bool {
 		return !i.free || slices.ContainsFunc(picked, func(p pick) bool {
 			return p.was == i && p.now != i || p.was == nil && p.now.displaces(i)

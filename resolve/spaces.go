@@ -93,7 +93,7 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 
 // notPromoted returns an objection if the followed lock pins another bundle, or "".
 func (w *world) notPromoted(a *atom) string {
-	pin := w.theirs(a.ns, a.facts.pkg)
+	pin := w.followedPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
 		return ""
 	}
@@ -122,7 +122,7 @@ type sharedKey struct {
 }
 
 func (b *builder) sharing() *sharing {
-	if !b.w.opt.SharedDependencies || !b.several() {
+	if !b.w.opt.SharedDependencies || !b.hasSeveralNamespaces() {
 		return nil
 	}
 	s := &sharing{b: b, memo: map[sharedKey][2][]int{}}
@@ -137,8 +137,8 @@ func (b *builder) sharing() *sharing {
 	return s
 }
 
-// several reports whether the problem spans namespaces.
-func (b *builder) several() bool {
+// hasSeveralNamespaces reports whether the problem spans namespaces.
+func (b *builder) hasSeveralNamespaces() bool {
 	for _, s := range b.st.wants {
 		if s.ns != b.st.wants[0].ns {
 			return true
@@ -154,7 +154,7 @@ func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]
 	if !ok {
-		got = [2][]int{s.meeting(a.ns, r, s.rooted), s.meeting(a.ns, r, s.others)}
+		got = [2][]int{s.matching(a.ns, r, s.rooted), s.matching(a.ns, r, s.others)}
 		s.memo[key] = got
 	}
 	if len(got[0]) > 0 {
@@ -168,7 +168,7 @@ func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	return c
 }
 
-func (s *sharing) meeting(ns string, r *requirement, ids []int) []int {
+func (s *sharing) matching(ns string, r *requirement, ids []int) []int {
 	var out []int
 	for _, id := range ids {
 		a := s.b.atoms[id]

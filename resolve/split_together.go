@@ -23,7 +23,7 @@ const maxTogether = 6
 // it.
 func (s *splitter) prove() error {
 	for {
-		set := s.unproven()
+		set := s.smallestConflict()
 		if set == nil {
 			return nil
 		}
@@ -76,11 +76,12 @@ func waitFor(set []*piece) diag.Warning {
 	}
 }
 
-// unproven returns the smallest set of parts that conflict or that Git cannot merge, or nil.
-func (s *splitter) unproven() []*piece {
+// smallestConflict returns the smallest set of parts that conflict or that Git cannot merge, or
+// nil.
+func (s *splitter) smallestConflict() []*piece {
 	for i, a := range s.pieces {
 		for _, b := range s.pieces[i+1:] {
-			if !s.apart(a, b) {
+			if !s.canGitMerge(a, b) {
 				return []*piece{a, b}
 			}
 		}
@@ -90,7 +91,7 @@ func (s *splitter) unproven() []*piece {
 			return group
 		}
 		for size := 2; size <= len(group); size++ {
-			if set := s.broken(group, size); set != nil {
+			if set := s.firstBroken(group, size); set != nil {
 				return set
 			}
 		}
@@ -98,13 +99,13 @@ func (s *splitter) unproven() []*piece {
 	return nil
 }
 
-// apart reports whether Git can merge two parts.
-func (s *splitter) apart(a, b *piece) bool {
+// canGitMerge reports whether Git can merge two parts.
+func (s *splitter) canGitMerge(a, b *piece) bool {
 	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.Apart(a.res.Partial, b.res.Partial))
 }
 
-// broken returns the first set of the given size for which holds is false, or nil.
-func (s *splitter) broken(group []*piece, size int) []*piece {
+// firstBroken returns the first set of the given size for which holds is false, or nil.
+func (s *splitter) firstBroken(group []*piece, size int) []*piece {
 	for mask := range 1 << len(group) {
 		var set []*piece
 		for i, p := range group {
@@ -155,7 +156,7 @@ func (s *splitter) connected() [][]*piece {
 	}
 	for _, pin := range s.prev.Pins { // an unchanged pin may require several upgraded ones
 		var needed map[string]bool
-		for _, r := range read.bare(pin.Properties).needs {
+		for _, r := range read.fromProperties(pin.Properties).needs {
 			needed = r.where.subjects(needed)
 		}
 		s.joinAll(subjects, needed, join)
@@ -251,7 +252,7 @@ func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
 			if !ok {
 				continue
 			}
-			facts := read.bare(pin.Properties)
+			facts := read.fromProperties(pin.Properties)
 			out["package "+pin.Package] = true
 			for _, g := range facts.apis {
 				out[apiSubject(g)] = true

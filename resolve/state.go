@@ -92,9 +92,9 @@ func (st *state) needed() map[*installed]bool {
 		by := todo[0]
 		todo = todo[1:]
 		for _, r := range by.facts.needs {
-			of := st.meeting(by, r)
+			of := st.providersFor(by, r)
 			for _, i := range of {
-				if !slices.ContainsFunc(of, func(j *installed) bool { return j != i && out[j] && j.rivals(i) }) {
+				if !slices.ContainsFunc(of, func(j *installed) bool { return j != i && out[j] && j.isRival(i) }) {
 					add(i)
 				}
 			}
@@ -103,8 +103,8 @@ func (st *state) needed() map[*installed]bool {
 	return out
 }
 
-// rivals reports whether i and j provide the same API.
-func (i *installed) rivals(j *installed) bool {
+// isRival reports whether i and j provide the same API.
+func (i *installed) isRival(j *installed) bool {
 	return slices.ContainsFunc(i.facts.apis, func(g model.GVK) bool { return slices.Contains(j.facts.apis, g) })
 }
 
@@ -116,8 +116,8 @@ func (st *state) pruned() *state {
 	return &next
 }
 
-// pinned returns the pinned bundles of undeclared packages.
-func (st *state) pinned() map[pkgKey]*want {
+// pinnedWants returns the pinned bundles of undeclared packages.
+func (st *state) pinnedWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
 	for _, i := range st.have {
 		if i.spare {
@@ -267,7 +267,7 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 		}
 		properties, version = e.Bundle().Properties(), e.Bundle().Version().String()
 	}
-	inst.facts = w.read.bare(properties)
+	inst.facts = w.read.fromProperties(properties)
 	if inst.facts.pkg == "" {
 		inst.facts.pkg = p.Package
 	}
@@ -330,7 +330,7 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 		}
 		key := s.ns + "/" + s.decl.InstalledCSV
 		c := byName[key]
-		w.own(c, byName, taken)
+		w.markReplaced(c, byName, taken)
 		if s.current != nil {
 			w.differs(s)
 			taken[key] = true
@@ -361,9 +361,9 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	}
 }
 
-// own marks the ClusterServiceVersions that c replaces. They belong to the same subscription, in
-// which only c counts.
-func (w *world) own(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
+// markReplaced marks the ClusterServiceVersions that c replaces. They belong to the same
+// subscription, in which only c counts.
+func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces
 		if taken[key] {
@@ -390,7 +390,7 @@ func (w *world) resolves(st *state, ns string) bool {
 // fromCSV returns the installed bundle of a ClusterServiceVersion. Without the properties
 // annotation, its package is the common package of its subscriptions.
 func (w *world) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
-	f := w.read.bare(c.Properties)
+	f := w.read.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
 	if !f.hasVersion {
 		f.setVersion(c.Version)

@@ -77,7 +77,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		if last == "" && w.opt.Uninstalls { // prune its leftover objects in place instead of releasing them
 			last = prev.Successor(l)
 		}
-		if !now[l.Key()] && now[last] && !w.settled(last) {
+		if !now[l.Key()] && now[last] && !w.isSettled(last) {
 			if d := w.followers[l.Key()]; d != nil {
 				l.ReplacedBy = d.Operator()
 			}
@@ -142,7 +142,7 @@ func (w *world) refreshed(p lockfile.Pin) lockfile.Pin {
 	return p
 }
 
-func (w *world) settled(follower string) bool {
+func (w *world) isSettled(follower string) bool {
 	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
 }
 

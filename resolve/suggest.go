@@ -16,17 +16,17 @@ import (
 // another namespace, and finally removals. Rule 13.
 func (t *teller) remedies() []remedy {
 	t.addFieldEdits()
-	if t.has(banInstallMode) || t.crowded() || t.astray() {
+	if t.has(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault() {
 		t.addWatches()
 	}
 	t.addFlags()
 	t.addSettings()
-	if t.crowded() {
+	if t.excludesEachOther() {
 		t.addNamespaces()
 	}
 	t.addFree()
 	for _, s := range t.declared() {
-		if t.misnamed(s) != nil || t.b.w.bound(s) != nil {
+		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
 			continue // the declaration is not at fault
 		}
 		t.add(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
@@ -44,8 +44,8 @@ func (t *teller) has(kind banKind) bool {
 	})
 }
 
-// crowded reports whether the conflict is about operators that exclude each other.
-func (t *teller) crowded() bool {
+// excludesEachOther reports whether the conflict is about operators that exclude each other.
+func (t *teller) excludesEachOther() bool {
 	return slices.ContainsFunc(t.causes, func(x tagged) bool {
 		switch x.cause.(type) {
 		case onePackage, oneProvider, bothProvide:
@@ -55,8 +55,8 @@ func (t *teller) crowded() bool {
 	})
 }
 
-// astray reports whether an OperatorGroup is at fault.
-func (t *teller) astray() bool {
+// isGroupAtFault reports whether an OperatorGroup is at fault.
+func (t *teller) isGroupAtFault() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.space(ns).fault != "" })
 }
 
@@ -106,7 +106,7 @@ func (t *teller) declared() []*want {
 func (t *teller) addFieldEdits() {
 	for _, s := range t.declared() {
 		for _, p := range t.b.w.x.Having(s.pkg) {
-			if id := p.ID(); t.b.w.sees(s.ns, id) && (s.cat == nil || *s.cat == id) {
+			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
 				t.addChannels(s, p)
 			}
 		}
@@ -250,7 +250,7 @@ func (t *teller) addFlags() {
 	for _, s := range t.declared() {
 		t.addOtherTargets(s)
 	}
-	pinned := t.pinned()
+	pinned := t.pinnedTargets()
 	if len(pinned) > 0 {
 		run("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
@@ -264,9 +264,9 @@ func (t *teller) addFlags() {
 	}
 }
 
-// misnamed returns the target that asks for a version of s that the package does not have, or
+// unknownTarget returns the target that asks for a version of s that the package does not have, or
 // nil.
-func (t *teller) misnamed(s *want) *Target {
+func (t *teller) unknownTarget(s *want) *Target {
 	target := t.b.w.named(s)
 	if target == nil || target.Version == "" || slices.Contains(t.published(s), target.Version) {
 		return nil
@@ -287,10 +287,10 @@ func (t *teller) published(s *want) []string {
 // addOtherTargets adds alternatives to a target version that does not exist or takes part in the
 // conflict.
 func (t *teller) addOtherTargets(s *want) {
-	target, near := t.misnamed(s), []string{}
+	target, near := t.unknownTarget(s), []string{}
 	if target != nil {
 		near = diag.Nearest(target.Version, t.published(s))
-	} else if target = t.b.w.bound(s); target == nil {
+	} else if target = t.b.w.boundTarget(s); target == nil {
 		return
 	}
 	written := target.At.Line > 0 // from an edited lock, not from the command line
@@ -314,8 +314,8 @@ func (t *teller) addOtherTargets(s *want) {
 	ask("", ", without a version")
 }
 
-// pinned returns the pins that take part.
-func (t *teller) pinned() []Target {
+// pinnedTargets returns the pins that take part.
+func (t *teller) pinnedTargets() []Target {
 	var out []Target
 	add := func(i *installed, pkg string) {
 		if key := (Target{Namespace: i.ns, Package: pkg}); i.pin != nil && !slices.Contains(out, key) {
@@ -352,7 +352,7 @@ func (t *teller) addSettings() {
 		case bothProvide:
 			set("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
 		case needing:
-			if !t.b.w.opt.SharedDependencies && t.b.several() {
+			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
 				set("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
 			t.addInvisible(c)
@@ -363,7 +363,7 @@ func (t *teller) addSettings() {
 // addInvisible adds catalogs that meet the requirement but are not visible in the namespace.
 func (t *teller) addInvisible(c needing) {
 	for _, cat := range t.b.w.x.Catalogs() {
-		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.sees(c.ns, id) {
+		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.isVisible(c.ns, id) {
 			t.add(remedy{
 				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
 				apply: func(in *inputs) {

@@ -55,10 +55,10 @@ func (t *teller) conflict() *explain.Conflict {
 		if by, ok := x.cause.(asking); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
 			c.At = cmp.Or(c.At, by.where())
-			if n := t.b.w.bound(by.want); n != nil && argued == "" {
+			if n := t.b.w.boundTarget(by.want); n != nil && argued == "" {
 				argued = n.At.String()
 			}
-			c.Waits = append(c.Waits, t.b.w.waits(by.want)...)
+			c.Waits = append(c.Waits, t.b.w.unreadableNeeds(by.want)...)
 		}
 	}
 	c.At = cmp.Or(argued, c.At)
@@ -82,23 +82,23 @@ func (t *teller) chain() []explain.Link {
 	var out []explain.Link
 	for _, x := range t.causes {
 		if o := x.order(); o == whoAsks || o == whatIsThere {
-			out = append(out, explain.Link{At: x.where(), Text: x.tell(t, x.of)})
-			out = append(out, t.below(x.of, 1)...)
+			out = append(out, explain.Link{At: x.where(), Text: x.describe(t, x.of)})
+			out = append(out, t.consequences(x.of, 1)...)
 			t.told[x.tag] = true
 		}
 	}
 	for _, x := range t.causes { // causes without a line yet
 		if !t.told[x.tag] {
 			t.told[x.tag] = true
-			out = append(out, explain.Link{Text: x.tell(t, x.of)})
+			out = append(out, explain.Link{Text: x.describe(t, x.of)})
 		}
 	}
 	return out
 }
 
-// below returns the requirements and bans of the atoms' bundles that are part of the conflict,
-// with their consequences. Causes shared by several bundles appear once.
-func (t *teller) below(atoms []int, depth int) []explain.Link {
+// consequences returns the requirements and bans of the atoms' bundles that are part of the
+// conflict, with their consequences. Causes shared by several bundles appear once.
+func (t *teller) consequences(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
 		names[fact{t.b.atoms[id].ns, t.b.atoms[id].bundle()}] = true
@@ -137,7 +137,7 @@ func (t *teller) below(atoms []int, depth int) []explain.Link {
 		case needing:
 			out = append(out, explain.Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
 			if depth < 20 {
-				out = append(out, t.below(g.atoms, depth+1)...)
+				out = append(out, t.consequences(g.atoms, depth+1)...)
 			}
 		}
 	}

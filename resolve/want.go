@@ -42,7 +42,7 @@ func (s *want) pos(fields ...declare.Field) diag.Pos {
 	return s.decl.At(fields...)
 }
 
-// asked returns the position of the requested channel, package or bundle in the declaration.
-func (s *want) asked() diag.Pos {
+// requestPos returns the position of the requested channel, package or bundle in the declaration.
+func (s *want) requestPos() diag.Pos {
 	return s.pos(declare.FieldChannel, declare.FieldPackage, declare.FieldBundle)
 }

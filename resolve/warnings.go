@@ -24,10 +24,10 @@ func (w *world) reportRound(r *round) {
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
 			w.warnFor(s, "fallback", fmt.Sprintf("%s gets %s, %s below %s: %s", s.title(), got.bundle(),
-				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.because(root, first.entry.Name())))
+				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.explainNot(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
 			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
-				r.because(root, s.current.bundle)))
+				r.explainNot(root, s.current.bundle)))
 		}
 		w.reportHop(s, got)
 	}
@@ -65,12 +65,12 @@ func (w *world) reportHop(s *want, got *atom) {
 }
 
 func (w *world) warnFor(s *want, code, msg string) {
-	w.warn(diag.Warning{Pos: s.asked(), Code: code, Msg: msg, Subject: s.operator()})
+	w.warn(diag.Warning{Pos: s.requestPos(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// because explains why the named bundle cannot answer root, even as the only candidate.
-func (r *round) because(root root, name string) string {
-	return r.prevents(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
+// explainNot explains why the named bundle cannot answer root, even as the only candidate.
+func (r *round) explainNot(root root, name string) string {
+	return r.findPrevention(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
 // prevention is the reason why some of its candidates cannot be the answer to a root.
@@ -79,9 +79,10 @@ type prevention struct {
 	refused []string // operators with bundles refused by Options.Against; sorted
 }
 
-// prevents explains why none of the atoms can answer root: they have no solution, or no solution
-// with the same answers for earlier roots. It omits the line of the root's own subscription.
-func (r *round) prevents(root root, of []int) prevention {
+// findPrevention explains why none of the atoms can answer root: they have no solution, or no
+// solution with the same answers for earlier roots. It omits the line of the root's own
+// subscription.
+func (r *round) findPrevention(root root, of []int) prevention {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
@@ -134,15 +135,15 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 		}
 	}
 	for _, root := range r.b.roots {
-		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.waits(s), func(id model.ID) bool { return told[id] }) {
+		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.unreadableNeeds(s), func(id model.ID) bool { return told[id] }) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
-	w.stays = append(w.stays, r.absent()...)
+	w.stays = append(w.stays, r.notInstalled()...)
 	w.reportOrphans(st)
 	for _, i := range st.have {
 		wants := st.wantsOf(i)
-		if id := w.dropped(i); id != "" && len(wants) > 0 && !wants[0].direct() {
+		if id := w.droppedBy(i); id != "" && len(wants) > 0 && !wants[0].namesBundle() {
 			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which catalog %s no longer has", wants[0].title(), i.bundle, id))
 		}
 		if len(wants) > 0 && i.entry != nil {
@@ -176,7 +177,7 @@ func (w *world) reportOrphans(st *state) {
 		}
 		msg := fmt.Sprintf("%s/%s is no longer required; 'quayside resolve --prune' removes it", s.ns, s.pkg)
 		for _, r := range s.current.facts.needs {
-			if len(st.meeting(s.current, r)) == 0 {
+			if len(st.providersFor(s.current, r)) == 0 {
 				msg += fmt.Sprintf("; %s requires %s, which is missing", s.current.bundle, r.words)
 			}
 		}

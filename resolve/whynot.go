@@ -135,7 +135,7 @@ func (q *question) answer() (*explain.Obstacles, error) {
 		}
 		remedies = append(remedies, told.remedies()...)
 	}
-	q.out.Changes, q.out.Tried = prove(remedies, maxTries/3, q.brings)
+	q.out.Changes, q.out.Tried = prove(remedies, maxTries/3, q.leadToVersion)
 	if told != nil {
 		q.out.Conflict.Changes, q.out.Conflict.Tried = q.out.Changes, q.out.Tried
 	}
@@ -211,11 +211,12 @@ func (q *question) conflict(es []*model.Entry) (*teller, error) {
 	}
 }
 
-// brings reports whether the remedies lead to a pin of the version when it is requested by name.
-func (q *question) brings(rs []remedy) bool {
+// leadToVersion reports whether the remedies lead to a pin of the version when it is requested by
+// name.
+func (q *question) leadToVersion(rs []remedy) bool {
 	asking := *q.w
 	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.t.Namespace, Package: q.t.Package, Version: q.out.Version}}
-	return trial{w: &asking, prev: q.prev}.takes(q.t, rs...) == q.out.Bundle
+	return trial{w: &asking, prev: q.prev}.pinnedWith(q.t, rs...) == q.out.Bundle
 }
 
 // offers returns changes that may make the version available. Rule 13.
@@ -246,7 +247,7 @@ func (q *question) offers() []remedy {
 			add(q.s.pos(declare.FieldChannel), "request channel "+name, func(in *inputs) { in.subscription(q.s.key()).Channels = []string{name} })
 		}
 	}
-	if names := q.way(); len(names) > 1 {
+	if names := q.upgradePath(); len(names) > 1 {
 		add(diag.Pos{}, fmt.Sprintf("%s --hops=%d (%s)", upgrade, len(names), strings.Join(names, ", ")), func(in *inputs) { in.opt.Hops = len(names) })
 	}
 	if q.s.current != nil && q.s.current.facts.isAbove(q.entries[0].Bundle()) {
@@ -260,8 +261,8 @@ func (q *question) offers() []remedy {
 	return out
 }
 
-// way returns the bundles on the shortest upgrade path to the version.
-func (q *question) way() []string {
+// upgradePath returns the bundles on the shortest upgrade path to the version.
+func (q *question) upgradePath() []string {
 	var names []string
 	if pkgs, bad := q.w.packages(q.s); bad == nil && q.s.current != nil {
 		for _, e := range shortestPath(q.s, pkgs, q.s.current, func(e *model.Entry) bool { return slices.Contains(q.entries, e) }) {

@@ -78,9 +78,9 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	return next
 }
 
-// waits returns the unreadable catalogs that s needs: the catalog that it names, or all of them if
-// it names none and no readable catalog has its package.
-func (w *world) waits(s *want) []model.ID {
+// unreadableNeeds returns the unreadable catalogs that s needs: the catalog that it names, or all
+// of them if it names none and no readable catalog has its package.
+func (w *world) unreadableNeeds(s *want) []model.ID {
 	broken := w.x.Broken()
 	switch {
 	case s.cat == nil && len(w.x.Having(s.pkg)) == 0:
@@ -141,8 +141,8 @@ func (w *world) isGlobal(ns string) bool {
 	return ns == "" || w.opt.GlobalNamespaces == nil || slices.Contains(w.opt.GlobalNamespaces, ns)
 }
 
-// sees reports whether catalog id is visible in an install namespace.
-func (w *world) sees(ns string, id model.ID) bool {
+// isVisible reports whether catalog id is visible in an install namespace.
+func (w *world) isVisible(ns string, id model.ID) bool {
 	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.space(ns).exclude
 }
 
@@ -154,7 +154,7 @@ func (w *world) catalogs(ns string) []*model.Catalog {
 	}
 	var cats []*model.Catalog
 	for _, c := range w.x.Catalogs() {
-		if w.sees(ns, c.ID()) {
+		if w.isVisible(ns, c.ID()) {
 			cats = append(cats, c)
 		}
 	}

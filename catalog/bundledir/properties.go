@@ -35,7 +35,7 @@ func (s *propertySet) add(p model.Property) {
 // properties file and annotation.
 func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
-	s.add(model.Released(b.Package, b.CSV.Version, b.CSV.Release))
+	s.add(model.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
 	s.addProvided(b)
 	s.addRequired(b.CSV)
 	for _, d := range b.Dependencies {
@@ -89,7 +89,7 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 // because bundleProperties generates that.
 func (s *propertySet) addGiven(p model.Property) {
 	if p.Type != model.TypePackage {
-		s.addChecked(p, model.Spelled)
+		s.addChecked(p, model.CanonicalProperty)
 	}
 }
 

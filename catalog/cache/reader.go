@@ -169,7 +169,7 @@ func (b *catalogReader) currentState() state {
 	if err != nil {
 		return state{} // reading the catalog reports the error
 	}
-	return state{key + " " + st.sum(), st.settled()}
+	return state{key + " " + st.sum(), st.isSettled()}
 }
 
 // search returns the packages with a search text that passes match, by name.

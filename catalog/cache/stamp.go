@@ -81,10 +81,10 @@ func (s *stamp) sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// settled reports whether any later change of the files is certain to change the stamp. This
+// isSettled reports whether any later change of the files is certain to change the stamp. This
 // requires that the time of the last change is known, and that it was long enough before the stamp
 // was taken.
-func (s *stamp) settled() bool {
+func (s *stamp) isSettled() bool {
 	step := tick
 	if s.coarse {
 		step = second

@@ -65,12 +65,12 @@ func TestStampSettled(t *testing.T) {
 		{"at no time", stamp{taken: now}, false}, // a file system that knows none
 		{"symbolic links", stamp{taken: now, newest: now.Add(-time.Hour), links: true}, false},
 	} {
-		if got := c.stamp.settled(); got != c.want {
+		if got := c.stamp.isSettled(); got != c.want {
 			t.Errorf("%s: settled %v", c.name, got)
 		}
 	}
 	s, err := stampOf(fstest.MapFS{"link": {Mode: fs.ModeSymlink, Data: []byte("elsewhere")}}, "", now)
-	if err != nil || s.settled() {
+	if err != nil || s.isSettled() {
 		t.Errorf("a symbolic link counts as settled (%v)", err)
 	}
 }

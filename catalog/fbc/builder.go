@@ -68,8 +68,8 @@ func (b *builder) intern(text []byte) string {
 // fault adds err, at its own position if it has one.
 func (b *builder) fault(pos diag.Pos, err error) { b.faults.Add(pos, err) }
 
-// full reports whether too many faults or objects were collected to continue.
-func (b *builder) full() bool { return len(b.faults) > maxFaults || b.objects > maxObjects }
+// isFull reports whether too many faults or objects were collected to continue.
+func (b *builder) isFull() bool { return len(b.faults) > maxFaults || b.objects > maxObjects }
 
 // add adds a decoded object to the catalog, or passes it to the selector.
 func (b *builder) add(o *object, sel *selector) {

@@ -102,7 +102,7 @@ func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) 
 // stream decodes objects until the input ends. An error that stops it early
 // is returned as a fault with its position.
 func (d *decoder) stream() error {
-	for !d.sel.done() && !d.b.full() {
+	for !d.sel.done() && !d.b.isFull() {
 		d.in.beginObject()
 		switch kind := d.in.kind(); kind {
 		case '{':

@@ -37,7 +37,7 @@ func (b *builder) walk(fsys fs.FS) {
 		if t.bytes > maxTotal {
 			return diag.Errorf(diag.Pos{File: name}, "total size exceeds the limit of %d GiB", maxTotal>>30)
 		}
-		if b.full() {
+		if b.isFull() {
 			return fs.SkipAll
 		}
 		return nil

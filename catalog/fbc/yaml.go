@@ -15,7 +15,7 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 	limits := yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes}
 	docs := &b.documents
 	docs.Reset(r, offset, maxDocument)
-	for !sel.done() && !b.full() {
+	for !sel.done() && !b.isFull() {
 		text, line, err := docs.Next()
 		if errors.Is(err, io.EOF) {
 			return nil

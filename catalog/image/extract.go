@@ -208,7 +208,7 @@ func (x *extraction) hardLink(name, target string) error {
 	n := x.tree.find(to)
 	if n == nil || n.isDir() {
 		if !x.isWanted(to) {
-			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Cut(target, maxShown), x.where())
+			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Cut(target, maxShown), x.position())
 		}
 		return fmt.Errorf("hard link to %q, which is not a file", inert.Cut(target, maxShown))
 	}
@@ -248,7 +248,7 @@ func (x *extraction) isRelevant(name string) bool {
 		slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(dir, name) })
 }
 
-func (x *extraction) where() string {
+func (x *extraction) position() string {
 	return "/" + strings.Join(x.wanted, " and /")
 }
 

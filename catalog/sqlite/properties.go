@@ -109,7 +109,7 @@ func (b *bundleRow) allProperties(pkg string) []model.Property {
 		return slices.ContainsFunc(out, func(p model.Property) bool { return p.Type == typ })
 	}
 	if !has(model.TypePackage) {
-		out = append(out, model.Named(pkg, b.version))
+		out = append(out, model.PackageProperty(pkg, b.version))
 	}
 	if b.deprecated && !has(model.TypeDeprecated) {
 		out = append(out, model.Property{Type: model.TypeDeprecated, Value: json.RawMessage("{}")})

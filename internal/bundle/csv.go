@@ -195,7 +195,7 @@ func (c *CSV) readAPIs(r *reader, spec map[string]any) {
 		return func(at string, m map[string]any) {
 			*into = append(*into, API{
 				Name: r.str(m, at, "name"), Group: r.str(m, at, "group"), Version: r.str(m, at, "version"), Kind: r.str(m, at, "kind"),
-				DeploymentName: r.str(m, at, "deploymentName"), ContainerPort: r.whole(m, at, "containerPort"), Field: at,
+				DeploymentName: r.str(m, at, "deploymentName"), ContainerPort: r.integer(m, at, "containerPort"), Field: at,
 			})
 		}
 	}
@@ -213,7 +213,7 @@ func (c *CSV) readAPIs(r *reader, spec map[string]any) {
 func (r *reader) webhook(at string, m map[string]any) Webhook {
 	w := Webhook{
 		Type: r.str(m, at, "type"), GenerateName: r.str(m, at, "generateName"), DeploymentName: r.str(m, at, "deploymentName"),
-		ContainerPort: r.whole(m, at, "containerPort"), Path: r.str(m, at, "webhookPath"),
+		ContainerPort: r.integer(m, at, "containerPort"), Path: r.str(m, at, "webhookPath"),
 		ConversionCRDs: r.texts(m, at, "conversionCRDs"), Field: at,
 	}
 	if w.ContainerPort == 0 {

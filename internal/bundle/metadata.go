@@ -112,7 +112,7 @@ func (r *reader) properties(m map[string]any, key string) []model.Property {
 		at := diag.Item(key, i)
 		fields, ok := item.(map[string]any)
 		if !ok {
-			r.wrong(at, "an object", item)
+			r.addTypeFault(at, "an object", item)
 			continue
 		}
 		value, err := json.Marshal(fields["value"])

@@ -21,7 +21,7 @@ type reader struct {
 
 func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
 
-func (r *reader) wrong(field, want string, got any) {
+func (r *reader) addTypeFault(field, want string, got any) {
 	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, k8s.TypeName(got))
 }
 
@@ -30,7 +30,7 @@ func (r *reader) wrong(field, want string, got any) {
 func fieldOf[T any](r *reader, m map[string]any, at, key, want string) T {
 	v, ok := m[key].(T)
 	if !ok && m[key] != nil {
-		r.wrong(diag.Member(at, key), want, m[key])
+		r.addTypeFault(diag.Member(at, key), want, m[key])
 	}
 	return v
 }
@@ -47,7 +47,7 @@ func (r *reader) list(m map[string]any, at, key string) []any {
 	return fieldOf[[]any](r, m, at, key, "a list")
 }
 
-func (r *reader) whole(m map[string]any, at, key string) int64 {
+func (r *reader) integer(m map[string]any, at, key string) int64 {
 	return fieldOf[int64](r, m, at, key, "a whole number")
 }
 
@@ -61,7 +61,7 @@ func (r *reader) texts(m map[string]any, at, key string) []string {
 	for i, v := range r.list(m, at, key) {
 		s, ok := v.(string)
 		if !ok {
-			r.wrong(diag.Item(diag.Member(at, key), i), "a string", v)
+			r.addTypeFault(diag.Item(diag.Member(at, key), i), "a string", v)
 			continue
 		}
 		out = append(out, s)
@@ -108,7 +108,7 @@ func (r *reader) objects(m map[string]any, at, key string, each func(at string, 
 		here := diag.Item(diag.Member(at, key), i)
 		fields, ok := v.(map[string]any)
 		if !ok {
-			r.wrong(here, "an object", v)
+			r.addTypeFault(here, "an object", v)
 			continue
 		}
 		each(here, fields)

@@ -18,8 +18,9 @@ type resource struct {
 	namespaced bool
 }
 
-// within returns the namespace for requests about objects of the kind; "" means all namespaces.
-func (r resource) within(namespace string) string {
+// requestNamespace returns the namespace for requests about objects of the kind; "" means all
+// namespaces.
+func (r resource) requestNamespace(namespace string) string {
 	if r.namespaced {
 		return namespace
 	}

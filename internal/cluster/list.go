@@ -89,10 +89,10 @@ func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(ma
 // listPage lists the objects of one page.
 func (c *Client) listPage(ctx context.Context, r resource, p page, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if !p.of.metadataOnly() {
-		list, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(p.namespace)).List(ctx, opts)
+		list, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(p.namespace)).List(ctx, opts)
 		return list, c.failure(ctx, err)
 	}
-	heads, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.within(p.namespace)).List(ctx, opts)
+	heads, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(p.namespace)).List(ctx, opts)
 	if err != nil {
 		return nil, c.failure(ctx, err)
 	}
@@ -105,13 +105,13 @@ func (c *Client) listPage(ctx context.Context, r resource, p page, opts metav1.L
 // get fetches one object.
 func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name string) (map[string]any, error) {
 	if !k.metadataOnly() {
-		o, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(namespace)).Get(ctx, name, metav1.GetOptions{})
+		o, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(namespace)).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, c.failure(ctx, err)
 		}
 		return o.Object, nil
 	}
-	head, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.within(namespace)).Get(ctx, name, metav1.GetOptions{})
+	head, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(namespace)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, c.failure(ctx, err)
 	}

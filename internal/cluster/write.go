@@ -107,7 +107,7 @@ func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dyn
 	if err != nil {
 		return nil, newRequestError(verb, ref, err)
 	}
-	o, err := do(w.client.objects.Resource(r.GroupVersionResource).Namespace(r.within(ref.Namespace)))
+	o, err := do(w.client.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(ref.Namespace)))
 	if err != nil {
 		return nil, newRequestError(verb, ref, w.client.failure(ctx, err))
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// aside records an object of another kind. It counts the object, collects the directories that
-// it makes a GitOps tool apply, and warns of declarations nested in it.
-func (r *reader) aside(n *yaml.Node, group, kind string) {
+// ignoreObject records an object of another kind. It counts the object, collects the directories
+// that it makes a GitOps tool apply, and warns of declarations nested in it.
+func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
 	}
@@ -37,7 +37,7 @@ func (r *reader) aside(n *yaml.Node, group, kind string) {
 			}
 		}
 	}
-	r.inside(n, n)
+	r.warnNested(n, n)
 }
 
 // objectTitle returns the kind and the name of an object for messages.
@@ -46,9 +46,9 @@ func objectTitle(n *yaml.Node) string {
 	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
 }
 
-// inside warns of declarations nested in another object. The holder is the nearest object
+// warnNested warns of declarations nested in another object. The holder is the nearest object
 // around n.
-func (r *reader) inside(n, holder *yaml.Node) {
+func (r *reader) warnNested(n, holder *yaml.Node) {
 	if len(r.set.Warnings) > yamlnode.MaxFaults {
 		return
 	}
@@ -66,7 +66,7 @@ func (r *reader) inside(n, holder *yaml.Node) {
 	}
 	for i, c := range n.Content {
 		if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode && i%2 == 1 {
-			r.inside(c, holder)
+			r.warnNested(c, holder)
 		}
 	}
 }
@@ -100,9 +100,9 @@ func nodesAt(n *yaml.Node, where string) []*yaml.Node {
 // maxSources limits the number of directories searched for declarations that are not read.
 const maxSources = 200
 
-// elsewhere returns a warning for each directory of this repository that is applied because of an
-// object in set, and that has declarations missing from set.
-func (l *loader) elsewhere(set *Set) []diag.Warning {
+// warnUnreadDirs returns a warning for each directory of this repository that is applied because of
+// an object in set, and that has declarations missing from set.
+func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 	declared := map[identity]bool{}
 	for _, d := range set.identities() {
 		declared[d.key()] = true
@@ -125,7 +125,7 @@ func (l *loader) elsewhere(set *Set) []diag.Warning {
 		there.walk(found{path: dir, named: true})
 		there.build()
 		for _, f := range there.files {
-			there.flat(f)
+			there.readFile(f)
 		}
 		l.bytes = there.bytes
 		more := false

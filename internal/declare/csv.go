@@ -139,7 +139,7 @@ func (s *Set) inferPackages() {
 		}
 		slices.Sort(packages)
 		if packages = slices.Compact(packages); len(packages) == 1 {
-			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.Named(packages[0], c.Version))
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), model.PackageProperty(packages[0], c.Version))
 		}
 	}
 }

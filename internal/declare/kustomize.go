@@ -245,9 +245,9 @@ func (l *loader) ambiguous(key identity, parts []part) {
 	l.errs.Addf(d.pos, "%s %q is built differently by %s%s: list only one of them in spec.declarations", d.kind, d.ID().String(), strings.Join(dirs, ", "), more)
 }
 
-// unlisted returns a warning for each file with declarations in or below a directory with a
+// warnUnlisted returns a warning for each file with declarations in or below a directory with a
 // kustomization, if no kustomization reads the file.
-func (l *loader) unlisted() []diag.Warning {
+func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}
 	for o := range l.reached {

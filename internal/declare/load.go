@@ -66,14 +66,14 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l.find()
 	l.build()
 	for _, f := range l.files {
-		l.flat(f)
+		l.readFile(f)
 	}
 	merged, err := Merge(l.overridden()...)
 	l.errs.Add(diag.Pos{}, err)
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
-	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.unlisted(), l.templates(), l.elsewhere(merged)))
+	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.templates(), l.warnUnreadDirs(merged)))
 	return merged, nil
 }
 
@@ -273,8 +273,8 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// flat reads the declarations of a file that is not part of a kustomization.
-func (l *loader) flat(f found) {
+// readFile reads the declarations of a file that is not part of a kustomization.
+func (l *loader) readFile(f found) {
 	data, err := l.read(f.path)
 	if err != nil {
 		l.errs.Add(l.pos(f.path), err)

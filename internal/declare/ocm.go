@@ -252,7 +252,7 @@ func (r *reader) policy(n *yaml.Node) bool {
 	for _, t := range templates {
 		switch {
 		case !isOperatorPolicy(t):
-			r.inside(t, n)
+			r.warnNested(t, n)
 		case disabled:
 			msg := objectTitle(t) + " is not read, for " + objectTitle(n) + " is disabled"
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})

@@ -231,7 +231,7 @@ func (r *reader) object(n *yaml.Node) {
 		k.read(r, n)
 		return
 	}
-	r.stranger(n, group, apiVersion, kind)
+	r.ignoreUnrelated(n, group, apiVersion, kind)
 }
 
 func scalarField(n *yaml.Node, field string) string {
@@ -296,9 +296,9 @@ func otherKinds() []string {
 	}
 }
 
-// stranger ignores an unrelated object, but reports a probable typing error, so that no
+// ignoreUnrelated ignores an unrelated object, but reports a probable typing error, so that no
 // declaration is dropped silently.
-func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
+func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
 	var inGroup, withKind []string
 	for _, k := range knownKinds() {
 		if k.group == group {
@@ -308,7 +308,7 @@ func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
 			withKind = append(withKind, k.versions...)
 		}
 	}
-	r.aside(n, group, kind)
+	r.ignoreObject(n, group, kind)
 	if isOurs(group) && !slices.Contains(otherKinds(), kind) {
 		if hint := diag.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
 			key, v := yamlnode.Field(n, "kind")

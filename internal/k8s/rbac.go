@@ -111,14 +111,14 @@ func (s GrantSet) Covers(g Grant) bool {
 // wider yields g and every grant that covers it.
 func wider(g Grant) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
-		for _, ns := range either(g.Namespace, "") {
+		for _, ns := range distinctPair(g.Namespace, "") {
 			if g.Role != "" {
 				if !yield(Grant{Namespace: ns, Role: g.Role}) {
 					return
 				}
 				continue
 			}
-			for _, verb := range either(g.Verb, "*") {
+			for _, verb := range distinctPair(g.Verb, "*") {
 				for have := range widerObjects(g) {
 					have.Namespace, have.Verb = ns, verb
 					if !yield(have) {
@@ -143,13 +143,13 @@ func widerObjects(g Grant) iter.Seq[Grant] {
 			yield(Grant{URL: g.URL})
 			return
 		}
-		resources := either(g.Resource, "*")
+		resources := distinctPair(g.Resource, "*")
 		if _, sub, ok := strings.Cut(g.Resource, "/"); ok {
 			resources = append(resources, "*/"+sub)
 		}
-		for _, group := range either(g.Group, "*") {
+		for _, group := range distinctPair(g.Group, "*") {
 			for _, res := range resources {
-				for _, name := range either(g.Name, "") {
+				for _, name := range distinctPair(g.Name, "") {
 					if !yield(Grant{Group: group, Resource: res, Name: name}) {
 						return
 					}
@@ -159,8 +159,8 @@ func widerObjects(g Grant) iter.Seq[Grant] {
 	}
 }
 
-// either returns s, and other if it differs.
-func either(s, other string) []string {
+// distinctPair returns s, and other if it differs.
+func distinctPair(s, other string) []string {
 	if s == other {
 		return []string{s}
 	}

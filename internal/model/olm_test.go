@@ -27,11 +27,11 @@ func TestDependency(t *testing.T) {
 // TestWritten reads back what is written.
 func TestWritten(t *testing.T) {
 	g := GVK{Group: "g<>.io", Version: "v1", Kind: "K"}
-	need, err := Dependency(Property{Type: TypePackage, Value: Named("b", "<2.0.0").Value})
+	need, err := Dependency(Property{Type: TypePackage, Value: PackageProperty("b", "<2.0.0").Value})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Read([]Property{Named("a", "1.0.0"), Provided(g), Provided(g), Required(g), UpTo("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
+	got := Read([]Property{PackageProperty("a", "1.0.0"), Provided(g), Provided(g), Required(g), UpTo("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
 	if r := got.Requires[1].Range.String(); r != "<2.0.0" {
 		t.Errorf("range %q", r)
 	}

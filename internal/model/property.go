@@ -55,17 +55,17 @@ func Provided(g GVK) Property { return property(TypeGVK, fields(g)) }
 // Required returns the property of a bundle that needs an API.
 func Required(g GVK) Property { return property(TypeGVKRequired, fields(g)) }
 
-// Named returns the olm.package property with the name and version of a bundle's
+// PackageProperty returns the olm.package property with the name and version of a bundle's
 // package.
-func Named(pkg, version string) Property {
+func PackageProperty(pkg, version string) Property {
 	return property(TypePackage, ownPackage{PackageName: pkg, Version: version})
 }
 
-// Released returns the olm.package property with a release. An empty release is
+// PackageReleaseProperty returns the olm.package property with a release. An empty release is
 // omitted.
-func Released(pkg, version, release string) Property {
+func PackageReleaseProperty(pkg, version, release string) Property {
 	if release == "" {
-		return Named(pkg, version)
+		return PackageProperty(pkg, version)
 	}
 	return property(TypePackage, ownPackage{pkg, &release, version})
 }
@@ -91,9 +91,9 @@ func Dependency(d Property) (Property, error) {
 	}
 }
 
-// Spelled returns a property in the canonical form of this package. Other tools may write it with
-// more fields, or in another order.
-func Spelled(p Property) (Property, error) {
+// CanonicalProperty returns a property in the canonical form of this package. Other tools may write
+// it with more fields, or in another order.
+func CanonicalProperty(p Property) (Property, error) {
 	if p.Type != TypeGVK {
 		return p, nil
 	}

@@ -45,17 +45,17 @@ func TestLegacyReleases(t *testing.T) {
 // TestReleasesAreSaid: of a property that says none, an empty one and one nothing is
 // lost, and what this package writes without a release is what it always wrote.
 func TestReleasesAreSaid(t *testing.T) {
-	if got, want := string(Released("a", "1.0.0", "").Value), `{"packageName":"a","version":"1.0.0"}`; got != want {
+	if got, want := string(PackageReleaseProperty("a", "1.0.0", "").Value), `{"packageName":"a","version":"1.0.0"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	ps := []Property{Released("a", "1.0.0", "1.b")}
+	ps := []Property{PackageReleaseProperty("a", "1.0.0", "1.b")}
 	if got := Read(ps).Release; got == nil || *got != "1.b" || ReleaseOf(ps) != "1.b" {
 		t.Errorf("%s: read as %v, %q", ps[0].Value, got, ReleaseOf(ps))
 	}
 	if got := Read([]Property{{TypePackage, []byte(`{"packageName":"a","version":"1.0.0","release":""}`)}}).Release; got == nil || *got != "" {
 		t.Errorf("an empty release is not said: %v", got)
 	}
-	if got := Read([]Property{Named("a", "1.0.0")}).Release; got != nil {
+	if got := Read([]Property{PackageProperty("a", "1.0.0")}).Release; got != nil {
 		t.Errorf("none is %q", *got)
 	}
 	for _, c := range []struct {

@@ -16,9 +16,9 @@ type Summary struct {
 	Deprecation    string
 }
 
-// Answers returns the rank of the package for search words; lower is better. A
+// Rank returns the rank of the package for search words; lower is better. A
 // match in its name ranks first, then its display name, then any other field.
-func (s Summary) Answers(words []string) int {
+func (s Summary) Rank(words []string) int {
 	asked := strings.Join(words, " ")
 	name, display := diag.Like(asked, s.Name), diag.Like(asked, s.DisplayName)
 	switch {

@@ -63,9 +63,9 @@ func Directives() []Directive {
 	return out
 }
 
-// Marks reports whether a key of an annotation or a label is in the domain of a tool that
+// IsToolKey reports whether a key of an annotation or a label is in the domain of a tool that
 // applies trees. Such a tool sets or reads the key.
-func Marks(key string) bool {
+func IsToolKey(key string) bool {
 	return slices.ContainsFunc(Directives(), func(d Directive) bool { return Directive{Domains: d.Domains}.steers(key) })
 }
 
@@ -96,22 +96,22 @@ func OfDirectory(name string) (About, bool) {
 	return About{}, false
 }
 
-// Fate is a tool's treatment of an object that is removed from the tree.
-type Fate int
+// Removal is a tool's treatment of an object that is removed from the tree.
+type Removal int
 
-// Fates: the object is deleted, is deleted after confirmation, or stays.
+// The treatments: the object is deleted, is deleted after confirmation, or stays.
 const (
-	Pruned Fate = iota
+	Pruned Removal = iota
 	Asks
 	Stays
 )
 
-// FateOf returns the fate of an object that is removed from the tree, and the first tool that
-// the object is protected from.
-func FateOf(o k8s.Object) (fate Fate, tool string) {
+// RemovalOf returns the treatment of an object that is removed from the tree, and the first tool
+// that does not delete it without confirmation.
+func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
-		if fate := l.profile.Fate(o); fate != Pruned {
-			return fate, l.profile.About().Tool
+		if removal := l.profile.Removal(o); removal != Pruned {
+			return removal, l.profile.About().Tool
 		}
 	}
 	return Pruned, ""
@@ -162,9 +162,9 @@ func ApplierOf(o k8s.Object) string {
 	return ""
 }
 
-// Separate reports whether several clusters need separate directories.
-func Separate(g *GitOps) bool {
-	return g != nil && slices.ContainsFunc(profileTable(), func(l line) bool { return l.profile.Separate(*g) })
+// NeedsSeparateDirs reports whether several clusters need separate directories.
+func NeedsSeparateDirs(g *GitOps) bool {
+	return g != nil && slices.ContainsFunc(profileTable(), func(l line) bool { return l.profile.NeedsSeparateDirs(*g) })
 }
 
 // Defaults fills in the unset settings of all profiles.

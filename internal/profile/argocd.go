@@ -92,12 +92,12 @@ func (argoCD) About() About {
 // Defaults sets the project.
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
-// Separate reports whether Argo CD's own list provides the clusters. An ApplicationSet then
-// has only their names.
-func (argoCD) Separate(g GitOps) bool { return g.Clusters != nil }
+// NeedsSeparateDirs reports whether Argo CD's own list provides the clusters. An ApplicationSet
+// then has only their names.
+func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
-// Fate evaluates the sync options of an object.
-func (argoCD) Fate(o k8s.Object) Fate {
+// Removal evaluates the sync options of an object.
+func (argoCD) Removal(o k8s.Object) Removal {
 	options := k8s.Text(o, "metadata", "annotations", argoOptions)
 	switch {
 	case strings.Contains(options, "Prune=confirm") && !k8s.IsCRD(o):
@@ -146,7 +146,7 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 		}
 		return append(out, duplicateFaults(clusters, Cluster.argoPlace)...)
 	}
-	if !g.Clusters.Selector.sound() {
+	if !g.Clusters.Selector.isValid() {
 		out = append(out, Fault{"gitops.clusters.selector", "the API server would refuse this label selector"})
 	}
 	if g.Inputs {

@@ -58,8 +58,8 @@ type IgnoreDifference struct {
 	ManagedFieldsManagers []string `json:"managedFieldsManagers,omitempty" form:"nonempty" doc:"Fields written by these managers."`
 }
 
-// sound reports whether the selector is valid for the API server.
-func (s Selector) sound() bool {
+// isValid reports whether the selector is valid for the API server.
+func (s Selector) isValid() bool {
 	_, ok := k8s.SelectorOf(fieldMap(&s))
 	return ok
 }

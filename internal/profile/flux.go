@@ -104,8 +104,8 @@ func (flux) Defaults(g *GitOps) {
 	g.SourceRef.Namespace = cmp.Or(g.SourceRef.Namespace, g.Namespace)
 }
 
-// Fate evaluates the annotation set by Guard.
-func (flux) Fate(o k8s.Object) Fate {
+// Removal evaluates the annotation set by Guard.
+func (flux) Removal(o k8s.Object) Removal {
 	if k8s.Text(o, "metadata", "annotations", fluxPrefix+"prune") == "disabled" {
 		return Stays
 	}

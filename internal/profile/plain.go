@@ -13,10 +13,10 @@ func (plain) About() About                              { return About{Manager: 
 func (plain) Adorn(o k8s.Object, _ Place) k8s.Object    { return o }
 func (plain) AdornInstallation(o k8s.Object) k8s.Object { return o }
 func (plain) Guard(o k8s.Object) k8s.Object             { return o }
-func (plain) Fate(k8s.Object) Fate                      { return Pruned }
+func (plain) Removal(k8s.Object) Removal                { return Pruned }
 func (plain) Applier(k8s.Object) string                 { return "" }
 func (plain) Defaults(*GitOps)                          {}
-func (plain) Separate(GitOps) bool                      { return false }
+func (plain) NeedsSeparateDirs(GitOps) bool             { return false }
 func (plain) Faults(GitOps, []Cluster) []Fault          { return nil }
 
 // Member returns the common fields of a cluster.

@@ -39,9 +39,9 @@ type Profile interface {
 	// Guard returns a cluster's object with protection from pruning by the tool.
 	Guard(o k8s.Object) k8s.Object
 
-	// Fate returns the tool's treatment of an object that is removed from the tree, according
+	// Removal returns the tool's treatment of an object that is removed from the tree, according
 	// to its annotations.
-	Fate(o k8s.Object) Fate
+	Removal(o k8s.Object) Removal
 
 	// Applier returns the tool's object that applies a cluster's object, according to the
 	// tool's marks on it: "Flux Kustomization ns/name". It returns "" if there are none.
@@ -50,9 +50,9 @@ type Profile interface {
 	// Defaults fills in the profile's unset settings.
 	Defaults(g *GitOps)
 
-	// Separate reports whether several clusters need separate directories, because the tool's
-	// objects have only the name of a cluster.
-	Separate(g GitOps) bool
+	// NeedsSeparateDirs reports whether several clusters need separate directories, because the
+	// tool's objects have only the name of a cluster.
+	NeedsSeparateDirs(g GitOps) bool
 
 	// Faults returns the faults that prevent the tool from applying a tree to the clusters, in
 	// the order of the fields.

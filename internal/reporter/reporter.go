@@ -149,7 +149,7 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 
 // report judges an existing Installation and writes a changed status.
 func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installation) (reconcile.Result, error) {
-	prev := m.last(in)
+	prev := m.currentStatus(in)
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
 	if err != nil || !all {
 		r.figures.set(in, prev)

@@ -21,9 +21,9 @@ type written struct {
 	status v1alpha1.InstallationStatus
 }
 
-// last returns the current status: that of the cache, or a later one that was
+// currentStatus returns the current status: that of the cache, or a later one that was
 // written since.
-func (m *member) last(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
+func (m *member) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
 	if m.written != nil && m.written.over == in.ResourceVersion {
 		return m.written.status
 	}

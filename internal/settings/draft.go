@@ -82,7 +82,7 @@ func (d Draft) gitops(say func(...string)) {
 		tree = d.Path + "/" + tree
 	}
 	say(mark+"gitops:", mark+"  "+formatField("repoURL", url), mark+"  "+formatField("path", tree))
-	for _, line := range d.about().Draft {
+	for _, line := range d.profileAbout().Draft {
 		say(mark + "  " + line)
 	}
 }
@@ -120,14 +120,14 @@ type Lines struct {
 // cluster.
 func (d Draft) Beside() []Lines {
 	out := []Lines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
-	if name := d.about().IgnoreFile; name != "" {
+	if name := d.profileAbout().IgnoreFile; name != "" {
 		out = append(out, Lines{name, []string{"/subscriptions/", "/" + FileName, "/quayside.lock"}})
 	}
 	return out
 }
 
-// about returns the profile's description, or the zero value for an unknown profile.
-func (d Draft) about() profile.About {
+// profileAbout returns the profile's description, or the zero value for an unknown profile.
+func (d Draft) profileAbout() profile.About {
 	tool, err := profile.Lookup(d.Profile)
 	if err != nil {
 		return profile.About{}

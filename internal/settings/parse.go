@@ -40,7 +40,7 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	for field, p := range w.Fields {
 		w.Fields[field] = l.locate(p)
 	}
-	w.fill()
+	w.setDerivedFields()
 	w.placePolicy()
 	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
 	if err := errs.Err(); err != nil {
@@ -49,8 +49,8 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	return w, nil
 }
 
-// fill completes fields that depend on other fields, and entries of lists.
-func (w *Workspace) fill() {
+// setDerivedFields completes fields that depend on other fields, and entries of lists.
+func (w *Workspace) setDerivedFields() {
 	w.Output = path.Clean(w.Output)
 	if w.FollowsPath() {
 		w.Follows = path.Clean(w.Follows)
@@ -165,7 +165,7 @@ func (v validator) all() {
 	v.levels()
 	v.rules()
 	v.waivers()
-	v.follows()
+	v.checkFollows()
 }
 
 func (v validator) version(field, got string) {
@@ -194,7 +194,7 @@ func (v validator) checkPaths() {
 	for i, p := range w.Mirrors {
 		v.relative(diag.Item("spec.mirrors", i), p)
 	}
-	v.inside("spec.output", w.Output)
+	v.checkInside("spec.output", w.Output)
 	if w.Output == "." {
 		v.Addf("spec.output", "the workspace itself cannot be the output: choose a directory in it")
 	}
@@ -235,7 +235,7 @@ func (v validator) relative(field, p string) {
 	}
 }
 
-func (v validator) inside(field, p string) {
+func (v validator) checkInside(field, p string) {
 	v.relative(field, p)
 	if !path.IsAbs(p) && !fs.ValidPath(p) {
 		v.Addf(field, "%q is outside of the workspace", p)
@@ -292,7 +292,7 @@ func (v validator) gitops() {
 		return
 	}
 	v.Label("spec.gitops.namespace", g.Namespace)
-	v.inside("spec.gitops.path", path.Clean(g.Path))
+	v.checkInside("spec.gitops.path", path.Clean(g.Path))
 	v.Enum("spec.gitops.granularity", g.Granularity, profile.PerOperator, profile.PerCluster)
 	v.Enum("spec.gitops.removedClusters", g.RemovedClusters, profile.Keep, profile.Delete)
 	if field := "spec.gitops.name"; !yamlnode.IsDNS1123Label(g.Name) {
@@ -355,7 +355,7 @@ func (v validator) levels() {
 	}
 }
 
-func (v validator) follows() {
+func (v validator) checkFollows() {
 	const field = "spec.follows"
 	w := v.w
 	_, said := w.Fields[field]

@@ -93,7 +93,7 @@ func (w *Workspace) CheckRules(findings []string) error {
 	for _, code := range diag.Codes() {
 		c.codes = append(c.codes, code.ID)
 	}
-	c.own()
+	c.checkOwnRules()
 	for rule := range w.Policy.Severity {
 		if !slices.Contains(findings, rule) {
 			c.addf("spec.policy.severity."+rule, "unknown rule %q%s", rule, diag.DidYouMean(rule, findings))
@@ -115,8 +115,8 @@ func (c *ruleChecker) addf(field, format string, args ...any) {
 	c.errs.Addf(c.w.At(field), "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// own collects the names of the user's own rules.
-func (c *ruleChecker) own() {
+// checkOwnRules collects the names of the user's own rules.
+func (c *ruleChecker) checkOwnRules() {
 	for i, r := range c.w.Policy.Rules {
 		field := diag.Item("spec.policy.rules", i) + ".name"
 		switch {

@@ -18,7 +18,7 @@ func (v validator) trust() {
 			v.relative(diag.Item(field+".keys", j), k)
 		}
 		if len(t.Keys) > 0 {
-			v.without(field, "keys", map[string]string{
+			v.checkExclusive(field, "keys", map[string]string{
 				"identity": t.Identity, "identityRegexp": t.IdentityRegexp, "issuer": t.Issuer, "trustRoot": t.TrustRoot,
 			})
 			continue
@@ -51,7 +51,7 @@ func (v validator) keyless(field string, t Trust) {
 	v.relative(field+".trustRoot", t.TrustRoot)
 }
 
-func (v validator) without(field, with string, others map[string]string) {
+func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {
 			v.Addf(field+"."+name, "conflicts with %s: an entry can have only one of them", with)

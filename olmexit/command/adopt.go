@@ -138,7 +138,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	garbage.Spare() // inspecting holds a cluster and its tree in memory
+	garbage.CollectMore() // inspecting holds a cluster and its tree in memory
 	found, err := inspect.Inspect(ctx, p, seen, cluster)
 	if err != nil {
 		return err

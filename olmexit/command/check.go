@@ -75,7 +75,7 @@ func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
 	if err := o.Print(found, found.Text); err != nil {
 		return err
 	}
-	if names := found.Needy(); len(names) > 0 {
+	if names := found.Dependents(); len(names) > 0 {
 		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " affected: " + strings.Join(names, ", "))}
 	}
 	return nil

@@ -135,7 +135,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	case o.check && e != nil:
 		return &workspace.DiffersError{Msg: "the workspace lacks operators of the cluster: run 'quayside import'"}
 	}
-	if !r.Whole() {
+	if !r.IsComplete() {
 		return &workspace.DiffersError{Msg: "some operators of the cluster are not in the workspace: see above"}
 	}
 	return nil

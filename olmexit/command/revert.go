@@ -76,22 +76,22 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 		return err
 	}
 	live := run.Live(client)
-	way, log, err := journal.Back(ctx, live, p)
+	way, log, err := journal.PlanReturn(ctx, live, p)
 	if err != nil {
 		return err
 	}
 	if !o.check && len(way.Plan.Steps) > 0 {
-		if err := journal.KeepBack(way); err != nil {
+		if err := journal.SaveReturn(way); err != nil {
 			return err
 		}
 	}
 	res := &run.Result{Steps: []run.StepResult{}, Stopped: []k8s.Ref{}}
-	if in := o.with(way.Plan, log, live); len(way.Plan.Steps) > 0 {
+	if in := o.runInput(way.Plan, log, live); len(way.Plan.Steps) > 0 {
 		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
 		res, err = run.Run(ctx, *in)
 	}
 	o.Talk.Done()
-	o.stopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
+	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
 	return o.reverted(adoptRevertView{*res, way.Plan.Left}, err)
 }
 

@@ -127,7 +127,7 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 // terminal, --yes or --check.
 func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if !o.yes && !o.check && !o.Prompt.Can() {
+		if !o.yes && !o.check && !o.Prompt.IsInteractive() {
 			return cli.Usagef(cmd, "this writes to the cluster, and there is no terminal for a confirmation: try it with --check, then use --yes")
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -151,7 +151,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	}
 	res, err := run.Run(ctx, *in)
 	o.Talk.Done()
-	o.stopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
+	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
@@ -169,7 +169,7 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	if err != nil {
 		return nil, err
 	}
-	if back, err := journal.IsBack(); back || err != nil {
+	if back, err := journal.IsReturning(); back || err != nil {
 		return nil, cmp.Or(err, fmt.Errorf("%s is being reverted or was reverted: finish with 'quayside adopt revert', and make a new plan", file))
 	}
 	ws, err := o.Open()
@@ -184,13 +184,13 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	if err != nil {
 		return nil, err
 	}
-	in := o.with(p, journal, run.Live(client))
+	in := o.runInput(p, journal, run.Live(client))
 	in.Rendered = rendered
 	return in, nil
 }
 
-// with returns the input of a run with the options from the flags.
-func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
+// runInput returns the input of a run with the options from the flags.
+func (o *adoptRunOptions) runInput(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Say:  &stepwise{Host: o.Host, yes: o.yes || o.check, hand: o.hand, plan: p},
@@ -198,8 +198,8 @@ func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.C
 	}
 }
 
-// stopped warns that OLM is stopped, with the command that continues.
-func (o *adoptRunOptions) stopped(res *run.Result, what string) {
+// warnStopped warns that OLM is stopped, with the command that continues.
+func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 	if len(res.Stopped) == 0 {
 		return
 	}
@@ -207,7 +207,7 @@ func (o *adoptRunOptions) stopped(res *run.Result, what string) {
 	for _, ref := range res.Stopped {
 		names = append(names, ref.Namespace+"/"+ref.Name)
 	}
-	o.Talk.Insist(diag.Warning{
+	o.Talk.WarnAlways(diag.Warning{
 		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
 	})
 }
@@ -278,7 +278,7 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step, false)
 	s.Talk.Say("    %s", inert.Line(step.Manual))
-	if !s.Prompt.Can() {
+	if !s.Prompt.IsInteractive() {
 		return false, nil
 	}
 	return s.Prompt.Confirm(ctx, "Is it done?")

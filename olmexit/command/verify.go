@@ -81,7 +81,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
-	rep, err := verify.Verify(ctx, r, p, verify.Known{Before: before, Ended: journal.Ended, Step: o.step})
+	rep, err := verify.Verify(ctx, r, p, verify.Known{Before: before, Ended: journal.HasEnded, Step: o.step})
 	o.Talk.Done()
 	if err != nil {
 		return err

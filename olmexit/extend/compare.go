@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// misses returns, by key, the reasons operators are not pinned at the installed bundle or
+// findMisses returns, by key, the reasons operators are not pinned at the installed bundle or
 // require one that is not.
-func (im *importer) misses(res *workspace.Resolution) map[string]string {
+func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
 		if why := missReason(op, res); why != "" {

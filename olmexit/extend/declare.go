@@ -33,11 +33,11 @@ type Operator struct {
 // Key returns "namespace/name".
 func (o Operator) Key() string { return o.Namespace + "/" + o.Name }
 
-// Left returns the entry of an operator that is not declared.
-func (o Operator) Left(reason string) Left { return newLeft(o.object, true, "%s", reason) }
+// Skip returns the entry of an operator that is not declared.
+func (o Operator) Skip(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
 
-// Left is an object that is not declared.
-type Left struct {
+// Skipped is an object that is not declared.
+type Skipped struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -54,7 +54,7 @@ type Catalog struct {
 // Cluster lists the installations found in a cluster.
 type Cluster struct {
 	Operators []Operator        // by namespace and name
-	Left      []Left            // objects that are not installed or cannot be declared; unordered
+	Left      []Skipped         // objects that are not installed or cannot be declared; unordered
 	Catalogs  []Catalog         // catalogs in the cluster and those named by its Subscriptions
 	Total     int               // objects that describe installations: each is declared or left
 	Unread    []snapshot.Unread // kinds that could not be read from the cluster
@@ -85,7 +85,7 @@ func Read(s *snapshot.Snapshot) *Cluster {
 		r.extension(o)
 	}
 	c.Total = len(s.Subscriptions()) + len(s.Kind(snapshot.OLMv1, "ClusterExtension")) + len(s.OperatorGroups()) +
-		len(s.CatalogSources()) + len(s.Kind(snapshot.OLMv1, "ClusterCatalog")) + r.loose(owned)
+		len(s.CatalogSources()) + len(s.Kind(snapshot.OLMv1, "ClusterCatalog")) + r.addUnowned(owned)
 	slices.SortFunc(c.Operators, func(a, b Operator) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
@@ -93,12 +93,12 @@ func Read(s *snapshot.Snapshot) *Cluster {
 }
 
 // Compare orders entries by kind, namespace and name.
-func (l Left) Compare(m Left) int {
+func (l Skipped) Compare(m Skipped) int {
 	return cmp.Or(strings.Compare(l.Kind, m.Kind), strings.Compare(l.Namespace, m.Namespace), strings.Compare(l.Name, m.Name))
 }
 
-func newLeft(o *snapshot.Object, operator bool, format string, args ...any) Left {
-	return Left{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Operator: operator, Reason: fmt.Sprintf(format, args...)}
+func newSkipped(o *snapshot.Object, operator bool, format string, args ...any) Skipped {
+	return Skipped{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Operator: operator, Reason: fmt.Sprintf(format, args...)}
 }
 
 // listCatalogs returns the catalogs in a cluster and those named by its Subscriptions.
@@ -149,7 +149,7 @@ type reader struct {
 }
 
 func (r *reader) leave(o *snapshot.Object, operator bool, format string, args ...any) {
-	r.Left = append(r.Left, newLeft(o, operator, format, args...))
+	r.Left = append(r.Left, newSkipped(o, operator, format, args...))
 }
 
 // chooseGroups selects the effective OperatorGroup of each namespace, and returns a reason
@@ -262,9 +262,9 @@ func (r *reader) extension(o *snapshot.Object) {
 	r.Operators = append(r.Operators, op)
 }
 
-// loose adds an entry to Left for each ClusterServiceVersion that no Subscription lists as
+// addUnowned adds an entry to Left for each ClusterServiceVersion that no Subscription lists as
 // installed, and returns their number.
-func (r *reader) loose(owned map[k8s.Key]bool) int {
+func (r *reader) addUnowned(owned map[k8s.Key]bool) int {
 	before := len(r.Left)
 	next := map[k8s.Key]string{}
 	for _, sub := range r.s.Subscriptions() {

@@ -40,7 +40,7 @@ type Report struct {
 	Files     []edit.File        `json:"files"`
 	Operators []Imported         `json:"operators"`
 	Conflicts []Conflict         `json:"conflicts" doc:"declarations that differ and are not changed"`
-	Left      []Left             `json:"skipped" doc:"objects that are not imported"`
+	Left      []Skipped          `json:"skipped" doc:"objects that are not imported"`
 	Unread    []snapshot.Unread  `json:"unreadable" doc:"kinds that could not be read"`
 	Changes   []workspace.Change `json:"changes" doc:"to the lock"`
 	Counts    Counts             `json:"counts"`
@@ -78,9 +78,9 @@ type Counts struct {
 	Left      int `json:"skipped"`
 }
 
-// Whole reports whether every operator of the cluster is pinned at the installed bundle.
-func (r *Report) Whole() bool {
-	return !slices.ContainsFunc(r.Left, func(l Left) bool { return l.Operator }) &&
+// IsComplete reports whether every operator of the cluster is pinned at the installed bundle.
+func (r *Report) IsComplete() bool {
+	return !slices.ContainsFunc(r.Left, func(l Skipped) bool { return l.Operator }) &&
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
@@ -134,7 +134,7 @@ type importer struct {
 	config    []byte         // content for a missing quayside.yaml
 	operators []Operator     // to import
 	pins      []lockfile.Pin // of operators found in a catalog
-	left      []Left
+	left      []Skipped
 	conflicts []Conflict // of operators
 }
 
@@ -206,7 +206,7 @@ func (im *importer) leave(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
 		if ok {
-			im.left = append(im.left, op.Left(reason))
+			im.left = append(im.left, op.Skip(reason))
 		}
 		return ok
 	})
@@ -383,8 +383,8 @@ func unsupportedModes(pin lockfile.Pin, modes []model.InstallMode) string {
 		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), inWords(formatWatched(pin)), edit.Supported(modes))
 }
 
-// pinned returns the lock with pins of the installed bundles. Resolving keeps them.
-func (im *importer) pinned() *lockfile.File {
+// lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.
+func (im *importer) lockWithPins() *lockfile.File {
 	lock := im.before
 	if lock == nil {
 		lock = lockfile.New(nil)
@@ -404,7 +404,7 @@ func (im *importer) pinned() *lockfile.File {
 type plan struct {
 	draft     *edit.Draft
 	declared  *declare.Set // including the existing declarations
-	left      []Left
+	left      []Skipped
 	conflicts []Conflict
 	added     int // objects that describe installations
 	unchanged int // likewise
@@ -472,7 +472,7 @@ func (im *importer) attempt(ctx context.Context) (*attempt, error) {
 	if err != nil || pl.draft.IsEmpty() && len(im.operators) == 0 {
 		return a, err
 	}
-	p := im.project.With(im.settings, pl.declared, im.pinned())
+	p := im.project.With(im.settings, pl.declared, im.lockWithPins())
 	opt := p.ResolveOptions()
 	opt.KeepGoing = true
 	a.inputs, err = p.Inputs(ctx, opt, false)
@@ -494,7 +494,7 @@ func (im *importer) attempt(ctx context.Context) (*attempt, error) {
 	if a.resolution, err = a.inputs.Resolve(ctx); err != nil {
 		return nil, err
 	}
-	a.reasons = im.misses(a.resolution)
+	a.reasons = im.findMisses(a.resolution)
 	if len(a.reasons) == 0 && a.resolution.Failed != nil {
 		return nil, a.resolution.Failed
 	}
@@ -523,9 +523,9 @@ func (im *importer) operator(key string) *Operator {
 func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	e := a.draft.Edit(im.config, a.inputs, a.resolution)
 	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.left, a.left)
-	slices.SortFunc(left, Left.Compare)
+	slices.SortFunc(left, Skipped.Compare)
 	r := &Report{
-		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Left: append([]Left{}, left...),
+		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Left: append([]Skipped{}, left...),
 		Unread: append([]snapshot.Unread{}, im.cluster.Unread...), Changes: []workspace.Change{}, Warnings: []diag.Warning{},
 		Counts: Counts{Found: im.cluster.Total, Added: a.added, Unchanged: a.unchanged, Left: len(left)},
 	}

@@ -25,7 +25,7 @@ const clusterFile = "cluster-scoped.yaml"
 // Objects returns the declarations of operators and their related objects, sorted by file and,
 // within a file, in reading order. settled returns the file that already configures a catalog, or
 // "". It also returns the OperatorGroups and catalogs that are not declared.
-func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Declaration, []Left) {
+func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Declaration, []Skipped) {
 	m := maker{s: c.s, groups: c.groups, settled: settled, namespaces: map[string]bool{}}
 	for _, op := range ops {
 		m.namespaces[op.Namespace] = true
@@ -56,7 +56,7 @@ type maker struct {
 	settled    func(model.ID) string
 	namespaces map[string]bool // to be declared
 	out        []Declaration
-	left       []Left
+	left       []Skipped
 }
 
 func (m *maker) add(file string, o k8s.Object) {
@@ -64,7 +64,7 @@ func (m *maker) add(file string, o k8s.Object) {
 }
 
 func (m *maker) leave(o *snapshot.Object, format string, args ...any) {
-	m.left = append(m.left, newLeft(o, false, format, args...))
+	m.left = append(m.left, newSkipped(o, false, format, args...))
 }
 
 // isOLMKey reports whether a label or annotation was set by OLM, the cluster or a tool that
@@ -75,7 +75,7 @@ func isOLMKey(key string) bool {
 	case "operators.coreos.com", "olm.operatorgroup.uid", "quayside.dev":
 		return true
 	}
-	return profile.Marks(key) || slices.Contains([]string{
+	return profile.IsToolKey(key) || slices.Contains([]string{
 		"kubernetes.io/metadata.name", "olm.operatorframework.io/metadata.name", "olm.managed", "olm.providedAPIs", "olm.generated-by", "operatorframework.io/generated-by",
 		"kubectl.kubernetes.io/last-applied-configuration", "security.openshift.io/MinimallySufficientPodSecurityStandard",
 	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")

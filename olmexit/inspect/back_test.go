@@ -100,11 +100,11 @@ func (s *stage) back() error {
 	if err != nil {
 		return err
 	}
-	way, log, err := j.Back(context.Background(), s.cluster, s.plan)
+	way, log, err := j.PlanReturn(context.Background(), s.cluster, s.plan)
 	if err != nil {
 		return err
 	}
-	if err := j.KeepBack(way); err != nil {
+	if err := j.SaveReturn(way); err != nil {
 		return err
 	}
 	var objects []k8s.Object

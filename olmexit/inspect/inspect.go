@@ -112,6 +112,6 @@ func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishi
 	if err != nil {
 		return nil, err
 	}
-	operators, shared := olmexit.Shed(before, after, was.Objects, now.Objects)
+	operators, shared := olmexit.CompareFinished(before, after, was.Objects, now.Objects)
 	return &Finishing{Lock: after, Operators: operators, Shared: shared}, nil
 }

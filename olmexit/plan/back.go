@@ -47,9 +47,9 @@ func MakeReturn(in ReturnInput) *Return {
 	var back []*place
 	for _, at := range m.places() {
 		switch {
-		case !at.begun():
+		case !at.hasBegun():
 		case at.cleaned > 0:
-			p.Left = append(p.Left, m.refused(at))
+			p.Left = append(p.Left, m.checkReturn(at))
 		default:
 			back = append(back, at)
 			for _, op := range in.Plan.Operators {
@@ -84,7 +84,7 @@ type place struct {
 	forgotten bool // OLM had forgotten the operators before the plan was made
 }
 
-func (at *place) begun() bool {
+func (at *place) hasBegun() bool {
 	return at.stopped || at.cleaned > 0 || len(at.guarded)+len(at.brought)+len(at.changed)+len(at.detach) > 0
 }
 
@@ -96,7 +96,7 @@ func (m *returnMaker) places() []*place {
 		s := &m.Plan.Steps[i]
 		at := by[s.Namespace]
 		if at == nil {
-			at = &place{namespace: s.Namespace, forgotten: m.forgotten(s.Namespace)}
+			at = &place{namespace: s.Namespace, forgotten: m.wasForgotten(s.Namespace)}
 			by[s.Namespace], out = at, append(out, at)
 		}
 		m.recordStep(at, s)
@@ -104,9 +104,9 @@ func (m *returnMaker) places() []*place {
 	return out
 }
 
-// forgotten reports whether OLM had forgotten all operators of a namespace before the
+// wasForgotten reports whether OLM had forgotten all operators of a namespace before the
 // plan was made.
-func (m *returnMaker) forgotten(namespace string) bool {
+func (m *returnMaker) wasForgotten(namespace string) bool {
 	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op Operator) bool { return op.Namespace == namespace && !op.Forgotten })
 }
 
@@ -156,8 +156,8 @@ func (m *returnMaker) recordApplied(at *place, a *Action, d ExecutedAction) {
 	}
 }
 
-// refused returns the reason why a namespace cannot return to OLM.
-func (m *returnMaker) refused(at *place) Left {
+// checkReturn returns the reason why a namespace cannot return to OLM.
+func (m *returnMaker) checkReturn(at *place) Left {
 	if at.forgotten {
 		return Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
 			"%s left over from OLM already deleted; they are not needed. OLM no longer managed these operators: to restore the previous pods, revert the commit that finished the adoption, and apply its tree",
@@ -177,7 +177,7 @@ func (m *returnMaker) refused(at *place) Left {
 
 // steps adds the steps in order.
 func (m *returnMaker) steps(back []*place) {
-	if !slices.ContainsFunc(back, (*place).begun) {
+	if !slices.ContainsFunc(back, (*place).hasBegun) {
 		return
 	}
 	m.add(Step{Name: Suspend, Title: "Prevent GitOps tools from applying the tree", Manual: m.suspend(back)})

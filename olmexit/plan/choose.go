@@ -14,7 +14,7 @@ func (m *maker) choose() error {
 		return err
 	}
 	for i := range m.Report.Operators {
-		op := &operator{Operator: &m.Report.Operators[i], sheds: m.sheds(&m.Report.Operators[i])}
+		op := &operator{Operator: &m.Report.Operators[i], sheds: m.hasLeftovers(&m.Report.Operators[i])}
 		m.operators = append(m.operators, op)
 		switch {
 		case !m.isAdoptable(op):
@@ -112,7 +112,7 @@ func (m *maker) addTies() {
 	}
 }
 
-// addTies is a reason why two operators of a namespace must leave OLM together.
+// tie is a reason why two operators of a namespace must leave OLM together.
 type tie struct {
 	a, b *operator
 	why  string

@@ -73,14 +73,14 @@ func (m *maker) openShift() bool {
 	return m.Snapshot.Get(k8s.Key{Group: "config.openshift.io", Kind: "ClusterVersion", Name: "version"}) != nil
 }
 
-// stops reports whether any step of the plan stops OLM.
-func (m *maker) stops() bool {
+// stopsOLM reports whether any step of the plan stops OLM.
+func (m *maker) stopsOLM() bool {
 	return m.plan.Mode == Stopped && slices.ContainsFunc(m.blocks, func(b *block) bool { return len(b.detached()) > 0 })
 }
 
 // unmanage adds a manual step that keeps OpenShift's version operator from starting OLM again.
 func (m *maker) unmanage() {
-	if !m.stops() || !m.openShift() {
+	if !m.stopsOLM() || !m.openShift() {
 		return
 	}
 	var overrides []string
@@ -97,7 +97,7 @@ func (m *maker) unmanage() {
 
 // manageAgain adds a manual step that reverts unmanage.
 func (m *maker) manageAgain() {
-	if !m.stops() || !m.openShift() {
+	if !m.stopsOLM() || !m.openShift() {
 		return
 	}
 	m.step(Step{
@@ -113,7 +113,7 @@ func (m *maker) uninstall() {
 		return
 	}
 	for _, csv := range m.Snapshot.CSVs() {
-		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver && !m.leaves(csv.Key) {
+		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver && !m.removesCSV(csv.Key) {
 			return
 		}
 	}
@@ -137,8 +137,8 @@ func (m *maker) watched() string {
 	return " Also keep these, because operators watch them and may not start without them: " + strings.Join(names, ", ") + " (see 'quayside adopt check' for the operators)."
 }
 
-// leaves reports whether the plan removes a ClusterServiceVersion.
-func (m *maker) leaves(csv k8s.Key) bool {
+// removesCSV reports whether the plan removes a ClusterServiceVersion.
+func (m *maker) removesCSV(csv k8s.Key) bool {
 	return slices.ContainsFunc(m.blocks, func(b *block) bool {
 		return slices.ContainsFunc(b.detached(), func(i item) bool { return i.Key == csv })
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// sheds reports whether OLM has forgotten an operator, the lock no longer keeps anything of OLM
-// for it, and its objects still have leftovers of OLM.
-func (m *maker) sheds(op *olmexit.Operator) bool {
+// hasLeftovers reports whether OLM has forgotten an operator, the lock no longer keeps anything of
+// OLM for it, and its objects still have leftovers of OLM.
+func (m *maker) hasLeftovers(op *olmexit.Operator) bool {
 	pin, pinned := m.Lock.Pin(op.Namespace, op.Package)
 	forgotten := op.State == olmexit.AlreadyAdopted || op.State == olmexit.NotOLM
 	return pinned && pin.Adopted == nil && forgotten && slices.ContainsFunc(m.itemsOf(op), isMarked)
@@ -160,8 +160,8 @@ func (m *maker) standStill(b *block) {
 	})
 }
 
-// addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and Namespaces
-// if rights is set, or the rest.
+// addedItems returns the items that the tree adds: roles, bindings, OperatorConditions and
+// Namespaces if rights is set, or the rest.
 func (b *block) addedItems(rights bool) []item {
 	return b.itemsWhere(func(i item) bool {
 		gives := i.Group == rbacGroup || i.Is("OperatorCondition."+snapshot.OLM) || i.Is("Namespace")

@@ -142,8 +142,8 @@ func (b *block) guarded(i item) bool {
 	return i.live != nil && !isCopy(i.live) && (i.Is("Subscription."+snapshot.OLM) || i.Is("OperatorGroup."+snapshot.OLM))
 }
 
-// backedUpItems returns the items to back up: those that will be deleted, and those that the tree or the
-// garbage collector changes. It leaves out copies, which OLM makes from the original.
+// backedUpItems returns the items to back up: those that will be deleted, and those that the tree
+// or the garbage collector changes. It leaves out copies, which OLM makes from the original.
 func (b *block) backedUpItems() []item {
 	return b.itemsWhere(func(i item) bool {
 		switch {
@@ -289,8 +289,8 @@ func (b *block) packages() string {
 	return strings.Join(out, ", ")
 }
 
-// unchangedChecks returns the checks for unchanged workloads. Another version can have other permissions
-// and another conversion.
+// unchangedChecks returns the checks for unchanged workloads. Another version can have other
+// permissions and another conversion.
 func (m *maker) unchangedChecks(b *block) []Check {
 	if b.sheds && slices.ContainsFunc(b.items, isUpgraded) {
 		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
@@ -328,10 +328,10 @@ func (m *maker) overwrite(items []item) []Action {
 	return out
 }
 
-// applyExisting returns the action that applies an existing object. If a tool applies the object from other
-// files, the action keeps its guard instead of the tree's prune setting, until the tool applies it
-// from the tree. Otherwise, the merge would remove the object from the other files, and a user
-// might confirm its deletion.
+// applyExisting returns the action that applies an existing object. If a tool applies the object
+// from other files, the action keeps its guard instead of the tree's prune setting, until the tool
+// applies it from the tree. Otherwise, the merge would remove the object from the other files, and
+// a user might confirm its deletion.
 func (m *maker) applyExisting(i item) Action {
 	a := m.newAction(Apply, i)
 	a.Force = true

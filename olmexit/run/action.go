@@ -58,7 +58,7 @@ func verbTable() map[plan.Verb]verb {
 // action executes one action of a step, and records it before and after.
 func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionResult, error) {
 	a := &action{runner: r, Action: s.Actions[number-1], step: s, number: number}
-	a.sent = r.Journal.last(s.Number, number, Intends) != nil
+	a.sent = r.Journal.lastEntry(s.Number, number, Intends) != nil
 	out := ActionResult{Do: a.Do, Object: a.Object}
 	v, ok := verbTable()[a.Do]
 	if !ok {
@@ -76,12 +76,12 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 		}
 		if settled {
 			out.Outcome = Already
-			return out, a.did(live, Already)
+			return out, a.recordOutcome(live, Already)
 		}
 		if err := a.checkOLMStopped(ctx); err != nil {
 			return out, err
 		}
-		if err := a.intends(live); err != nil {
+		if err := a.recordIntent(live); err != nil {
 			return out, err
 		}
 		after, err := v.send(ctx, a, live)
@@ -90,7 +90,7 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 			if live == nil {
 				out.Outcome = Created
 			}
-			return out, a.did(after, out.Outcome)
+			return out, a.recordOutcome(after, out.Outcome)
 		}
 		if try == sends || !isRetryable(err) {
 			return out, err
@@ -123,7 +123,7 @@ func (a *action) entry(event Event, o k8s.Object) Entry {
 	}
 }
 
-func (a *action) intends(live k8s.Object) error {
+func (a *action) recordIntent(live k8s.Object) error {
 	if a.sent {
 		return nil
 	}
@@ -131,9 +131,9 @@ func (a *action) intends(live k8s.Object) error {
 	return a.note(a.entry(Intends, live))
 }
 
-func (a *action) did(o k8s.Object, outcome Outcome) error {
+func (a *action) recordOutcome(o k8s.Object, outcome Outcome) error {
 	e := a.entry(Did, o)
-	if first := a.Journal.last(a.step.Number, a.number, Intends); outcome == Already && first != nil {
+	if first := a.Journal.lastEntry(a.step.Number, a.number, Intends); outcome == Already && first != nil {
 		outcome = verbTable()[a.Do].outcome // an earlier run sent it, but was interrupted before recording it
 		if first.UID == "" {
 			outcome = Created

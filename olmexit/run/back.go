@@ -28,10 +28,10 @@ func (b directoryBelow) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
 
-// Back returns the plan to return to OLM from the executed part of a plan, with its journal. The
-// plan does not change after its first step has begun. If the response to a request was lost, the
-// outcome is read from the cluster. It writes nothing.
-func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Return, *Journal, error) {
+// PlanReturn returns the plan to return to OLM from the executed part of a plan, with its journal.
+// The plan does not change after its first step has begun. If the response to a request was lost,
+// the outcome is read from the cluster. It writes nothing.
+func (j *Journal) PlanReturn(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Return, *Journal, error) {
 	in, err := j.executedActions(ctx, c, p)
 	if err != nil {
 		return nil, nil, err
@@ -55,13 +55,13 @@ func (j *Journal) Back(ctx context.Context, c Cluster, p *plan.Plan) (*plan.Retu
 	return way, log, err
 }
 
-// KeepBack saves the plan of a return to OLM before its execution.
-func (j *Journal) KeepBack(way *plan.Return) error {
+// SaveReturn saves the plan of a return to OLM before its execution.
+func (j *Journal) SaveReturn(way *plan.Return) error {
 	return j.files.Write(backDir+backName, plan.Format(way.Plan))
 }
 
-// IsBack reports whether the return to OLM has begun.
-func (j *Journal) IsBack() (bool, error) {
+// IsReturning reports whether the return to OLM has begun.
+func (j *Journal) IsReturning() (bool, error) {
 	data, err := j.files.Read(backDir + logName)
 	return data != nil, err
 }
@@ -78,7 +78,7 @@ func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) 
 			if before != nil {
 				in.Before[a.Object] = before
 			}
-			first := j.last(s.Number, i+1, Intends)
+			first := j.lastEntry(s.Number, i+1, Intends)
 			if first == nil {
 				continue
 			}
@@ -96,10 +96,10 @@ func (j *Journal) executedActions(ctx context.Context, c Cluster, p *plan.Plan) 
 
 // createdUID returns the UID of the object that an action created.
 func (j *Journal) createdUID(ctx context.Context, c Cluster, p *plan.Plan, step, action int) (string, error) {
-	if did := j.last(step, action, Did); did != nil {
+	if did := j.lastEntry(step, action, Did); did != nil {
 		return did.UID, nil
 	}
-	live, err := c.Get(ctx, *j.last(step, action, Intends).Object)
+	live, err := c.Get(ctx, *j.lastEntry(step, action, Intends).Object)
 	if err != nil || !plan.AppliedBy(live, p.Manager) {
 		return "", err
 	}
@@ -158,7 +158,8 @@ func restore(ctx context.Context, a *action, live k8s.Object) (k8s.Object, error
 	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(testVersion(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
 }
 
-// testVersion returns a JSON patch test that fails if the object no longer has its observed version.
+// testVersion returns a JSON patch test that fails if the object no longer has its observed
+// version.
 func testVersion(live k8s.Object) []cluster.Operation {
 	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: k8s.Text(live, "metadata", "resourceVersion")}}
 }

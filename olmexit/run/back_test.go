@@ -70,11 +70,11 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	way, log, err := j.Back(context.Background(), s.cluster, s.plan)
+	way, log, err := j.PlanReturn(context.Background(), s.cluster, s.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.KeepBack(way); err != nil {
+	if err := j.SaveReturn(way); err != nil {
 		t.Fatal(err)
 	}
 	var objects []k8s.Object

@@ -30,8 +30,8 @@ const (
 	lastLook  = 5 * time.Second
 )
 
-// holds evaluates the preconditions of a step, which must hold immediately.
-func (r *runner) holds(ctx context.Context, s plan.Step, before *verify.Evidence, checks []plan.Check) error {
+// checkPreconditions evaluates the preconditions of a step, which must hold immediately.
+func (r *runner) checkPreconditions(ctx context.Context, s plan.Step, before *verify.Evidence, checks []plan.Check) error {
 	for _, c := range checks {
 		findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
 		if err != nil {
@@ -44,12 +44,12 @@ func (r *runner) holds(ctx context.Context, s plan.Step, before *verify.Evidence
 	return nil
 }
 
-// remainingPreconditions returns the preconditions that still apply when a part of a step was done: they do
-// not cover the objects of actions that were already sent.
+// remainingPreconditions returns the preconditions that still apply when a part of a step was done:
+// they do not cover the objects of actions that were already sent.
 func (r *runner) remainingPreconditions(s plan.Step) []plan.Check {
 	touched := map[k8s.Key]bool{}
 	for i, a := range s.Actions {
-		if r.Journal.last(s.Number, i+1, Intends) != nil {
+		if r.Journal.lastEntry(s.Number, i+1, Intends) != nil {
 			touched[a.Object.Key()] = true
 		}
 	}

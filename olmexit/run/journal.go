@@ -161,11 +161,11 @@ func (j *Journal) dropIncompleteLine() error {
 	return nil
 }
 
-// Ended reports whether a step is done.
-func (j *Journal) Ended(step int) bool { return j.has(step, Ended) }
+// HasEnded reports whether a step is done.
+func (j *Journal) HasEnded(step int) bool { return j.has(step, Ended) }
 
-// Began reports whether a step has begun.
-func (j *Journal) Began(step int) bool { return j.has(step, Began) }
+// HasBegun reports whether a step has begun.
+func (j *Journal) HasBegun(step int) bool { return j.has(step, Began) }
 
 func (j *Journal) has(step int, event Event) bool {
 	for _, e := range j.entries {
@@ -176,8 +176,8 @@ func (j *Journal) has(step int, event Event) bool {
 	return false
 }
 
-// last returns the last entry with this event of an action; nil if there is none.
-func (j *Journal) last(step, action int, event Event) *Entry {
+// lastEntry returns the last entry with this event of an action; nil if there is none.
+func (j *Journal) lastEntry(step, action int, event Event) *Entry {
 	for i := len(j.entries) - 1; i >= 0; i-- {
 		if e := &j.entries[i]; e.Step == step && e.Action == action && e.Event == event {
 			return e

@@ -52,7 +52,7 @@ func TestJournalOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	again(0)
-	if j, err = run.OpenJournal(run.Dir(dir), s.plan); err != nil || !j.Ended(1) || !j.Ended(9) {
+	if j, err = run.OpenJournal(run.Dir(dir), s.plan); err != nil || !j.HasEnded(1) || !j.HasEnded(9) {
 		t.Error(err)
 	}
 	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":1`, `"schema":2`, 1)), 0o600); err != nil {

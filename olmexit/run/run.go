@@ -97,7 +97,7 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	}
 	for _, s := range in.Plan.Steps {
 		state := Pending
-		if in.Journal.Ended(s.Number) {
+		if in.Journal.HasEnded(s.Number) {
 			state = Before
 		}
 		r.result.Steps = append(r.result.Steps, StepResult{Number: s.Number, Name: s.Name, Namespace: s.Namespace, State: state})
@@ -117,14 +117,14 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
-	if err := verify.Same(ctx, r.Cluster, r.Plan); err != nil {
+	if err := verify.CheckCluster(ctx, r.Cluster, r.Plan); err != nil {
 		return err
 	}
 	if err := r.checkKnownSteps(); err != nil {
 		return err
 	}
 	for i, s := range r.Plan.Steps {
-		ended := r.Journal.Ended(s.Number)
+		ended := r.Journal.HasEnded(s.Number)
 		switch {
 		case r.Only != 0 && s.Number > r.Only:
 			return nil
@@ -179,7 +179,7 @@ func (r *runner) step(ctx context.Context, s plan.Step, out *StepResult) error {
 	if out.State != Waiting {
 		out.State = Broken
 	}
-	if !r.DryRun && r.Journal.Began(s.Number) {
+	if !r.DryRun && r.Journal.HasBegun(s.Number) {
 		if lost := r.note(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
 			err = errors.Join(err, lost)
 		}
@@ -207,10 +207,10 @@ func (r *runner) inOrder(ctx context.Context, s plan.Step, out *StepResult) erro
 	if err != nil {
 		return err
 	}
-	if err := r.holds(ctx, s, before, r.remainingPreconditions(s)); err != nil {
+	if err := r.checkPreconditions(ctx, s, before, r.remainingPreconditions(s)); err != nil {
 		return err
 	}
-	if !r.Journal.Began(s.Number) {
+	if !r.Journal.HasBegun(s.Number) {
 		if err := r.note(Entry{Event: Began, Step: s.Number}); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (r *runner) evidence(ctx context.Context, s plan.Step) (*verify.Evidence, e
 		return e, err
 	}
 	for _, other := range r.Plan.Steps {
-		if other.Namespace == s.Namespace && r.Journal.Began(other.Number) {
+		if other.Namespace == s.Namespace && r.Journal.HasBegun(other.Number) {
 			return nil, fmt.Errorf("the journal lacks the evidence of namespace %s before step %d (%s)", s.Namespace, other.Number, evidenceName(s.Namespace))
 		}
 	}
@@ -286,12 +286,12 @@ func (r *runner) note(e Entry) error {
 
 // actions executes the remaining actions of a step.
 func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) error {
-	again := r.Journal.Ended(s.Number)
+	again := r.Journal.HasEnded(s.Number)
 	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if r.Journal.last(s.Number, i+1, Did) != nil && !again {
+		if r.Journal.lastEntry(s.Number, i+1, Did) != nil && !again {
 			continue
 		}
 		did, err := r.action(context.WithoutCancel(ctx), s, i+1)

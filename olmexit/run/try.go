@@ -22,8 +22,8 @@ func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
 			return err
 		}
 		a := &action{runner: r, Action: s.Actions[i], step: s, number: i + 1}
-		a.sent = r.Journal.last(s.Number, a.number, Intends) != nil
-		tried, err := a.tried(ctx)
+		a.sent = r.Journal.lastEntry(s.Number, a.number, Intends) != nil
+		tried, err := a.dryRun(ctx)
 		if err != nil {
 			return &StepError{Step: s, Err: err}
 		}
@@ -34,7 +34,7 @@ func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
 	return nil
 }
 
-func (a *action) tried(ctx context.Context) (ActionResult, error) {
+func (a *action) dryRun(ctx context.Context) (ActionResult, error) {
 	out := ActionResult{Do: a.Do, Object: a.Object}
 	v, ok := verbTable()[a.Do]
 	if !ok {
@@ -46,7 +46,7 @@ func (a *action) tried(ctx context.Context) (ActionResult, error) {
 	}
 	settled, err := v.settled(a, live)
 	switch {
-	case live == nil && a.earlier(a.Object):
+	case live == nil && a.hasEarlierApply(a.Object):
 		out.Outcome = Untried
 		return out, nil
 	case err != nil:
@@ -73,8 +73,8 @@ func (a *action) tried(ctx context.Context) (ActionResult, error) {
 	return out, nil
 }
 
-// earlier reports whether an earlier action applies an object.
-func (a *action) earlier(ref k8s.Ref) bool {
+// hasEarlierApply reports whether an earlier action applies an object.
+func (a *action) hasEarlierApply(ref k8s.Ref) bool {
 	for _, s := range a.Plan.Steps {
 		for i, other := range s.Actions {
 			if s.Number > a.step.Number || s.Number == a.step.Number && i+1 >= a.number {
@@ -91,13 +91,13 @@ func (a *action) earlier(ref k8s.Ref) bool {
 // needsEarlier reports whether an earlier action of the plan creates the object's namespace, or
 // the CRD of its kind.
 func (a *action) needsEarlier() bool {
-	if a.earlier(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
+	if a.hasEarlierApply(k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true
 	}
 	for key, o := range a.rendered {
 		of := k8s.Text(o, "spec", "names", "kind")
 		if k8s.IsCRD(o) && of == a.Object.Kind && k8s.Text(o, "spec", "group") == k8s.Group(a.Object.APIVersion) {
-			return a.earlier(k8s.Ref{APIVersion: o.APIVersion(), Kind: key.Kind, Name: key.Name})
+			return a.hasEarlierApply(k8s.Ref{APIVersion: o.APIVersion(), Kind: key.Kind, Name: key.Name})
 		}
 	}
 	return false

@@ -63,14 +63,14 @@ func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error
 	if err := b.list(ctx, c, snapshotKinds()); err != nil {
 		return nil, err
 	}
-	if err := b.list(ctx, c, b.named()); err != nil {
+	if err := b.list(ctx, c, b.plannedKinds()); err != nil {
 		return nil, err
 	}
 	return b.snapshot()
 }
 
-// named returns the kinds in InstallPlans that are not in snapshotKinds.
-func (b *builder) named() []wanted {
+// plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds.
+func (b *builder) plannedKinds() []wanted {
 	s := Snapshot{objects: nil}
 	for _, o := range b.byKey {
 		s.objects = append(s.objects, o)

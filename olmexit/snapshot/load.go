@@ -50,7 +50,7 @@ func Load(fsys fs.FS, name, prefix string, opt Options) (*Snapshot, error) {
 		l.files = []string{name}
 	}
 	for _, file := range slices.Compact(l.files) {
-		if l.full() {
+		if l.isFull() {
 			break
 		}
 		l.read(file)

@@ -148,7 +148,7 @@ func (p *pruner) member(key string, c *cuts) error {
 func (p *pruner) value(c *cuts) error {
 	switch kind := p.dec.PeekKind(); {
 	case c.all() || kind != '{' && kind != '[':
-		return p.whole()
+		return p.copyValue()
 	case kind == '[':
 		p.out = append(p.out, '[')
 		err := forEachElement(p.dec, func() error {
@@ -165,8 +165,8 @@ func (p *pruner) value(c *cuts) error {
 	}
 }
 
-// whole copies the next value.
-func (p *pruner) whole() error {
+// copyValue copies the next value.
+func (p *pruner) copyValue() error {
 	value, err := p.dec.ReadValue()
 	if err != nil {
 		return err

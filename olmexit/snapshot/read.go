@@ -38,7 +38,7 @@ func (b *builder) streamYAML(file string, r io.Reader) {
 	var docs yamlnode.Stream
 	var reader yamlnode.Reader
 	docs.Reset(r, 0, maxDocument)
-	for !b.full() {
+	for !b.isFull() {
 		text, line, err := docs.Next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -63,7 +63,7 @@ func (b *builder) streamJSON(file string, r io.Reader) {
 	src := &source{r: r, limit: maxObject}
 	dec := jsontext.NewDecoder(src)
 	src.dec = dec
-	for !b.full() {
+	for !b.isFull() {
 		if dec.PeekKind() == jsontext.KindInvalid {
 			if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 				b.fault(file, src, err)
@@ -183,7 +183,7 @@ func (l *list) stream(file string, dec *jsontext.Decoder, src *source) error {
 		if err != nil {
 			return err
 		}
-		if l.item(value, at); l.full() {
+		if l.item(value, at); l.isFull() {
 			return errFull
 		}
 	}
@@ -359,8 +359,8 @@ func (s *source) next(file string) diag.Pos {
 	return s.pos(file, s.dec.InputOffset()+int64(blank))
 }
 
-// IsDeclaration reports whether objects of a kind describe installed operators and their namespaces. As
-// Options.Keep it drops the installed objects.
+// IsDeclaration reports whether objects of a kind describe installed operators and their
+// namespaces. As Options.Keep it drops the installed objects.
 func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":

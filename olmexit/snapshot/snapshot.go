@@ -157,8 +157,8 @@ func isNewer(a, b string) bool {
 	return a >= b
 }
 
-// full reports whether a limit is reached.
-func (b *builder) full() bool {
+// isFull reports whether a limit is reached.
+func (b *builder) isFull() bool {
 	return len(b.errs) >= maxFaults || len(b.byKey) >= maxObjects || b.bytes > maxKept
 }
 

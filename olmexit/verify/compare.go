@@ -86,9 +86,9 @@ func sameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// forgotten reports whether the current step affects operators that OLM had forgotten before the
+// wasForgotten reports whether the current step affects operators that OLM had forgotten before the
 // plan was made. OLM no longer issues the certificates of such operators.
-func (c *comparison) forgotten() bool {
+func (c *comparison) wasForgotten() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && isForgotten(c.plan, s.Namespace) })
 }
 
@@ -112,7 +112,7 @@ func checkConversion(c *comparison, was Object, is *Object) []Finding {
 	switch {
 	case a.Strategy != b.Strategy:
 		return newFindings(Converts, was.Ref, "conversion by %s, now by %s", a.Strategy, b.Strategy)
-	case !a.works() || c.forgotten():
+	case !a.isPossible() || c.wasForgotten():
 		return nil
 	case a.Target != b.Target:
 		return newFindings(Converts, was.Ref, "conversion by %q, now by %q", a.Target, b.Target)

@@ -48,9 +48,9 @@ type Conversion struct {
 	Certificates []string `json:"certificates,omitempty"` // digests of the trusted certificates, sorted
 }
 
-// works reports whether conversion is possible: the API server cannot call a Service without a CA.
-// If a bundle contains such a conversion, OLM leaves it unchanged.
-func (c Conversion) works() bool {
+// isPossible reports whether conversion is possible: the API server cannot call a Service without a
+// CA. If a bundle contains such a conversion, OLM leaves it unchanged.
+func (c Conversion) isPossible() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }
 

@@ -46,8 +46,8 @@ const (
 	Unknown State = "unknown"
 )
 
-// Same returns an error if a plan is for another cluster, or the Reader's error.
-func Same(ctx context.Context, r Reader, p *plan.Plan) error {
+// CheckCluster returns an error if a plan is for another cluster, or the Reader's error.
+func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 	o, err := r.Get(ctx, k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
 // error is the Reader's, or that of Same.
 func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
 	r = &cachedReader{Reader: r, known: map[string]*answer{}}
-	if err := Same(ctx, r, p); err != nil {
+	if err := CheckCluster(ctx, r, p); err != nil {
 		return nil, err
 	}
 	rep := &Report{Namespaces: []Namespace{}}

@@ -28,8 +28,8 @@ func readRBAC(ctx context.Context, r Reader) (authority, error) {
 	return authority{slices.Concat(found...)}, err
 }
 
-// only returns the authority without the objects that keep rejects.
-func (a authority) only(keep func(k8s.Object) bool) authority {
+// filter returns the authority without the objects that keep rejects.
+func (a authority) filter(keep func(k8s.Object) bool) authority {
 	return authority{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
 }
 
@@ -52,7 +52,7 @@ func (a authority) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) 
 		return nil, err
 	}
 	applied := appliedBy(p)
-	ours, err := a.only(func(o k8s.Object) bool { return applied[o.Key()] }).model(bindingFilter(who))
+	ours, err := a.filter(func(o k8s.Object) bool { return applied[o.Key()] }).model(bindingFilter(who))
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func appliedBy(p *plan.Plan) map[k8s.Key]bool {
 // ServiceAccounts and from other subjects that are bound to OLM's roles.
 func (c *comparison) lostByCleanUp(now authority, namespace string) ([]Finding, error) {
 	goes := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
-	stays := now.only(func(o k8s.Object) bool { return !goes.has(newObject(k8s.RefTo(o), o)) })
+	stays := now.filter(func(o k8s.Object) bool { return !goes.has(newObject(k8s.RefTo(o), o)) })
 	concerned := func(o k8s.Object) bool {
 		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(o, "roleRef", "kind"), Name: k8s.Text(o, "roleRef", "name")}
 		if role.Kind == "Role" {

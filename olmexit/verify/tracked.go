@@ -53,7 +53,8 @@ func trackedObjects(p *plan.Plan, namespace string) []held {
 	return out
 }
 
-// removedObjects describes the objects that the steps up to a number remove, including owned objects.
+// removedObjects describes the objects that the steps up to a number remove, including owned
+// objects.
 type removedObjects struct {
 	keys  map[k8s.Key]bool
 	owned map[string]bool  // by the owner's UID: true if owned objects are deleted too

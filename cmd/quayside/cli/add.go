@@ -70,7 +70,7 @@ func newAdd(a *app) *cobra.Command {
 			if !cmd.Flags().Changed("watch") {
 				o.wish.Watch = nil
 			}
-			if a.prompt.Can() {
+			if a.prompt.IsInteractive() {
 				o.wish.Choose = a.prompt.Choose // asks on the terminal
 			}
 			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })

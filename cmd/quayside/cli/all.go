@@ -30,7 +30,7 @@ func addAll(cmd *cobra.Command, a *app, without ...string) {
 		if !slices.Contains([]string{"text", "json", "yaml", "markdown"}, a.output) {
 			return Usagef(cmd, "--all and --output %s do not go together", a.output)
 		}
-		return a.everywhere(func() error { return run(cmd, args) })
+		return a.inEachWorkspace(func() error { return run(cmd, args) })
 	}
 }
 
@@ -45,8 +45,8 @@ type environmentView struct {
 	Document  any    `json:"document" doc:"output of the command there"`
 }
 
-// everywhere runs a command in each workspace in turn. It returns the worst exit code.
-func (a *app) everywhere(run func() error) error {
+// inEachWorkspace runs a command in each workspace in turn. It returns the worst exit code.
+func (a *app) inEachWorkspace(run func() error) error {
 	top, names, err := workspace.Workspaces(a.dir)
 	if err != nil {
 		return err

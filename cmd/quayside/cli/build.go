@@ -73,7 +73,7 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, here, err := o.here()
+	_, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func newBundleValidate(a *app) *cobra.Command {
 // validating returns the run function of a command that validates a bundle or a catalog.
 func (a *app) validating(validate func(ctx context.Context, p, here *workspace.Project, text string) (*build.Validation, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		p, here, err := a.here()
+		p, here, err := a.openForArgs()
 		if err != nil {
 			return err
 		}

@@ -91,8 +91,8 @@ func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
 	return err
 }
 
-// offered completes packages of the searched catalogs.
-func (o *catalogOptions) offered(ctx context.Context, prefix string) []string {
+// packageCompletions completes packages of the searched catalogs.
+func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) []string {
 	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 

@@ -47,7 +47,7 @@ func newCatalogDiff(a *app) *cobra.Command {
 }
 
 func (o *catalogDiffOptions) run(ctx context.Context, before, after string) error {
-	p, here, err := o.here()
+	p, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}

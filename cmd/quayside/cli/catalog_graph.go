@@ -30,7 +30,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 			quayside catalog graph etcd --namespace my-etcd -o mermaid
 			quayside catalog graph etcd -n vault -o svg`),
 		Args:              WantArgs("a package"),
-		ValidArgsFunction: completeFirst(o.offered),
+		ValidArgsFunction: completeFirst(o.packageCompletions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace, all) },
 	}
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")

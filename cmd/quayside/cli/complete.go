@@ -64,8 +64,8 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	return slices.Compact(out), directive
 }
 
-// workspaceCompletions returns completions from the workspace without network access. The parameter in is the
-// only catalog to search, in the format of --catalog.
+// workspaceCompletions returns completions from the workspace without network access. The parameter
+// in is the only catalog to search, in the format of --catalog.
 func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
@@ -75,7 +75,7 @@ func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words
 	return words(edit.Completer{Workspace: p, Here: a.root(), Catalog: in}, ctx, prefix)
 }
 
-func (a *app) pinned(ctx context.Context, prefix string) []string {
+func (a *app) pinnedCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Pinned)
 }
 

@@ -148,7 +148,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 
 // ask prompts for the values of unset flags.
 func (o *initOptions) ask(ctx context.Context) error {
-	if !o.prompt.Can() {
+	if !o.prompt.IsInteractive() {
 		return nil
 	}
 	var err error

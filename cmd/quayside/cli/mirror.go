@@ -102,7 +102,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.check {
 		return o.compare(cmd.Context(), s, copies, layout)
 	}
-	if err := o.carry(cmd.Context(), s, copies, layout); err != nil {
+	if err := o.copyImages(cmd.Context(), s, copies, layout); err != nil {
 		return err
 	}
 	if o.sets != "" {
@@ -142,8 +142,8 @@ func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copie
 	return &workspace.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
 }
 
-// carry copies the images, to layout unless it is empty.
-func (o *mirrorOptions) carry(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
+// copyImages copies the images, to layout unless it is empty.
+func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err

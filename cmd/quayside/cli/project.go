@@ -38,7 +38,7 @@ func (a *app) open() (*workspace.Project, error) {
 	}
 	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
 	if err == nil && len(p.Settings.Clusters) >= fleet {
-		garbage.Spare()
+		garbage.CollectMore()
 	}
 	return p, err
 }
@@ -57,9 +57,9 @@ func (a *app) locked() (*workspace.Project, *lockfile.File, error) {
 	return p, lock, err
 }
 
-// here opens the workspace, also as seen from the root of path arguments: the directory of -C,
-// or the current one.
-func (a *app) here() (p, here *workspace.Project, err error) {
+// openForArgs opens the workspace, also as seen from the root of path arguments: the directory of
+// -C, or the current one.
+func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err
 	}

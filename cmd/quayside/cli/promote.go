@@ -117,14 +117,14 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
 		return Usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
 	}
-	if _, err := o.rule.over(gate.DefaultRule()); err != nil {
+	if _, err := o.rule.override(gate.DefaultRule()); err != nil {
 		return Usagef(cmd, "%w", err)
 	}
 	return nil
 }
 
-// over returns the rule with the flags' values applied.
-func (r ruleFlags) over(rule gate.Rule) (gate.Rule, error) {
+// override returns the rule with the flags' values applied.
+func (r ruleFlags) override(rule gate.Rule) (gate.Rule, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {
 		if text == "" {
@@ -161,7 +161,7 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	if said != nil {
 		rule = said.Rule()
 	}
-	rule, err := o.rule.over(rule)
+	rule, err := o.rule.override(rule)
 	return &rule, err
 }
 

@@ -114,7 +114,7 @@ func newPush(a *app) *cobra.Command {
 }
 
 func (o *pushOptions) run(ctx context.Context, to string) error {
-	p, here, err := o.here()
+	p, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // pushImage pushes a bundle or a catalog: a directory, built first, or an image in an OCI
 // layout.
 func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
-	_, here, err := o.here()
+	_, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}

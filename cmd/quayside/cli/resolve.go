@@ -120,8 +120,8 @@ func newResolve(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a)
-	a.offer(cmd, "reinstall", a.pinned)
-	a.offer(cmd, "unpin", a.pinned)
+	a.offer(cmd, "reinstall", a.pinnedCompletions)
+	a.offer(cmd, "unpin", a.pinnedCompletions)
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "upgrade", a.versions)
 	return cmd

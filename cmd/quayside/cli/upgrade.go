@@ -88,7 +88,7 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.check:
 		o.agree = func(_ context.Context, changes int) (bool, error) { moves = changes; return false, nil }
-	case !o.yes && o.prompt.Can():
+	case !o.yes && o.prompt.IsInteractive():
 		o.agree = func(ctx context.Context, _ int) (bool, error) { return o.prompt.Confirm(ctx, "Do this?") }
 	}
 	if err := o.run(cmd); err != nil || moves == 0 {

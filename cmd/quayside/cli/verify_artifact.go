@@ -15,7 +15,7 @@ func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	if o.all {
 		return Usagef(cmd, "--all cannot be combined with an artifact")
 	}
-	p, here, err := o.here()
+	p, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func newWhy(a *app) *cobra.Command {
 			quayside why vault
 			quayside why vault/etcd`),
 		Args:              WantArgs("an operator ([namespace/]package)"),
-		ValidArgsFunction: completeFirst(a.pinned),
+		ValidArgsFunction: completeFirst(a.pinnedCompletions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.why(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Reasons{})

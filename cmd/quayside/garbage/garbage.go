@@ -23,9 +23,9 @@ const (
 	sparse = 60
 )
 
-// Spare makes collections more frequent if the first one has already happened. A program
+// CollectMore makes collections more frequent if the first one has already happened. A program
 // with a large heap then takes a fifth less memory and a twentieth more time.
-func Spare() {
+func CollectMore() {
 	if was := debug.SetGCPercent(sparse); was != usual {
 		debug.SetGCPercent(was)
 	}

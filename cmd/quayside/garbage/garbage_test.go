@@ -41,7 +41,7 @@ func TestTheUserWins(t *testing.T) {
 func TestSpare(t *testing.T) {
 	for before, after := range map[int]int{usual: sparse, early: early, 33: 33} {
 		was := debug.SetGCPercent(before)
-		Spare()
+		CollectMore()
 		if got := debug.SetGCPercent(was); got != after {
 			t.Errorf("%d percent became %d, want %d", before, got, after)
 		}

@@ -40,8 +40,8 @@ func (s *Side) base() (diff.State, error) {
 	return base, err
 }
 
-// forEachGroup calls each once for each group of clusters that get the same objects, with the state of
-// these clusters on one side. It builds one state at a time, because there may be thousands.
+// forEachGroup calls each once for each group of clusters that get the same objects, with the state
+// of these clusters on one side. It builds one state at a time, because there may be thousands.
 func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each func(groupState) error) error {
 	index := map[string]int{}
 	var shares []share

@@ -35,8 +35,8 @@ func (x share) key() string {
 	return key
 }
 
-// is reports whether two shares are equal, independent of their paths.
-func (x share) is(y share) bool { return x.key() == y.key() }
+// equals reports whether two shares are equal, independent of their paths.
+func (x share) equals(y share) bool { return x.key() == y.key() }
 
 // group is a group of clusters that get the same objects, before and after.
 type group struct {
@@ -60,7 +60,7 @@ func (c *Comparison) groups() ([]group, error) {
 			g.before = share{version: g.after.version}
 		}
 		key := g.after.key()
-		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].before.is(g.before) })
+		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].before.equals(g.before) })
 		if i < 0 {
 			same[key], out = append(same[key], len(out)), append(out, g)
 		} else {
@@ -117,11 +117,11 @@ func (c *Comparison) reports(opt diff.CompareOptions) ([]diff.Part, error) {
 		report, err := diff.Compare(before, after, opt)
 		return []diff.Part{{Report: report}}, err
 	}
-	changed := !c.alike(before, after)
+	changed := !c.isEqualBeforeOverlays(before, after)
 	grounds := [2]*ground{c.Before.ground(before), c.After.ground(after)}
 	var parts []diff.Part
 	for _, g := range groups {
-		if !changed && g.before.is(g.after) {
+		if !changed && g.before.equals(g.after) {
 			continue
 		}
 		b, a, err := c.states(g, grounds[0], grounds[1])
@@ -143,8 +143,8 @@ func (c *Comparison) reports(opt diff.CompareOptions) ([]diff.Part, error) {
 	return parts, nil
 }
 
-// alike reports whether both sides are equal apart from the effect of overlays.
-func (c *Comparison) alike(before, after diff.State) bool {
+// isEqualBeforeOverlays reports whether both sides are equal apart from the effect of overlays.
+func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 	definitions := func(s *Side) []diff.File {
 		return slices.DeleteFunc(slices.Clone(s.manifests), func(f diff.File) bool { return !s.definition(f.Path) })
 	}

@@ -28,10 +28,10 @@ const maxOwn = 8 << 20
 type pool map[string][]byte
 
 // add returns data, or equal content from the pool.
-func (p pool) add(data []byte) []byte { return p.named(gitrepo.HashOf(data), data) }
+func (p pool) add(data []byte) []byte { return p.addHashed(gitrepo.HashOf(data), data) }
 
-// named is like add, for data with a known hash.
-func (p pool) named(hash string, data []byte) []byte {
+// addHashed is like add, for data with a known hash.
+func (p pool) addHashed(hash string, data []byte) []byte {
 	if have, ok := p[hash]; ok {
 		return have
 	}
@@ -62,8 +62,8 @@ type disk struct {
 	have  map[string][]byte      // contents read in out
 }
 
-// absent reports whether a path is known not to exist.
-func (d disk) absent(name string) bool {
+// isAbsent reports whether a path is known not to exist.
+func (d disk) isAbsent(name string) bool {
 	_, there := d.types[name]
 	return !there && d.types != nil && filetree.Within(name, d.out)
 }
@@ -73,7 +73,7 @@ func (d disk) ReadFile(name string) ([]byte, error) {
 	if data, known := d.have[name]; known {
 		return data, nil
 	}
-	if d.absent(name) {
+	if d.isAbsent(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	for at := name; at != "."; at = path.Dir(at) {
@@ -92,7 +92,7 @@ func (d disk) read(name string) ([]byte, error) {
 
 // ReadLink returns the target of a symbolic link.
 func (d disk) ReadLink(name string) (string, error) {
-	if mode, there := d.types[name]; there && mode.Type() != fs.ModeSymlink || d.absent(name) || filetree.Within(d.out, name) {
+	if mode, there := d.types[name]; there && mode.Type() != fs.ModeSymlink || d.isAbsent(name) || filetree.Within(d.out, name) {
 		return "", fs.ErrInvalid
 	}
 	target, err := fs.ReadLink(d.fsys, name)
@@ -133,7 +133,7 @@ func (d disk) walk() (disk, []diff.File, error) {
 		if err != nil {
 			return d, nil, err
 		}
-		files[i].Data = d.pool.named(hashes[i], files[i].Data)
+		files[i].Data = d.pool.addHashed(hashes[i], files[i].Data)
 		d.have[files[i].Path] = files[i].Data
 	}
 	return d, files, nil
@@ -248,9 +248,9 @@ func (c commit) ReadLink(name string) (string, error) {
 	return "", fs.ErrInvalid
 }
 
-// committed reads the tree and the user's own manifests from a commit; p is the workspace
+// readCommit reads the tree and the user's own manifests from a commit; p is the workspace
 // in that commit.
-func (c *Comparison) committed(rev *gitrepo.Revision, p *workspace.Project) (lies *tree, own []diff.File, err error) {
+func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (lies *tree, own []diff.File, err error) {
 	entries, err := rev.List(".")
 	if err != nil {
 		return nil, nil, err

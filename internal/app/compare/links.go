@@ -55,7 +55,7 @@ func (l *linker) commit(p diff.Place) string {
 		if rev == nil && !side.read {
 			rev = l.head
 		}
-		if rev != nil && l.c.holds(side, rev, p.Path) {
+		if rev != nil && l.c.hasSameFile(side, rev, p.Path) {
 			hash = rev.Hash()
 		}
 		l.at[key] = hash
@@ -63,8 +63,8 @@ func (l *linker) commit(p diff.Place) string {
 	return hash
 }
 
-// holds reports whether a commit has a file of a side as it was compared.
-func (c *Comparison) holds(s *Side, rev *gitrepo.Revision, name string) bool {
+// hasSameFile reports whether a commit has a file of a side as it was compared.
+func (c *Comparison) hasSameFile(s *Side, rev *gitrepo.Revision, name string) bool {
 	there, err := rev.Read(name)
 	if err != nil {
 		return false

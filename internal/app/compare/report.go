@@ -23,7 +23,7 @@ import (
 
 // Report compares the two sides, and applies the policy of the side after, as of today.
 func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
-	if err := c.fill(ctx); err != nil {
+	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err
 	}
 	day := now.UTC().Format(time.DateOnly)
@@ -38,7 +38,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	}
 	report := diff.Join(parts, c.fleet(), opt)
 	if c.ImageSizes {
-		if err := c.measure(ctx, report); err != nil {
+		if err := c.addSizes(ctx, report); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +144,7 @@ type FilePair struct{ Path, Before, After string }
 // Files returns the files that differ between the two sides, by path: those of the trees,
 // and the user's files for clusters.
 func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
-	if err := c.fill(ctx); err != nil {
+	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err
 	}
 	a, err := c.Before.allFiles()
@@ -254,9 +254,9 @@ func (s *Side) pins() []lockfile.Pin {
 	return s.lock.Pins
 }
 
-// fill ensures that both sides have a tree: the committed one if it is up to date with the
+// ensureTrees ensures that both sides have a tree: the committed one if it is up to date with the
 // lock, or else the rendered lock.
-func (c *Comparison) fill(ctx context.Context) error {
+func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
 		d := *to

@@ -11,9 +11,9 @@ import (
 // maxSizes limits the number of images to look up.
 const maxSizes = 500
 
-// measure adds the sizes of added and removed images to the report. For an image index it
+// addSizes adds the sizes of added and removed images to the report. For an image index it
 // uses linux/amd64, or else the default image. It notes images of unknown size.
-func (c *Comparison) measure(ctx context.Context, r *diff.Report) error {
+func (c *Comparison) addSizes(ctx context.Context, r *diff.Report) error {
 	images := r.Images()
 	if len(images) == 0 {
 		return nil

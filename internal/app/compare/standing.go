@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls each once for each group of clusters that get the same objects, with the state of
-// the lock and the user's own custom resources in these clusters. Without names it covers all
+// ForEachGroup calls each once for each group of clusters that get the same objects, with the state
+// of the lock and the user's own custom resources in these clusters. Without names it covers all
 // clusters. If there are no clusters at all, it calls each once, with nil, for the tree as it is.
-// It uses the tree in the workspace if that is up to date with the lock, or else the rendered
-// lock, and writes nothing. An unknown cluster name is an error.
+// It uses the tree in the workspace if that is up to date with the lock, or else the rendered lock,
+// and writes nothing. An unknown cluster name is an error.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
 	have := p.Clusters()
 	for _, name := range names {

@@ -231,7 +231,7 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	lies, own, err := c.committed(rev, p)
+	lies, own, err := c.readCommit(rev, p)
 	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), own: own, tree: lies}, err
 }
 

@@ -30,7 +30,7 @@ func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, e
 	inside := map[string][]byte{}
 	for _, f := range files {
 		t.have[f.Path] = f.Data
-		if t.holds(f.Path) {
+		if t.contains(f.Path) {
 			inside[strings.TrimPrefix(f.Path, out+"/")] = f.Data
 		}
 	}
@@ -43,8 +43,8 @@ func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, e
 	return t, nil
 }
 
-// holds reports whether a path is inside the tree.
-func (t *tree) holds(name string) bool { return t.out == "." || strings.HasPrefix(name, t.out+"/") }
+// contains reports whether a path is inside the tree.
+func (t *tree) contains(name string) bool { return t.out == "." || strings.HasPrefix(name, t.out+"/") }
 
 // shown returns the displayed path of a file.
 func (t *tree) shown(name string) string { return path.Join(t.as, name) }

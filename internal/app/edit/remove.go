@@ -140,7 +140,7 @@ func (r *remover) rewrite() error {
 			lines = append(lines, c.line)
 		}
 		left := deleteLines(text, lines)
-		if !r.keeps(file, text, left, cuts) {
+		if !r.hasSameRest(file, text, left, cuts) {
 			i := slices.IndexFunc(cuts, func(c cut) bool { return c.of.Name != "" })
 			return newByHandError(cuts[max(i, 0)].of, "in a document with other objects")
 		}
@@ -153,9 +153,9 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// keeps reports whether left, the file after the removal, has the same declarations as text,
+// hasSameRest reports whether left, the file after the removal, has the same declarations as text,
 // except the removed ones.
-func (r *remover) keeps(file string, text, left []byte, cuts []cut) bool {
+func (r *remover) hasSameRest(file string, text, left []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {
 		return false

@@ -37,7 +37,7 @@ func ListPackages(found []cache.Summary) PackageList {
 
 // RankPackages is like ListPackages, with the best matches for words first.
 func RankPackages(found []cache.Summary, words []string) PackageList {
-	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Answers(words), b.Answers(words)) })
+	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Rank(words), b.Rank(words)) })
 	return ListPackages(found)
 }
 

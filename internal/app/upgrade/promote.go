@@ -285,8 +285,8 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	return "blocked: " + p.others[key].text
 }
 
-// kept returns the reason for keeping an operator of the upstream environment back, if any.
-func (p *promotion) kept(key string) (keptReason, bool) {
+// reasonToKeep returns the reason for keeping an operator of the upstream environment back, if any.
+func (p *promotion) reasonToKeep(key string) (keptReason, bool) {
 	if s, ok := p.stays[key]; ok {
 		return s, true
 	}
@@ -357,7 +357,7 @@ func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
 	old, had := p.have(key)
 	now, has := findPin(res.Lock, key)
 	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
-	s, stays := p.kept(key)
+	s, stays := p.reasonToKeep(key)
 	switch {
 	case !there:
 		row.Reason, row.Message = ReasonNotInFrom, p.From.Title+" does not pin it"
@@ -406,7 +406,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 				continue
 			}
 			seen[r.Pin], todo = true, append(todo, below)
-			if s, ok := p.kept(r.Pin); ok && slices.Contains(res.Stays[i].Refused, r.Pin) {
+			if s, ok := p.reasonToKeep(r.Pin); ok && slices.Contains(res.Stays[i].Refused, r.Pin) {
 				return keptReason{ReasonNeeds, "it needs " + r.Pin + " " + below.Version + ", which is held back: " + s.text}
 			}
 		}

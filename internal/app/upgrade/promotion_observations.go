@@ -68,7 +68,7 @@ func (es Environments) read(name string, data []byte) ([]gate.Observation, []dia
 	if err != nil {
 		return nil, nil, err
 	}
-	environment, cluster := es.named(name)
+	environment, cluster := es.splitFileName(name)
 	var warnings []diag.Warning
 	for i := range seen {
 		o := &seen[i]
@@ -90,8 +90,8 @@ func (es Environments) read(name string, data []byte) ([]gate.Observation, []dia
 	return seen, warnings, nil
 }
 
-// named returns the environment and the cluster that a file is named after.
-func (es Environments) named(file string) (environment, cluster string) {
+// splitFileName returns the environment and the cluster that a file is named after.
+func (es Environments) splitFileName(file string) (environment, cluster string) {
 	parts := strings.Split(path.Clean(file), "/")
 	last := len(parts) - 1
 	parts[last] = strings.TrimSuffix(parts[last], path.Ext(parts[last]))

@@ -103,7 +103,7 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 func (c *Client) open(ctx context.Context, p Pull) (*pull, error) {
 	var found *pull
 	err := list(ctx, c, c.kind.pulls(c.at.Project)+"?"+c.kind.find(c.at.Project, p), func(all []pull) bool {
-		i := slices.IndexFunc(all, func(have pull) bool { return have.is(c.at.Project, p) })
+		i := slices.IndexFunc(all, func(have pull) bool { return have.hasBranches(c.at.Project, p) })
 		if i >= 0 {
 			found = &all[i]
 		}
@@ -137,7 +137,7 @@ func (c *Client) Comment(ctx context.Context, number int64, marker, text string,
 
 func (c *Client) comment(ctx context.Context, number int64, marker, want string, create bool) (RequestResult, error) {
 	made := RequestResult{Number: number}
-	me, err := c.me(ctx)
+	me, err := c.userName(ctx)
 	if err != nil {
 		return made, err
 	}
@@ -177,9 +177,9 @@ func (c *Client) comment(ctx context.Context, number int64, marker, want string,
 	return made, err
 }
 
-// me returns the user name of the token, or "" if the token has no permission to look it
+// userName returns the user name of the token, or "" if the token has no permission to look it
 // up, such as the token of a CI job.
-func (c *Client) me(ctx context.Context) (string, error) {
+func (c *Client) userName(ctx context.Context) (string, error) {
 	var got person
 	err := c.do(ctx, http.MethodGet, "user", nil, &got)
 	var refused *statusError

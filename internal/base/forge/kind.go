@@ -166,8 +166,8 @@ func (p pull) number() int64 { return max(p.Number, p.IID) }
 func (p pull) url() string   { return p.HTMLURL + p.WebURL }
 func (p pull) body() string  { return p.Body + p.Description }
 
-// is reports whether p has the branches of want and is not from a fork.
-func (p pull) is(project string, want Pull) bool {
+// hasBranches reports whether p has the branches of want and is not from a fork.
+func (p pull) hasBranches(project string, want Pull) bool {
 	if p.Head == nil || p.Base == nil {
 		return p.Source == want.Head && p.Target == want.Base && p.SourceID == p.TargetID && p.IID != 0
 	}

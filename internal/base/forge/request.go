@@ -121,13 +121,13 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 	}
 	answer, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.safe(err)
+		return nil, c.withoutSecrets(err)
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, c.safe(err)
+		return nil, c.withoutSecrets(err)
 	case len(data) > maxAnswer:
 		return nil, fmt.Errorf("%s %s: the response is larger than %d MiB", method, path, maxAnswer>>20)
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
@@ -168,7 +168,7 @@ func (c *Client) refusal(method, path string, answer *http.Response, data []byte
 	}
 	path, _, _ = strings.Cut(path, "?")
 	text = fmt.Sprintf("%s %s: %s", method, path, inert.Cut(text, 400))
-	return &statusError{answer.StatusCode, c.without(inert.Line(text))}
+	return &statusError{answer.StatusCode, c.maskToken(inert.Line(text))}
 }
 
 // plainMessage returns a message as text: a string unchanged, any other value as JSON.
@@ -183,9 +183,9 @@ func plainMessage(v any) string {
 	return string(data)
 }
 
-// safe returns err without the token and without credentials in URLs.
-func (c *Client) safe(err error) error {
-	text := c.without(diag.Redact(err.Error()))
+// withoutSecrets returns err without the token and without credentials in URLs.
+func (c *Client) withoutSecrets(err error) error {
+	text := c.maskToken(diag.Redact(err.Error()))
 	switch {
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
@@ -195,4 +195,4 @@ func (c *Client) safe(err error) error {
 	return errors.New(text)
 }
 
-func (c *Client) without(text string) string { return strings.ReplaceAll(text, c.token, "***") }
+func (c *Client) maskToken(text string) string { return strings.ReplaceAll(text, c.token, "***") }

@@ -83,8 +83,8 @@ type rail struct {
 	column      int
 }
 
-// up reports whether the rail leads from lower rows to a higher one.
-func (l Link) up() bool { return l.From > l.To }
+// leadsUp reports whether the rail leads from lower rows to a higher one.
+func (l Link) leadsUp() bool { return l.From > l.To }
 
 func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
 
@@ -105,7 +105,7 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	at := map[key]int{}
 	var all []rail
 	for _, l := range links {
-		k := key{l.To, l.Stroke, l.Way, l.up()}
+		k := key{l.To, l.Stroke, l.Way, l.leadsUp()}
 		i, ok := at[k]
 		if !ok {
 			i = len(all)
@@ -117,7 +117,7 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 		r := &all[i]
 		last := r.from[len(r.from)-1] // the farthest
 		r.top, r.bottom = 2*r.To+1, 2*last
-		if !r.up() {
+		if !r.leadsUp() {
 			r.top, r.bottom = 2*last+1, 2*r.To
 		}
 	}

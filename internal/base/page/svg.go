@@ -164,7 +164,7 @@ func (p Picture) draw(style string) string {
 func (r rail) svg(points []point, left int) string {
 	x := left - 2*track - r.column*track
 	leave, enter := -3, 3 // upwards: sources at the top of their dots, the target at its bottom
-	if !r.up() {
+	if !r.leadsUp() {
 		leave, enter = enter, leave
 	}
 	var d strings.Builder

@@ -125,9 +125,9 @@ func (r Remote) Public() Forge {
 	return ""
 }
 
-// likely returns the forge suggested by the name of a server, or the zero value. A guess is
+// guessForge returns the forge suggested by the name of a server, or the zero value. A guess is
 // sufficient for links, but not for sending a token.
-func (r Remote) likely() line {
+func (r Remote) guessForge() line {
 	public := r.Public()
 	for _, l := range hostTable() {
 		if slices.ContainsFunc(l.begins, func(s string) bool { return strings.HasPrefix(r.name(), s) }) {
@@ -145,7 +145,7 @@ func (r Remote) likely() line {
 // Lines returns the pattern of addresses of a line of a file, with {commit}, {path} and
 // {line}, or "" for an unknown forge.
 func (r Remote) Lines() string {
-	if l := r.likely(); l.lines != "" {
+	if l := r.guessForge(); l.lines != "" {
 		return r.Page() + l.lines
 	}
 	return ""
@@ -153,7 +153,7 @@ func (r Remote) Lines() string {
 
 // Compare returns the address of the forge's comparison of two tags, or "" if unknown.
 func (r Remote) Compare(a, b string) string {
-	l, steps := r.likely(), strings.Count(r.Project, "/")
+	l, steps := r.guessForge(), strings.Count(r.Project, "/")
 	if l.compare == "" || steps == 0 || steps > 1 && !l.nested {
 		return ""
 	}

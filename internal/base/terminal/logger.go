@@ -72,8 +72,8 @@ func (t *Logger) Say(format string, args ...any) {
 	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
 }
 
-// Ended returns the final message, with the number of waived warnings.
-func (t *Logger) Ended() string {
+// FinalMessage returns the final message, with the number of waived warnings.
+func (t *Logger) FinalMessage() string {
 	if t.known == 0 {
 		return "finished"
 	}
@@ -88,13 +88,13 @@ func (t *Logger) Warn(ws []diag.Warning) {
 			continue
 		}
 		if !t.Quiet {
-			t.Insist(w)
+			t.WarnAlways(w)
 		}
 	}
 }
 
-// Insist prints a warning, waived or not.
-func (t *Logger) Insist(w diag.Warning) {
+// WarnAlways prints a warning, waived or not.
+func (t *Logger) WarnAlways(w diag.Warning) {
 	label := t.Paint(Yellow, "warning:") + " "
 	if w.Code == "other-kinds" {
 		label = "" // information, not a problem

@@ -25,8 +25,8 @@ type Prompt struct {
 // NewPrompt returns a prompt that prints questions to log and reads the answers from in.
 func NewPrompt(in io.Reader, log *Logger) *Prompt { return &Prompt{in: in, log: log} }
 
-// Can reports whether input and output are terminals.
-func (p *Prompt) Can() bool {
+// IsInteractive reports whether input and output are terminals.
+func (p *Prompt) IsInteractive() bool {
 	f, ok := p.in.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && p.log.TTY
 }

@@ -65,7 +65,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if text, ok := Text(n); !ok {
-			d.wrong(n, path, "a string")
+			d.addTypeFault(n, path, "a string")
 		} else {
 			d.errs.Add(At(d.file, n), u.UnmarshalText([]byte(text)))
 		}
@@ -95,10 +95,10 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		v.FieldByIndex(short.Index).SetString(text)
 		return
 	case isShort && n.Kind != yaml.MappingNode:
-		d.wrong(n, path, "a string or a mapping")
+		d.addTypeFault(n, path, "a string or a mapping")
 		return
 	case n.Kind != yaml.MappingNode:
-		d.wrong(n, path, "a mapping")
+		d.addTypeFault(n, path, "a mapping")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -125,7 +125,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string, open bool) {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, path, "a mapping")
+		d.addTypeFault(n, path, "a mapping")
 		return
 	}
 	m := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
@@ -144,7 +144,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string, open bool)
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, open bool) {
 	if n.Kind != yaml.SequenceNode {
-		d.wrong(n, path, "a list")
+		d.addTypeFault(n, path, "a list")
 		return
 	}
 	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -163,20 +163,20 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.String:
 		if s.kind != kindString {
-			d.wrong(n, path, "a string")
+			d.addTypeFault(n, path, "a string")
 			return
 		}
 		v.SetString(s.text)
 	case reflect.Bool:
 		if s.kind != kindBool {
-			d.wrong(n, path, "true or false")
+			d.addTypeFault(n, path, "true or false")
 			return
 		}
 		v.SetBool(s.text == "true")
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		i, err := strconv.ParseInt(s.text, 10, v.Type().Bits())
 		if s.kind != kindInt || err != nil {
-			d.wrong(n, path, "an integer")
+			d.addTypeFault(n, path, "an integer")
 			return
 		}
 		v.SetInt(i)
@@ -185,7 +185,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) wrong(n *yaml.Node, path, want string) {
+func (d *decoder) addTypeFault(n *yaml.Node, path, want string) {
 	hint := ""
 	if s, err := resolve(n); want == "a string" && err == nil && s.kind != kindString {
 		hint = " (put it in quotes)"

@@ -60,7 +60,7 @@ func (w *walk) sorted() Shape {
 	return w.Shape
 }
 
-func (w *walk) wrong(at, want string, got any) {
+func (w *walk) addTypeFault(at, want string, got any) {
 	w.Wrong = append(w.Wrong, Fault{at, "want " + want + ", got " + k8s.TypeName(got)})
 }
 
@@ -81,7 +81,7 @@ func (w *walk) value(of reflect.Type, v any, at string) {
 	case reflect.Map:
 		m, ok := v.(map[string]any)
 		if !ok {
-			w.wrong(at, "an object", v)
+			w.addTypeFault(at, "an object", v)
 		}
 		for key, e := range m {
 			w.value(of.Elem(), e, fmt.Sprintf("%s[%s]", at, key))
@@ -96,7 +96,7 @@ func (w *walk) value(of reflect.Type, v any, at string) {
 func (w *walk) object(of reflect.Type, v any, at string) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		w.wrong(at, "an object", v)
+		w.addTypeFault(at, "an object", v)
 		return
 	}
 	fields := w.types.fieldsOf(of)
@@ -121,7 +121,7 @@ func (w *walk) list(of reflect.Type, v any, at string) {
 	if of.Elem().Kind() == reflect.Uint8 {
 		text, ok := v.(string)
 		if !ok {
-			w.wrong(at, "text in base64", v)
+			w.addTypeFault(at, "text in base64", v)
 		} else if _, err := base64.StdEncoding.DecodeString(text); err != nil {
 			w.Wrong = append(w.Wrong, Fault{at, err.Error()})
 		}
@@ -129,7 +129,7 @@ func (w *walk) list(of reflect.Type, v any, at string) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		w.wrong(at, "a list", v)
+		w.addTypeFault(at, "a list", v)
 	}
 	for i, e := range list {
 		w.value(of.Elem(), e, fmt.Sprintf("%s[%d]", at, i))
@@ -140,24 +140,24 @@ func (w *walk) scalar(kind reflect.Kind, v any, at string) {
 	switch kind {
 	case reflect.String:
 		if _, ok := v.(string); !ok {
-			w.wrong(at, "a string", v)
+			w.addTypeFault(at, "a string", v)
 		}
 	case reflect.Bool:
 		if _, ok := v.(bool); !ok {
-			w.wrong(at, "a boolean", v)
+			w.addTypeFault(at, "a boolean", v)
 		}
 	case reflect.Float64:
 		switch v.(type) {
 		case int64, float64, json.Number:
 		default:
-			w.wrong(at, "a number", v)
+			w.addTypeFault(at, "a number", v)
 		}
 	default: // the API has no other integer types
-		w.whole(kind == reflect.Int32, v, at)
+		w.checkInteger(kind == reflect.Int32, v, at)
 	}
 }
 
-func (w *walk) whole(small bool, v any, at string) {
+func (w *walk) checkInteger(small bool, v any, at string) {
 	var n float64
 	switch v := v.(type) {
 	case int64:
@@ -165,7 +165,7 @@ func (w *walk) whole(small bool, v any, at string) {
 	case float64:
 		n = v
 	default:
-		w.wrong(at, "a whole number", v)
+		w.addTypeFault(at, "a whole number", v)
 		return
 	}
 	if n != math.Trunc(n) || math.Abs(n) > math.MaxInt64 || small && (n < math.MinInt32 || n > math.MaxInt32) {

@@ -125,15 +125,15 @@ func (c *structurer) fault(at, what string) {
 	}
 }
 
-// anything returns the schema of an arbitrary value.
-func (c *structurer) anything() schemaProps {
+// anySchema returns the schema of an arbitrary value.
+func (c *structurer) anySchema() schemaProps {
 	yes := true
 	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keep}
 }
 
 // items returns the schema of a list of arbitrary values.
 func (c *structurer) items() *apiextensions.JSONSchemaPropsOrArray {
-	any := c.anything()
+	any := c.anySchema()
 	return &apiextensions.JSONSchemaPropsOrArray{Schema: &any}
 }
 
@@ -303,7 +303,7 @@ func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 			c.fault(at, "a field in a map with additionalProperties")
 			continue
 		case !ok:
-			there = c.anything()
+			there = c.anySchema()
 		}
 		c.branch(&p, &there, strings.TrimPrefix(at+"."+name, "."), true)
 		b.Properties[name] = p

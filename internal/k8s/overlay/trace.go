@@ -99,7 +99,7 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 		switch was := headOf(doc); {
 		case was == now:
 			named = append(named, doc)
-		case now.renames(was):
+		case now.mayRename(was):
 			renamed = append(renamed, doc)
 		}
 	}
@@ -141,8 +141,8 @@ func headOf(n *yaml.Node) (h head) {
 	return h
 }
 
-// renames reports whether an object may be was with a prefix and a suffix added to its name.
-func (h head) renames(was head) bool {
+// mayRename reports whether an object may be was with a prefix and a suffix added to its name.
+func (h head) mayRename(was head) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
 

@@ -72,7 +72,7 @@ func newIdentityChecker(r Rule) (*identityChecker, error) {
 	return c, err
 }
 
-func (c *identityChecker) who() string { return c.wanted }
+func (c *identityChecker) signerName() string { return c.wanted }
 
 // check returns the identity and its issuer.
 func (c *identityChecker) check(digest string, s oci.Signature) (finding, error) {

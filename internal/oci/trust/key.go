@@ -82,7 +82,7 @@ func parseKey(k Key) (publicKey, error) {
 	return key, nil
 }
 
-func (c *keyChecker) who() string {
+func (c *keyChecker) signerName() string {
 	names := make([]string, len(c.keys))
 	for i, k := range c.keys {
 		names[i] = "key " + k.name
@@ -159,7 +159,7 @@ func VerifyBlob(keys []Key, data, bundle []byte) error {
 		err = fmt.Errorf("a statement of type %q, not a signature", f.predicate)
 	}
 	if err != nil {
-		return fmt.Errorf("not signed with %s, or altered: %w", c.who(), err)
+		return fmt.Errorf("not signed with %s, or altered: %w", c.signerName(), err)
 	}
 	return nil
 }

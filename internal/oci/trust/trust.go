@@ -58,7 +58,7 @@ type rule struct {
 // checker verifies one signature of an image, or of a statement about it.
 type checker interface {
 	check(digest string, s oci.Signature) (finding, error)
-	who() string // required signer
+	signerName() string // required signer
 }
 
 // finding is the result of verifying one signature.
@@ -242,7 +242,7 @@ func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []
 
 func (r rule) error(statement string, faults []string) *Error {
 	slices.Sort(faults)
-	return &Error{Rule: r.Where, Wanted: r.check.who(), Statement: statement, Faults: slices.Compact(faults)}
+	return &Error{Rule: r.Where, Wanted: r.check.signerName(), Statement: statement, Faults: slices.Compact(faults)}
 }
 
 // Error is the error for a missing signature or statement required by a rule.

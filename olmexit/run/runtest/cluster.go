@@ -163,13 +163,13 @@ func (c *Cluster) store(o k8s.Object, by string) k8s.Object {
 	}
 	o = k8s.With(o, any(strconv.Itoa(c.version)), "metadata", "resourceVersion")
 	c.objects[o.Key()] = o
-	c.noted(o)
+	c.dropCachedPermissions(o)
 	c.log = append(c.log, Event{o.Key(), k8s.Text(o, "metadata", "uid"), what, by})
 	return o
 }
 
-// noted invalidates the cached permissions if a changed object is an RBAC object.
-func (c *Cluster) noted(o k8s.Object) {
+// dropCachedPermissions invalidates the cached permissions if a changed object is an RBAC object.
+func (c *Cluster) dropCachedPermissions(o k8s.Object) {
 	if o.Group() == rbacGroup {
 		c.rights = rights{}
 	}
@@ -179,7 +179,7 @@ func (c *Cluster) drop(key k8s.Key, by string) {
 	if o := c.objects[key]; o != nil {
 		delete(c.objects, key)
 		c.sorted = nil
-		c.noted(o)
+		c.dropCachedPermissions(o)
 		c.log = append(c.log, Event{key, k8s.Text(o, "metadata", "uid"), "deleted", by})
 	}
 }
@@ -320,7 +320,7 @@ func (c *Cluster) allowed(r verify.Review) (bool, error) {
 	if r.Path != "" {
 		want = k8s.Grant{Verb: r.Verb, URL: r.Path}
 	}
-	has, err := c.rights.of(c.objects, k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+	has, err := c.rights.permissionsOf(c.objects, k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
 	return has.Covers(want), err
 }
 
@@ -330,7 +330,7 @@ type rights struct {
 	sets  map[k8s.Subject]k8s.GrantSet
 }
 
-func (r *rights) of(objects map[k8s.Key]k8s.Object, s k8s.Subject) (k8s.GrantSet, error) {
+func (r *rights) permissionsOf(objects map[k8s.Key]k8s.Object, s k8s.Subject) (k8s.GrantSet, error) {
 	if r.model == nil {
 		var all []map[string]any
 		for _, o := range objects {

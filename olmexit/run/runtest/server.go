@@ -199,12 +199,12 @@ func (h handler) discover(apiVersion string) any {
 	}
 	var list []any
 	for name, kind := range kinds {
-		list = append(list, object{"name": name, "kind": kind, "namespaced": !h.wide(k8s.Group(apiVersion), kind)})
+		list = append(list, object{"name": name, "kind": kind, "namespaced": !h.isClusterScoped(k8s.Group(apiVersion), kind)})
 	}
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list}
 }
 
-// wide reports whether a kind is cluster-scoped.
-func (h handler) wide(group, kind string) bool {
+// isClusterScoped reports whether a kind is cluster-scoped.
+func (h handler) isClusterScoped(group, kind string) bool {
 	return !k8s.Namespaced(group, kind) || slices.ContainsFunc(h.c.Objects(), func(o k8s.Object) bool { return o.Is(group, kind) && o.Namespace() == "" })
 }

@@ -42,9 +42,9 @@ type names struct {
 	seen  map[string]bool
 }
 
-// again reports whether the mapping already has the last key, and adds it. It searches only if a
-// key is not greater than the one before: tools write sorted keys.
-func (p *parser) again(n *names) bool {
+// isRepeatedKey reports whether the mapping already has the last key, and adds it. It searches only
+// if a key is not greater than the one before: tools write sorted keys.
+func (p *parser) isRepeatedKey(n *names) bool {
 	const few = 32
 	keys := p.keys[n.first:]
 	p.keys = append(p.keys, p.name)

@@ -50,7 +50,7 @@ func (p *parser) emptyFlow(closing byte) {
 	p.open(closing - 2)
 	p.close(closing)
 	p.off += 2
-	if !p.rest() {
+	if !p.skipToLineEnd() {
 		p.fail()
 		return
 	}
@@ -225,7 +225,7 @@ func (p *parser) quoted(parent int) {
 	default:
 		p.off = p.unquote(start, quote)
 	}
-	if p.bad || !p.rest() {
+	if p.bad || !p.skipToLineEnd() {
 		p.fail()
 		return
 	}

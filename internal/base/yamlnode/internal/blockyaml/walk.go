@@ -187,7 +187,7 @@ func (p *parser) sequence(col int) {
 	for !p.end && p.col == col && p.dash() {
 		start := p.off
 		p.off++
-		if !p.rest() {
+		if !p.skipToLineEnd() {
 			p.col = col + p.off - start
 			p.block(col)
 			continue
@@ -205,9 +205,9 @@ func (p *parser) sequence(col int) {
 	p.close(']')
 }
 
-// rest skips blanks and reports whether the line ends there, with or without a comment. If
+// skipToLineEnd skips blanks and reports whether the line ends there, with or without a comment. If
 // so, the cursor is at the line break.
-func (p *parser) rest() bool {
+func (p *parser) skipToLineEnd() bool {
 	from := p.off
 	for p.data[p.off] == ' ' {
 		p.off++
@@ -229,7 +229,7 @@ func (p *parser) mapping(col int) {
 	p.open('{')
 	seen := names{first: len(p.keys)}
 	for {
-		if p.again(&seen) {
+		if p.isRepeatedKey(&seen) {
 			p.fail()
 			break
 		}
@@ -261,7 +261,7 @@ func (p *parser) mapping(col int) {
 // value reads the value after the colon of a key in column col.
 func (p *parser) value(col int) {
 	behind := p.off
-	if !p.rest() {
+	if !p.skipToLineEnd() {
 		if !p.bad {
 			p.scalar(col)
 		}
