@@ -74,7 +74,7 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 				return nil, lossy(fmt.Sprintf("it cannot be converted to %s without loss: %v", c.to, err))
 			}
 		}
-		in.warn(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
+		in.note(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
 		return converted, nil
 	}
 	return o, nil

@@ -140,6 +140,11 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
+// note adds a warning that needs no action of the bundle's users.
+func (in *install) note(pos diag.Pos, code, format string, args ...any) {
+	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
+}
+
 // jsonText returns v as JSON with sorted keys.
 func jsonText(v any) (string, error) {
 	data, err := json.Marshal(v)

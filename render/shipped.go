@@ -71,7 +71,7 @@ func (in *install) versioned(file bundle.Object) (Object, error) {
 		if !ok {
 			return nil, diag.Errorf(file.Pos(), "document %d: %s %q without apiVersion", file.Document+1, file.Kind(), file.Name())
 		}
-		in.warn(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
+		in.note(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
 		o = k8s.With(o, version, "apiVersion")
 	}
 	return in.served(file, o)

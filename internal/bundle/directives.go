@@ -47,7 +47,7 @@ func checkDirectives(c *checker) {
 			if finds == "" {
 				first[key] = len(c.warnings)
 			}
-			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
+			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Minor: finds == "", Msg: fmt.Sprintf(
 				"%s: %q ignored: bundles may not steer %s%s", at, key, tool, finds)})
 		}
 	}

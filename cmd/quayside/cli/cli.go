@@ -70,6 +70,7 @@ func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer
 	root.SetArgs(args)
 	err := root.Execute()
 	a.log.Done()
+	a.log.Hint()
 	a.log.Detail("%s", a.log.FinalMessage())
 	if lost := a.out.Failed; lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)

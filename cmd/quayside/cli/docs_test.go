@@ -212,7 +212,8 @@ func TestWarningReference(t *testing.T) {
 
 A warning does not change the exit code, except ` + "`not-checked`" + ` with ` + "`quayside verify --strict`" + `. It ends
 with its code, such as ` + "`[unchecked]`" + `, which is the same in every release. With ` + "`-o json`" + ` a warning has a ` + "`code`" + ` and, if it is about a named object, a ` + "`subject`" + `.
-` + "`--quiet`" + ` prints no warnings.
+` + "`--quiet`" + ` prints no warnings. Warnings that only the author of a bundle can act on, such as
+` + "`manifest-without-version`" + `, are printed by ` + "`quayside bundle validate`" + ` and with ` + "`--verbose`" + `.
 
 Acknowledge a warning to silence it, with a waiver in ` + "`quayside.yaml`" + `:
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
@@ -102,8 +103,9 @@ func (c Change) String() string {
 	case c.From != "":
 		b.WriteString(" " + c.From)
 	}
-	if len(c.Fields) > 0 {
-		b.WriteString(" (changed: " + strings.Join(resolve.FieldTitles(c.Fields), ", ") + ")")
+	fields := slices.DeleteFunc(resolve.FieldTitles(c.Fields), func(title string) bool { return c.Storage != nil && title == "storage" })
+	if len(fields) > 0 {
+		b.WriteString(" (changed: " + strings.Join(fields, ", ") + ")")
 	}
 	if c.Why != "" && c.Why != "subscription "+c.Operator {
 		b.WriteString(", " + c.Why)

@@ -189,6 +189,9 @@ type Warning struct {
 	Subject string `json:"subject,omitempty" doc:"subject, in the form used by the object of a waiver"`
 
 	Waived bool `json:"waived,omitempty" doc:"whether a waiver in quayside.yaml accepts it"`
+
+	// Minor marks what only the author of a bundle can fix, and needs no action of its users.
+	Minor bool `json:"-"`
 }
 
 // String returns "position: message".

@@ -18,7 +18,8 @@ type Logger struct {
 	began   time.Time // start of the program
 	Heading string    // printed once before the next line
 	busy    bool
-	known   int // number of waived warnings
+	known   int  // number of waived warnings
+	warned  bool // whether a warning that a waiver may silence was printed
 	pulls   pulls
 }
 
@@ -80,16 +81,24 @@ func (t *Logger) FinalMessage() string {
 	return "finished; waived and not shown: " + diag.Count(t.known, "warning")
 }
 
-// Warn prints the warnings in the given order, one per line, except waived ones.
+// Warn prints the warnings in the given order, one per line, except waived ones, and minor
+// ones unless --verbose is set.
 func (t *Logger) Warn(ws []diag.Warning) {
 	for _, w := range ws {
-		if w.Waived {
+		switch {
+		case w.Waived:
 			t.known++
-			continue
-		}
-		if !t.Quiet {
+		case !t.Quiet && (!w.Minor || t.Verbose):
 			t.WarnAlways(w)
+			t.warned = t.warned || w.Code != "other-kinds" && !strings.HasPrefix(w.Code, "waiver-")
 		}
+	}
+}
+
+// Hint explains once, after the warnings, how to silence them.
+func (t *Logger) Hint() {
+	if t.warned {
+		t.Note("  hint: fix the cause of a warning, or silence it with a waiver for its [code]: docs/warnings.md")
 	}
 }
 
