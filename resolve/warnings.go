@@ -297,7 +297,7 @@ func (w *world) reportSpaces(st *state) {
 		if s.decl == nil || s.current == nil {
 			continue
 		}
-		if w.space(s.ns).group == nil && s.decl.Dialect == declare.V0 {
+		if sp := w.space(s.ns); sp.group == nil && sp.fault == "" && s.decl.Dialect == declare.V0 {
 			w.warn(diag.Warning{Pos: s.pos(declare.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
 				formatWatched(w.watches(st, s.current)))})
 		}

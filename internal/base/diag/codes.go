@@ -21,7 +21,7 @@ type Code struct {
 func Codes() []Code {
 	return []Code{
 		{"bad-skip-range", Resolving, "A bundle's skipRange is invalid: it skips nothing."},
-		{"broken-catalog", Resolving, "A catalog cannot be used, and no declaration needs it."},
+		{"broken-catalog", Resolving, "A catalog cannot be used: its operators stay at their versions."},
 		{"bundle-default-channel", Resolving, "Bundles in a directory have no default channel, or a missing one: one was chosen."},
 		{"bundle-gap", Resolving, "A channel of bundles in a directory has no edges: they are ordered by version."},
 		{"channel-hop", Resolving, "A subscription without a channel gets a bundle from outside of the default channel."},
