@@ -95,6 +95,10 @@ func TestPermissions(t *testing.T) {
 			[]string{clusterRole(rule("apiextensions.k8s.io", "customresourcedefinitions", "delete")), binding, account},
 			[]string{"high rbac.crd-write customresourcedefinitions.apiextensions.k8s.io: - → delete"},
 		},
+		{"services of the API", []string{clusterRole(), binding, account}, []string{clusterRole(rule("apiregistration.k8s.io", "apiservices", "update")), binding, account}, []string{"high rbac.apiservice-write apiservices.apiregistration.k8s.io: - → update"}},
+		{"volumes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "persistentvolumes", "create")), binding, account}, []string{"high rbac.volume-write persistentvolumes: - → create"}},
+		{"nodes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "nodes", "delete")), binding, account}, []string{"medium rbac.node-write nodes: - → delete"}},
+		{"namespaces", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "namespaces", "delete")), binding, account}, []string{"medium rbac.namespace-write namespaces: - → delete"}},
 		{"metrics", []string{clusterRole(), binding, account}, []string{clusterRole("{nonResourceURLs: [/metrics], verbs: [get]}"), binding, account}, []string{"low rbac.gained /metrics: - → get"}},
 		{"an unknown role", []string{clusterRole(), binding, account}, []string{clusterRole(), account, strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: view")}, []string{`high immutable.field-changed roleRef: {"kind":"ClusterRole","name":"demo"} → {"kind":"ClusterRole","name":"view"}`, "medium rbac.unknown-role ClusterRole view: - → ClusterRole view"}},
 		{
@@ -102,6 +106,12 @@ func TestPermissions(t *testing.T) {
 			[]string{},
 			[]string{rbacHead + "kind: ClusterRole\nmetadata: {name: x, labels: {rbac.authorization.k8s.io/aggregate-to-view: 'true'}}\nrules: [" + rule("''", "secrets", "get") + "]"},
 			[]string{"high rbac.secrets secrets: - → get"},
+		},
+		{
+			"built-in role reads more",
+			[]string{},
+			[]string{rbacHead + "kind: ClusterRole\nmetadata: {name: x, labels: {rbac.authorization.k8s.io/aggregate-to-view: 'true'}}\nrules: [" + rule("demo.io", "widgets", "get") + "]"},
+			[]string{"low rbac.aggregated widgets.demo.io: - → get"},
 		},
 		{
 			"every account",
@@ -163,8 +173,8 @@ func TestWorkloads(t *testing.T) {
 		{"related image and argument", []string{container("")}, []string{container(", env: [{name: RELATED_IMAGE_X, value: 'quay.io/x/x:1'}], args: ['--img=quay.io/y/y@sha256:3']")}, []string{
 			"low images.new argument --img: - → quay.io/y/y@sha256:3", "low images.new env RELATED_IMAGE_X: - → quay.io/x/x:1", "low images.not-by-digest env RELATED_IMAGE_X: - → quay.io/x/x:1",
 		}},
-		{"host", []string{container("")}, []string{deployment("{hostNetwork: true, hostPID: true, volumes: [{name: v, hostPath: {path: /}}], containers: [{name: m, image: 'quay.io/a/b@sha256:1', securityContext: {privileged: true, capabilities: {add: [SYS_ADMIN]}}, ports: [{containerPort: 1, hostPort: 80}]}]}")}, []string{
-			"high pods.host-network hostNetwork: - → true", "high pods.host-path volumes.v: - → /", "high pods.host-pid hostPID: - → true", "high pods.privileged m securityContext.privileged: - → true",
+		{"host", []string{container("")}, []string{deployment("{hostNetwork: true, hostPID: true, hostIPC: true, volumes: [{name: v, hostPath: {path: /}}], containers: [{name: m, image: 'quay.io/a/b@sha256:1', securityContext: {privileged: true, capabilities: {add: [SYS_ADMIN]}}, ports: [{containerPort: 1, hostPort: 80}]}]}")}, []string{
+			"high pods.host-ipc hostIPC: - → true", "high pods.host-network hostNetwork: - → true", "high pods.host-path volumes.v: - → /", "high pods.host-pid hostPID: - → true", "high pods.privileged m securityContext.privileged: - → true",
 			"medium pods.capability m securityContext.capabilities.add: - → SYS_ADMIN", "medium pods.host-port m ports: - → 80", "medium pods.level-raised spec: baseline → privileged",
 		}},
 		{"hardening lost", []string{container(", securityContext: {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}")}, []string{container(", securityContext: {runAsNonRoot: true}")}, []string{
@@ -235,6 +245,7 @@ func TestWebhooks(t *testing.T) {
 		{"widened", hook(own), hook(strings.ReplaceAll(own, "[CREATE]", "['*']")), []string{"medium webhook.rules-widened v.demo.io rules: create widgets.demo.io → * widgets.demo.io"}},
 		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"info webhook.rules-narrowed v.demo.io rules: create *.demo.io → create widgets.demo.io"}},
 		{"selector lost", hook(own + sel), hook(own), []string{`high webhook.selector-lost v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → -`}},
+		{"another selector", hook(own + sel), hook(own + strings.Replace(sel, "a: b", "a: c", 1)), []string{`medium webhook.selector-changed v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → {"matchLabels":{"a":"c"}}`}},
 		{"selector won", hook(own), hook(own + sel), []string{`info webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
 		{"defaults spelt out", hook(own), hook(own + ", failurePolicy: Fail, timeoutSeconds: 10, matchPolicy: Equivalent, namespaceSelector: {}"), nil},
 		{"timeout", hook(own), hook(own + ", timeoutSeconds: 30"), []string{"low webhook.timeout v.demo.io timeoutSeconds: 10 → 30"}},
@@ -259,6 +270,8 @@ func TestData(t *testing.T) {
 	}{
 		{"claim", obj("v1", "PersistentVolumeClaim", "spec: {}"), "", []string{"high data.volume-claim-removed"}},
 		{"namespace", "apiVersion: v1\nkind: Namespace\nmetadata: {name: demo}", "", []string{"critical data.namespace-removed"}},
+		{"stateful set", obj("apps/v1", "StatefulSet", "spec: {}"), "", []string{"medium data.stateful-set-removed"}},
+		{"definition", "", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.demo.io}\nspec: {group: demo.io, scope: Cluster, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true}]}\n", []string{"info data.crd-added: - → v1"}},
 		{"secret", obj("v1", "Secret", ""), "", []string{"medium data.secret-removed"}},
 		{"network policy", obj("networking.k8s.io/v1", "NetworkPolicy", "spec: {}"), "", []string{"medium data.policy-removed"}},
 		{

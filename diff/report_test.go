@@ -338,10 +338,10 @@ func TestLeftBehind(t *testing.T) {
 		{true, []lockfile.Leaving{{Pin: lockfile.Pin{Namespace: "ns", Package: "other"}}}, true},
 	} {
 		r := compare(t, State{Pins: []lockfile.Pin{pin}, Objects: objects, ByOperator: c.byOperator}, State{Leaving: c.leaving})
-		has := func(rule string) bool {
-			return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == rule })
+		has := func(finding string) bool {
+			return slices.ContainsFunc(lines(r), func(line string) bool { return strings.HasPrefix(line, finding) })
 		}
-		if has("upgrade.left-behind") != c.left || has("upgrade.removed") == c.left || has("data.volume-claim-removed") == c.left {
+		if has("high upgrade.left-behind") != c.left || has("medium upgrade.removed") == c.left || has("high data.volume-claim-removed") == c.left {
 			t.Errorf("%+v: %+v", c, r.Findings)
 		}
 		if (len(r.Removals) == 0) != c.left {

@@ -2,9 +2,15 @@ package diff
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/lockfile"
 )
 
 // TestRulesAreDocumented keeps the reference of rules for users.
@@ -23,4 +29,58 @@ func TestRulesAreDocumented(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.Title, strings.ReplaceAll(r.Why, "|", "\\|"))
 	}
 	golden(t, filepath.Join("..", "docs", "diff-rules.md"), []byte(b.String()))
+}
+
+// TestRulesHaveCases wants the expectations of this package to name every rule, in the form
+// of lines: its severity, its ID.
+func TestRulesHaveCases(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectation := regexp.MustCompile("[\"`](?:critical|high|medium|low|info) ([a-z-]+\\.[a-z-]+)")
+	expected := map[string]bool{}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range expectation.FindAllSubmatch(data, -1) {
+			expected[string(m[1])] = true
+		}
+	}
+	for _, r := range Rules() {
+		if !expected[r.ID] {
+			t.Errorf("no test reports %s: add two states and %q to the cases in families_test.go", r.ID, r.Severity.String()+" "+r.ID+" …")
+		}
+	}
+}
+
+// TestClusters compares lists of clusters, and a cluster that an operator leaves.
+func TestClusters(t *testing.T) {
+	demo := State{Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1.0.0"}}}
+	r := Join([]Part{
+		{[]string{"east", "new"}, compare(t, demo, demo)},
+		{[]string{"west"}, compare(t, demo, State{Dropped: []string{"ops/demo"}})},
+	}, Fleet{Before: []string{"east", "old", "west"}, After: []string{"east", "new", "west"}}, CompareOptions{})
+	want := []string{"high clusters.removed", "high clusters.operator-dropped: 1.0.0 → -", "info clusters.added"}
+	if d := cmp.Diff(want, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestMirrors has new images in the mirror and outside of it.
+func TestMirrors(t *testing.T) {
+	for mirror, want := range map[string][]string{
+		"quay.io/demo": {"low images.new container c0: - → " + image("a")},
+		"quay.io/team": {"medium images.not-mirrored container c0: - → " + image("a"), "low images.new container c0: - → " + image("a")},
+	} {
+		r, err := Compare(State{}, State{Objects: runs(t, "1.0.0", image("a")).Objects}, CompareOptions{Mirrors: []string{mirror}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, lines(r)); d != "" {
+			t.Errorf("%s: -want +got\n%s", mirror, d)
+		}
+	}
 }

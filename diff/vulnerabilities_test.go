@@ -58,7 +58,7 @@ func scannedLines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
 		if f.Family() == "vulnerabilities" {
-			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", f.Severity, strings.TrimPrefix(f.Rule, "vulnerabilities."), f.subject(), f.Message)))
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", f.Severity, f.Rule, f.subject(), f.Message)))
 		}
 	}
 	return out
@@ -79,32 +79,32 @@ func TestScans(t *testing.T) {
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH CVE-2/zlib/LOW CVE-9/x/CRITICAL", "b CVE-1/zlib/HIGH CVE-3/zlib/CRITICAL"},
 			[]string{
-				"critical added " + at + "CVE-3: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*",
-				"info gone : 2 vulnerabilities no longer found (1 critical, 1 low): CVE-9, CVE-2",
-				"info stayed : 1 vulnerability not fixed by the upgrade (1 high): CVE-1",
+				"critical vulnerabilities.added " + at + "CVE-3: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*",
+				"info vulnerabilities.gone : 2 vulnerabilities no longer found (1 critical, 1 low): CVE-9, CVE-2",
+				"info vulnerabilities.stayed : 1 vulnerability not fixed by the upgrade (1 high): CVE-1",
 			},
 		},
 		{
 			"in two packages and two images", nil,
 			[]string{"a", "b"},
 			[]string{"a CVE-1/zlib/LOW CVE-1/libz/LOW", "b CVE-1/zlib/HIGH"},
-			[]string{"high added " + at + "CVE-1: libz 1.0, zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
+			[]string{"high vulnerabilities.added " + at + "CVE-1: libz 1.0, zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
 		{
 			"the worst first", nil,
 			[]string{"a", "b"},
 			[]string{"a CVE-1/zlib/HIGH", "b CVE-1/zlib/LOW"},
-			[]string{"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
+			[]string{"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"},
 		},
-		{"unrated", nil, []string{"a"}, []string{"a CVE-1/zlib/UNKNOWN"}, []string{"medium added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"}},
+		{"unrated", nil, []string{"a"}, []string{"a CVE-1/zlib/UNKNOWN"}, []string{"medium vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title*"}},
 		{
 			"nobody looked at the new one",
 			[]string{"a"},
 			[]string{"b"},
 			[]string{"a CVE-1/zlib/HIGH"},
 			[]string{
-				"medium not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("a", 64) + ": scan the digest in the lock",
-				"info gone : 1 vulnerability no longer found (1 high): CVE-1; as far as the images were scanned",
+				"medium vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("a", 64) + ": scan the digest in the lock",
+				"info vulnerabilities.gone : 1 vulnerability no longer found (1 high): CVE-1; as far as the images were scanned",
 			},
 		},
 		{
@@ -113,8 +113,8 @@ func TestScans(t *testing.T) {
 			[]string{"b"},
 			[]string{"b CVE-1/zlib/HIGH"},
 			[]string{
-				"high added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (new, as far as the images were scanned)",
-				"low not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be recognised",
+				"high vulnerabilities.added " + at + "CVE-1: zlib 1.0 in quay.io/demo/app, fixed in 1.1: a *title* (new, as far as the images were scanned)",
+				"low vulnerabilities.not-scanned " + at + "container c0: no scan for quay.io/demo/app with this digest, only for sha256:" + strings.Repeat("b", 64) + ": scan the digest in the lock, so new vulnerabilities cannot be recognised",
 			},
 		},
 		{"clean", []string{"a"}, []string{"b"}, []string{"a", "b"}, []string{}},
@@ -150,8 +150,8 @@ func TestScansByOtherNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ before, after, want string }{
-		{"a", "b", "info stayed : 1 vulnerability not fixed by the upgrade (1 high): GHSA-1"},
-		{"b", "a", "high added Deployment ops/demo CVE-1: zlib in quay.io/demo/app"},
+		{"a", "b", "info vulnerabilities.stayed : 1 vulnerability not fixed by the upgrade (1 high): GHSA-1"},
+		{"b", "a", "high vulnerabilities.added Deployment ops/demo CVE-1: zlib in quay.io/demo/app"},
 	} {
 		r, err := Compare(runs(t, "1.0.0", image(c.before)), runs(t, "1.1.0", image(c.after)), CompareOptions{Scans: results})
 		if err != nil {
@@ -169,7 +169,7 @@ func TestScansByTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"medium not-scanned Deployment ops/demo container c0: quay.io/demo/app:v2 has no digest, so scans cannot be matched"}
+	want := []string{"medium vulnerabilities.not-scanned Deployment ops/demo container c0: quay.io/demo/app:v2 has no digest, so scans cannot be matched"}
 	if d := cmp.Diff(want, scannedLines(r)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
