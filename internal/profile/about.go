@@ -70,7 +70,7 @@ func IsToolKey(key string) bool {
 }
 
 // Applier is a kind that makes a tool apply directories of a repository. Paths are the fields
-// with these directories; [] stands for the items of a list.
+// with these directories; the step [] stands for the items of a list: "spec.sources.[].path".
 type Applier struct {
 	Group, Kind string
 	Paths       []string

@@ -125,7 +125,7 @@ func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 	}
 	var paths []string
 	for _, o := range all(own) {
-		paths = append(paths, pathsOf(o)...)
+		paths = append(paths, pathsOf(o, p.About().Appliers)...)
 	}
 	for _, dir := range dirs {
 		if len(own) > 0 && !slices.Contains(paths, "rendered/"+dir) {
@@ -140,17 +140,41 @@ func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 
 // pathsOf returns the directories that an object of a tool applies, for the clusters
 // without a prefix.
-func pathsOf(o k8s.Object) []string {
-	spec := k8s.Map(o, "spec")
-	if o.Kind() == "ApplicationSet" {
-		spec = k8s.Map(o, "spec", "template", "spec")
+func pathsOf(o k8s.Object, appliers []profile.Applier) []string {
+	var out []string
+	for _, a := range appliers {
+		if o.Group() != a.Group || o.Kind() != a.Kind {
+			continue
+		}
+		for _, field := range a.Paths {
+			for _, dir := range textsAt(map[string]any(o), strings.Split(field, ".")) {
+				out = append(out, path.Clean(strings.ReplaceAll(dir, "{{.prefix}}", "")))
+			}
+		}
 	}
-	out := []string{k8s.Text(spec, "path"), k8s.Text(spec, "source", "path")}
-	for _, source := range k8s.Items(spec, "sources") {
-		out = append(out, k8s.Text(source, "path"))
+	return out
+}
+
+// textsAt returns the texts at a path of fields; [] is every item of a list.
+func textsAt(v any, fields []string) []string {
+	if text, is := v.(string); is && len(fields) == 0 {
+		return []string{text}
 	}
-	for i, dir := range out {
-		out[i] = path.Clean(strings.ReplaceAll(dir, "{{.prefix}}", ""))
+	if len(fields) == 0 {
+		return nil
+	}
+	next := []any{}
+	switch v := v.(type) {
+	case map[string]any:
+		next = append(next, v[fields[0]])
+	case []any:
+		if fields[0] == "[]" {
+			next = v
+		}
+	}
+	var out []string
+	for _, v := range next {
+		out = append(out, textsAt(v, fields[1:])...)
 	}
 	return out
 }
