@@ -204,11 +204,11 @@ func TestSchemes(t *testing.T) {
 	check(t, err)
 	for _, s := range source.Schemes() {
 		if !strings.Contains(string(page), "\n| `"+s.Name+":") {
-			t.Errorf("%s: no row in the table of sources in docs/catalogs.md", s.Name)
+			t.Errorf("%s: add a row to the table of sources in docs/catalogs.md: | `%[1]s:path` | … |", s.Name)
 		}
 		ex, ok := all[s.Name]
 		if !ok {
-			t.Errorf("%s: no example in source_test.go", s.Name)
+			t.Errorf("%s: add a catalog to examples in source_test.go", s.Name)
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestSchemaIsShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(settings.Schema()), string(got)); d != "" {
-		t.Errorf("%s is out of step, run go test ./workspace -update: -want +got\n%s", file, d)
+		t.Errorf("%s is out of date: run 'go test ./internal/settings -run TestSchemaIsShipped -update': -want +got\n%s", file, d)
 	}
 }
 
