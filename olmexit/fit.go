@@ -40,8 +40,8 @@ func (c *cluster) fromOLM(op *operator) bool {
 	})
 }
 
-// isOurs reports whether quayside rendered an object. A bundle may set the managed-by label
-// itself, but not this one.
+// isOurs reports whether quayside rendered an object. It checks the package label, because a
+// bundle may set the managed-by label itself.
 func isOurs(o *snapshot.Object) bool { return o.Labels[k8s.LabelPackage] != "" }
 
 // authorities returns the CA certificates that OLM created for an operator: those in its

@@ -193,8 +193,8 @@ func mergeMaps(under, over map[string]any) map[string]any {
 	return out
 }
 
-// unionPorts returns the ports of first, then those of second with another port number or protocol.
-// If there are several ports, each gets a name.
+// unionPorts returns the ports of first, followed by the ports of second that first lacks, compared
+// by number and protocol. If there are several ports, each gets a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any

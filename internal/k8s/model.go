@@ -20,9 +20,9 @@ var ErrTooManyGrants = errors.New("too many permissions")
 
 // Permissions holds the permissions of every subject in a set of objects.
 type Permissions struct {
-	direct map[Subject][]Grant
-	known  []Subject // ServiceAccounts that exist, sorted
-	gifts  []ObjectGrants
+	direct       map[Subject][]Grant
+	known        []Subject // ServiceAccounts that exist, sorted
+	objectGrants []ObjectGrants
 }
 
 // ObjectGrants holds the grants of one object to one subject. The object is a binding,
@@ -82,7 +82,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	if err := m.addBuiltInSubjects(roles, ids, &total); err != nil {
 		return nil, err
 	}
-	for _, g := range m.gifts {
+	for _, g := range m.objectGrants {
 		m.direct[g.To] = append(m.direct[g.To], g.Grants...)
 	}
 	for s, grants := range m.direct {
@@ -139,7 +139,7 @@ func (m *Permissions) bind(roles map[roleID]*role, b map[string]any, total *int)
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, Text(b, "metadata", "name"), ErrTooManyGrants)
 		}
-		m.gifts = append(m.gifts, ObjectGrants{s, grants})
+		m.objectGrants = append(m.objectGrants, ObjectGrants{s, grants})
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (m *Permissions) addBuiltInSubjects(roles map[roleID]*role, ids []roleID, t
 			if *total += len(grants); *total > MaxGrants {
 				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooManyGrants)
 			}
-			m.gifts = append(m.gifts, ObjectGrants{Subject{Kind: "ClusterRole", Name: name}, grants})
+			m.objectGrants = append(m.objectGrants, ObjectGrants{Subject{Kind: "ClusterRole", Name: name}, grants})
 		}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (m *Permissions) Subjects() []Subject {
 }
 
 // ObjectGrants returns the grants of each object, unordered. It must not be modified.
-func (m *Permissions) ObjectGrants() []ObjectGrants { return m.gifts }
+func (m *Permissions) ObjectGrants() []ObjectGrants { return m.objectGrants }
 
 // Direct returns the grants of bindings to exactly this subject, reduced and
 // sorted.

@@ -33,7 +33,7 @@ type Operator struct {
 // Key returns "namespace/name".
 func (o Operator) Key() string { return o.Namespace + "/" + o.Name }
 
-// Skip returns the entry of an operator that is not declared.
+// Skip returns the operator as an object that is not declared, with the reason.
 func (o Operator) Skip(reason string) Skipped { return newSkipped(o.object, true, "%s", reason) }
 
 // Skipped is an object that is not declared.

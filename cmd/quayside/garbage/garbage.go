@@ -4,7 +4,7 @@
 // After the first collection, the usual setting applies: reading a large catalog
 // takes no more memory than without this package.
 //
-// Importing the package is enough. A command with a large heap also calls [Spare].
+// Importing the package is enough. A command with a large heap also calls [CollectMore].
 // The package imports almost nothing and is therefore initialized before most other
 // packages of the program. Their initialization allocates enough for a collection.
 // GOGC in the environment takes precedence.

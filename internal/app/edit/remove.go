@@ -164,17 +164,17 @@ func (r *remover) hasSameRest(file string, text, left []byte, cuts []cut) bool {
 	if err != nil {
 		return false
 	}
-	goes := func(pos diag.Pos) bool {
+	removed := func(pos diag.Pos) bool {
 		return slices.ContainsFunc(cuts, func(c cut) bool { return c.line == pos.Line })
 	}
-	return slices.Equal(listObjects(before, goes), listObjects(after, func(diag.Pos) bool { return false }))
+	return slices.Equal(listObjects(before, removed), listObjects(after, func(diag.Pos) bool { return false }))
 }
 
 // listObjects lists the declarations of a set, without removed ones.
-func listObjects(set *declare.Set, goes func(diag.Pos) bool) []string {
+func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 	var out []string
 	note := func(pos diag.Pos, format string, args ...any) {
-		if !goes(pos) {
+		if !removed(pos) {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
