@@ -42,7 +42,7 @@ func (barge) Adorn(o k8s.Object, _ Place) k8s.Object {
 	return o
 }
 
-func (barge) Fate(o k8s.Object) Fate {
+func (barge) Removal(o k8s.Object) Removal {
 	if k8s.Text(o, "metadata", "annotations", bargeKeep) == "true" {
 		return Asks
 	}
