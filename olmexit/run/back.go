@@ -24,6 +24,7 @@ type directoryBelow struct {
 
 func (b directoryBelow) Read(name string) ([]byte, error)     { return b.Files.Read(b.dir + name) }
 func (b directoryBelow) Write(name string, data []byte) error { return b.Files.Write(b.dir+name, data) }
+
 func (b directoryBelow) Append(name string, data []byte) error {
 	return b.Files.Append(b.dir+name, data)
 }
