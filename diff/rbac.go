@@ -100,7 +100,7 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 			out[is] = was
 			c.add("rbac.account-renamed", isAt[is], Finding{
 				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s replaces %s", is.Name, was.Name),
-				steps: stepPath("metadata", "name"),
+				steps: stepPath("metadata", "name"), covers: wholeObject(),
 			})
 		}
 	}
@@ -184,16 +184,25 @@ func (b clause) message() string {
 
 func (d rbacDiff) gained(grants []k8s.Grant) {
 	var ordinary []clause
-	for i, b := range d.clauses(grants) {
-		if i == maxClauses {
-			d.c.note("%s: only the first %d kinds of new permissions are listed", d.subject, maxClauses)
-			break
+	listed := 0
+	var others []clause
+	for _, b := range d.clauses(grants) {
+		if listed++; listed > maxClauses && b.rule == "rbac.gained" {
+			others = append(others, b)
+			d.explain(b)
+			continue
 		}
 		if b.rule == "rbac.gained" && d.fresh {
 			ordinary = append(ordinary, b)
+			d.explain(b)
 			continue
 		}
 		d.say(b)
+	}
+	for scope, list := range byScope(others) {
+		d.c.add("rbac.gained", d.home, Finding{
+			Field: scopeText(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%s%s more in %s", d.who(), pluralize(len(list), "permission", "permissions"), scopeText(scope)),
+		})
 	}
 	for scope, list := range byScope(ordinary) {
 		d.c.add("rbac.gained", d.home, Finding{
@@ -257,7 +266,8 @@ func (d rbacDiff) own(g k8s.Grant) bool {
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
-// maxClauses limits the findings about one subject.
+// maxClauses limits the findings about ordinary permissions of one subject; the others are
+// joined.
 const maxClauses = 500
 
 func byScope(list []clause) map[string][]clause {
@@ -272,8 +282,9 @@ func (d rbacDiff) say(b clause) {
 	b.who = d.who()
 	f := Finding{
 		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
-		Message: b.message(), clause: &b,
+		Message: b.message(), clause: &b, covers: nothing(),
 	}
+	d.explain(b)
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role
 	}
@@ -291,10 +302,11 @@ func (d rbacDiff) say(b clause) {
 // read-only, or on a kind of the operator.
 func capSeverities(b clause) []Severity {
 	var out []Severity
-	if b.grant.Namespace != "" && b.rule != "rbac.escalate" && b.rule != "rbac.impersonate" {
+	narrow := !slices.Contains([]string{"rbac.escalate", "rbac.impersonate", "rbac.engine-write", "rbac.constraints-use"}, b.rule)
+	if b.grant.Namespace != "" && narrow {
 		out = append(out, Medium)
 	}
-	if b.grant.Name != "" {
+	if b.grant.Name != "" && b.rule != "rbac.constraints-use" {
 		out = append(out, Medium)
 	}
 	if b.own && b.rule == "rbac.gained" {
@@ -311,6 +323,7 @@ func (d rbacDiff) lost(grants []k8s.Grant) {
 	by := map[string][]clause{} // by operator that granted it
 	home := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
+		d.explain(b)
 		from := d.home
 		if o, _ := d.source(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
 			from = o
@@ -352,6 +365,26 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 		}
 	}
 	return nil, 0
+}
+
+// explain claims the rules of roles that contain the permissions of a finding, and the subject
+// in bindings. Roles of other operators than the subject's, which it may not have, are left.
+func (d rbacDiff) explain(b clause) {
+	for _, p := range d.c.changed {
+		o := p.object()
+		key := o.Key()
+		switch {
+		case key.Group != "rbac.authorization.k8s.io" || d.home != nil && o.Operator != d.home.Operator:
+		case strings.HasSuffix(key.Kind, "RoleBinding"):
+			d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
+		default:
+			for _, object := range b.objects {
+				for _, verb := range b.verbs {
+					d.c.claimed[key] = append(d.c.claimed[key], stepPath("rules", verb+" "+object))
+				}
+			}
+		}
+	}
 }
 
 func ruleGrants(rule map[string]any, b clause) bool {

@@ -92,7 +92,7 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	if known {
 		return refused, nil
 	}
-	refused, err := rule.program.Holds(map[string]any{"object": o.Whole(), "operator": o.Operator, "cluster": cluster})
+	refused, err := rule.program.Holds(map[string]any{"object": celObject(o), "operator": o.Operator, "cluster": cluster})
 	if err == nil && j.shared[asked.content] != nil {
 		j.known[asked] = refused
 	}
