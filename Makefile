@@ -95,6 +95,7 @@ corpus: ## Render every bundle of the corpus' archives in every install mode, dr
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
 	$(GO) test ./catalog/fbc ./resolve -run '^(TestBlock|TestRewriter|TestPartOfTheIndex)' -timeout 60m -v -whole
 	$(GO) test ./internal/app/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsTold)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
 	$(GO) test ./olmexit/inspect -run '^TestDumps$$' -timeout 60m -v -whole
 

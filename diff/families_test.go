@@ -191,7 +191,7 @@ func TestWorkloads(t *testing.T) {
 			[]string{container(", ports: [{name: http, containerPort: 80}]")},
 			[]string{`info objects.changed: - → spec.template.spec.containers[m].ports=[{"containerPort":80,"name":"http"}]`},
 		},
-		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"low pods.account-changed serviceAccountName: default → z"}},
+		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high pods.account-changed serviceAccountName: default → z"}},
 		{"priority", []string{container("")}, []string{deployment("{priorityClassName: system-cluster-critical, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high priority.class priorityClassName: - → system-cluster-critical"}},
 		{"selector", []string{container("")}, []string{strings.ReplaceAll(container(""), "app: demo}}", "app: other}}")}, []string{
 			`high immutable.field-changed spec.selector: {"matchLabels":{"app":"demo"}} → {"matchLabels":{"app":"other"}}`,

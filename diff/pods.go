@@ -243,8 +243,11 @@ func (d podDiff) account() {
 	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
 	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
 	most, whose := Low, ""
-	if account != nil && account.Operator != d.p.after.Operator {
+	switch {
+	case account != nil && account.Operator != d.p.after.Operator:
 		most, whose = High, " of "+cmp.Or(account.Operator, "another owner")
+	case account == nil && b != "" && b != "default":
+		most, whose = High, ", which is not in the tree"
 	}
 	if a == b || d.old == nil && most == Low {
 		return

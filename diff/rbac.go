@@ -41,12 +41,19 @@ func comparePermissions(c *comparison) {
 	for _, was := range renamed {
 		replaced[was] = true
 	}
+	bound := boundRoles(c)
+	var bindings []k8s.Key
+	c.each(func(p pair) {
+		if p.both() {
+			bindings = append(bindings, p.after.Key())
+		}
+	}, "RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io")
 	for _, s := range slices.Compact(all) {
 		was := s
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
-		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s)}
+		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings}
 		if d.home = isAt[s]; d.home == nil {
 			d.home = wasAt[s]
 		}
@@ -163,6 +170,8 @@ type rbacDiff struct {
 	had, has []k8s.Grant
 	home     *Object
 	fresh    bool // of a new operator
+
+	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
 // clause is the group of grants of one finding: with the same verbs, rule, scope and API
@@ -367,24 +376,57 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 	return nil, 0
 }
 
-// explain claims the rules of roles that contain the permissions of a finding, and the subject
-// in bindings. Roles of other operators than the subject's, which it may not have, are left.
+// explain claims the rules of the subject's roles that contain the permissions of a finding,
+// and the subject in bindings.
 func (d rbacDiff) explain(b clause) {
-	for _, p := range d.c.changed {
-		o := p.object()
-		key := o.Key()
-		switch {
-		case key.Group != "rbac.authorization.k8s.io" || d.home != nil && o.Operator != d.home.Operator:
-		case strings.HasSuffix(key.Kind, "RoleBinding"):
-			d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
-		default:
-			for _, object := range b.objects {
-				for _, verb := range b.verbs {
-					d.c.claimed[key] = append(d.c.claimed[key], stepPath("rules", verb+" "+object))
+	for _, key := range d.bindings {
+		d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
+	}
+	for _, key := range d.roles {
+		for _, object := range b.objects {
+			for _, verb := range b.verbs {
+				d.c.claimed[key] = append(d.c.claimed[key], stepPath("rules", verb+" "+object))
+			}
+		}
+	}
+}
+
+// boundRoles returns the changed roles of each subject, by the bindings of both sides, and of
+// built-in roles, by the labels that aggregate into them.
+func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
+	changed := map[k8s.Key]bool{}
+	c.each(func(p pair) {
+		changed[p.object().Key()] = p.both()
+	}, "Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io")
+	out := map[k8s.Subject][]k8s.Key{}
+	add := func(s k8s.Subject, role k8s.Key) {
+		if changed[role] && !slices.Contains(out[s], role) {
+			out[s] = append(out[s], role)
+		}
+	}
+	for _, v := range []*view{c.before, c.after} {
+		for _, o := range v.order {
+			key := o.Key()
+			switch {
+			case key.Group != "rbac.authorization.k8s.io":
+			case strings.HasSuffix(key.Kind, "RoleBinding"):
+				role := k8s.Key{Group: key.Group, Kind: k8s.Text(o.Content, "roleRef", "kind"), Name: k8s.Text(o.Content, "roleRef", "name")}
+				if role.Kind == "Role" {
+					role.Namespace = key.Namespace
+				}
+				for _, m := range k8s.Items(o.Content, "subjects") {
+					add(subjectOf(key.Namespace, m), role)
+				}
+			case key.Kind == "ClusterRole":
+				for label, value := range k8s.Map(o.Content, "metadata", "labels") {
+					if into := k8s.AggregatesTo(label); into != "" && value == "true" {
+						add(k8s.Subject{Kind: "ClusterRole", Name: into}, key)
+					}
 				}
 			}
 		}
 	}
+	return out
 }
 
 func ruleGrants(rule map[string]any, b clause) bool {

@@ -74,11 +74,11 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 		if b == nil {
 			b = sibling(after, dir)
 		}
-		old, err := c.engineState(c.Before, c.After, a, dir, len(before) == 0)
+		old, err := engineState(c.Before, c.After, a, after, dir, len(before) == 0)
 		if err != nil {
 			return nil, c.Before.named(err)
 		}
-		now, err := c.engineState(c.After, c.Before, b, dir, len(before) == 0)
+		now, err := engineState(c.After, c.Before, b, before, dir, len(before) == 0)
 		if err != nil {
 			return nil, c.After.named(err)
 		}
@@ -109,7 +109,8 @@ func sibling(files map[string][]diff.File, dir string) []diff.File {
 
 // engineState returns the objects of a directory for an engine. Those of operators, namespaces
 // and clusters that the other side does not have follow these; introduced marks all of them.
-func (c *Comparison) engineState(s, other *Side, files []diff.File, dir string, introduced bool) (diff.State, error) {
+// others are the files of the other side for engines.
+func engineState(s, other *Side, files []diff.File, others map[string][]diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	var err error
 	if state.Objects, err = diff.EngineObjects(files); err != nil {
@@ -119,16 +120,16 @@ func (c *Comparison) engineState(s, other *Side, files []diff.File, dir string, 
 	for i := range state.Objects {
 		o := &state.Objects[i]
 		moved := slices.ContainsFunc(o.AppliedDirs(), func(dir string) bool { return s.hasDir(dir) && !other.hasDir(dir) })
-		o.Follows = introduced || (cluster || moved) && other.usesSources(o)
+		o.Follows = introduced || (cluster || moved) && usesSources(others, o)
 	}
 	return state, nil
 }
 
-// usesSources reports whether the engine's objects of a side read all sources of an object: the
-// repositories, projects and clusters that it names.
-func (s *Side) usesSources(o *diff.Object) bool {
+// usesSources reports whether the files for engines contain all sources of an object: the
+// repositories, revisions and projects that it names.
+func usesSources(others map[string][]diff.File, o *diff.Object) bool {
 	texts := o.SourceTexts()
-	for _, files := range s.engineFiles() {
+	for _, files := range others {
 		for _, f := range files {
 			texts = slices.DeleteFunc(texts, func(text string) bool { return bytes.Contains(f.Data, []byte(text)) })
 		}
