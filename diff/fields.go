@@ -30,6 +30,21 @@ func parseNumber(v any) (f float64, ok bool) {
 // sorted keys; "" for nil. Long values are cut.
 func formatValue(v any) string { return inert.Cut(formatLong(v), maxShown) }
 
+// formatBoth formats two values that differ. Long ones begin shortly before the difference.
+func formatBoth(before, after any) (was, is string) {
+	a, b := formatLong(before), formatLong(after)
+	if max(len(a), len(b)) > maxShown {
+		same := 0
+		for same < min(len(a), len(b)) && a[same] == b[same] {
+			same++
+		}
+		if same > maxShown/2 {
+			a, b = "…"+strings.ToValidUTF8(a[same-40:], ""), "…"+strings.ToValidUTF8(b[same-40:], "")
+		}
+	}
+	return inert.Cut(a, maxValue), inert.Cut(b, maxValue)
+}
+
 // formatLong is formatValue without the limit.
 func formatLong(v any) string {
 	switch x := v.(type) {

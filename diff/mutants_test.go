@@ -333,6 +333,44 @@ func TestEveryFieldIsTold(t *testing.T) {
 	}
 }
 
+// TestOrderIsTold: what a list compared by name, or as a set, would hide.
+func TestOrderIsTold(t *testing.T) {
+	base := mutantBase(t)
+	const manager = "Deployment demo spec.template.spec.containers.0."
+	for _, line := range []string{
+		"set " + manager + "args [--metrics=:8080, --leader-elect, --zone, a]",
+		"set " + manager + "args [--leader-elect, --metrics=:8080, --zone, a, --zone, a]",
+		"set " + manager + "args [--leader-elect, --metrics=:8080, --zone, a, '']",
+		"set " + manager + "env.0 {name: A, value: '1', zzz: 1}",
+		"set Deployment demo spec.template.spec.priorityClassName other",
+		"unset Deployment demo spec.template.spec.priorityClassName",
+		"set Deployment demo metadata.annotations.x.helm.sh/chart evil",
+		"set ClusterRole demo rules.0.zzz x",
+		"set ClusterRole demo statusOfIt x",
+		"set ClusterRoleBinding demo subjects.0.apiGroup x",
+		"set CustomResourceDefinition widgets.demo.io spec.statusOfIt x",
+		"set ValidatingWebhookConfiguration demo webhooks.0.statusOfIt x",
+		"set Deployment demo metadata.labels {app.kubernetes.io/version: 6.6.6}",
+	} {
+		if _, is := told(t, base, base.mutant(t, line)); !is {
+			t.Errorf("nothing is told of %s", line)
+		}
+	}
+	// The order of containers, and an argument that becomes a part of the command.
+	i := slices.IndexFunc(base.Objects, func(o Object) bool { return o.Key().Is("Deployment.apps") })
+	one := k8s.Items(base.Objects[i].Content, "spec", "template", "spec", "containers")[0]
+	other := edit(one, []string{"name"}, "other", false)
+	two := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{one, other}, false).(map[string]any))
+	reversed := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{other, one}, false).(map[string]any))
+	if _, is := told(t, two, reversed); !is {
+		t.Error("nothing is told of the order of containers")
+	}
+	moved := base.mutant(t, "set "+manager+"command [/manager, --leader-elect]").mutant(t, "set "+manager+"args [--metrics=:8080, --zone, a]")
+	if _, is := told(t, base, moved); !is {
+		t.Error("nothing is told of an argument that moved")
+	}
+}
+
 // TestEveryRealFieldIsTold is TestEveryFieldIsTold for real operators: a part of them and of
 // their fields, or with -whole all of them.
 func TestEveryRealFieldIsTold(t *testing.T) {

@@ -133,17 +133,7 @@ func (ch change) show(secret bool) (before, after string) {
 	if secret && ch.path[0].key != "metadata" {
 		return "", ""
 	}
-	a, b := formatLong(ch.before), formatLong(ch.after)
-	if max(len(a), len(b)) > maxShown { // begin shortly before the difference
-		same := 0
-		for same < min(len(a), len(b)) && a[same] == b[same] {
-			same++
-		}
-		if same > maxShown/2 {
-			a, b = "…"+strings.ToValidUTF8(a[same-40:], ""), "…"+strings.ToValidUTF8(b[same-40:], "")
-		}
-	}
-	return inert.Cut(a, maxShown), inert.Cut(b, maxShown)
+	return formatBoth(ch.before, ch.after)
 }
 
 // showChanges formats both sides of the first changes.

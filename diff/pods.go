@@ -430,19 +430,19 @@ func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
 			delete(b, arg.name)
 		}
 	}
+	words := func(m map[string]any) any { return []any{m["command"], m["args"]} }
 	gone, come := splitChanges(a, b)
-	if listed := []any{old["command"], old["args"]}; reflect.DeepEqual(listed, []any{now["command"], now["args"]}) {
+	if reflect.DeepEqual(words(old), words(now)) {
 		return
 	}
 	common := func(list, of []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(of, s) })
 	}
-	words := func(m map[string]any) string { return formatValue([]any{m["command"], m["args"]}) }
 	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || moved(was, is) {
-		gone, come = words(old), words(now)
+		gone, come = formatBoth(words(old), words(now))
 	}
 	if gone == "" && come == "" && !images {
-		gone, come = words(old), words(now)
+		gone, come = formatBoth(words(old), words(now))
 	}
 	if gone == "" && come == "" {
 		for _, path := range covers { // only images that other findings explain

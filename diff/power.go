@@ -11,7 +11,7 @@ import (
 
 // power is the severity of changes of some kinds: of those that no other rule explains.
 type power struct {
-	kinds                   string // group kinds, separated by spaces; "*.group" is every kind of a group
+	kinds                   string // group kinds, separated by spaces; "*.group" is every kind of a group and of those below it
 	added, changed, removed Severity
 }
 
@@ -25,14 +25,14 @@ func powers() []power {
 		{"Certificate.cert-manager.io Issuer.cert-manager.io OperatorCondition.operators.coreos.com Lease.coordination.k8s.io", Info, Low, Low},
 		{"ServiceMonitor.monitoring.coreos.com PodMonitor.monitoring.coreos.com PrometheusRule.monitoring.coreos.com Ingress.networking.k8s.io Route.route.openshift.io", Low, Low, Low},
 		{"ConsoleYAMLSample.console.openshift.io ConsoleQuickStart.console.openshift.io ConsoleCLIDownload.console.openshift.io ConsoleLink.console.openshift.io", Low, Low, Low},
-		{"PodDisruptionBudget.policy ResourceQuota LimitRange", Low, Medium, High},
-		{"NetworkPolicy.networking.k8s.io CiliumNetworkPolicy.cilium.io", Low, High, High},
+		{"ResourceQuota LimitRange", Low, Medium, High},
+		{"PodDisruptionBudget.policy NetworkPolicy.networking.k8s.io CiliumNetworkPolicy.cilium.io", Low, High, High},
 		{"CustomResourceDefinition.apiextensions.k8s.io", Info, Low, High},
 		{"PriorityClass.scheduling.k8s.io", Medium, Medium, Medium},
 		{"SecurityContextConstraints.security.openshift.io *.machineconfiguration.openshift.io *.authorization.openshift.io *.config.openshift.io", High, High, Medium},
-		{"*.admissionregistration.k8s.io APIService.apiregistration.k8s.io *.kyverno.io *.policies.kyverno.io *.constraints.gatekeeper.sh *.templates.gatekeeper.sh *.mutations.gatekeeper.sh *.gatekeeper.sh", High, High, High},
+		{"*.admissionregistration.k8s.io APIService.apiregistration.k8s.io *.kyverno.io *.gatekeeper.sh EnvoyFilter.networking.istio.io *.security.istio.io", High, High, High},
 		{"Rollout.argoproj.io", Low, Low, Low},
-		{"*.argoproj.io *.fluxcd.controlplane.io *.source.toolkit.fluxcd.io *.kustomize.toolkit.fluxcd.io *.helm.toolkit.fluxcd.io *.image.toolkit.fluxcd.io *.notification.toolkit.fluxcd.io", High, High, High},
+		{"*.argoproj.io *.fluxcd.io *.fluxcd.controlplane.io", High, High, High},
 		{"File.quayside.dev *.operators.coreos.com *.olm.operatorframework.io", High, High, Medium},
 		{"PersistentVolume ClusterIssuer.cert-manager.io CertificateSigningRequest.certificates.k8s.io ClusterTrustBundle.certificates.k8s.io", High, High, Medium},
 	}
@@ -49,10 +49,13 @@ func (c *comparison) powerOf(o *Object) power {
 		}
 	}
 	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
+	if key.Is("ConfigMap", "Secret") && systemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
+		return power{added: High, changed: High, removed: High} // settings of the cluster
+	}
 	for _, p := range powers() {
 		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
 			group, every := strings.CutPrefix(kind, "*.")
-			return every && group == key.Group || kind == key.GroupKind()
+			return every && (group == key.Group || strings.HasSuffix(key.Group, "."+group)) || kind == key.GroupKind()
 		}) {
 			if own {
 				p.added, p.changed, p.removed = min(p.added, Medium), min(p.changed, Medium), min(p.removed, Medium)
@@ -71,6 +74,11 @@ func (c *comparison) powerOf(o *Object) power {
 		return power{added: Medium, changed: Medium, removed: Medium}
 	}
 	return power{added: High, changed: High, removed: Medium}
+}
+
+// systemNamespace reports whether a namespace holds settings of the cluster.
+func systemNamespace(name string) bool {
+	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
 }
 
 // whenAdded returns the severity of a new object, and the reason if its content decides it.
@@ -163,6 +171,8 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 		return High
 	case key.Is("Service") && strings.HasPrefix(formatPath(ch.path), "spec.externalName"), key.Is("Service") && ch.after == "ExternalName":
 		return High
+	case key.Is("Service") && len(ch.path) > 1 && ch.path[1].key == "selector":
+		return Medium // its clients reach other pods
 	case key.Is("ClusterRole.rbac.authorization.k8s.io") && field == "aggregationRule":
 		return High
 	case strings.HasPrefix(key.Group, "rbac."):
@@ -176,7 +186,7 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 		return High
 	}
 	worst := c.powerOf(p.after).changed
-	if worst == High && (strings.HasSuffix(key.Group, "argoproj.io") || strings.HasSuffix(key.Group, "fluxcd.io")) {
+	if worst == High && (strings.HasSuffix(key.Group, "argoproj.io") || strings.Contains(key.Group, "fluxcd.")) {
 		return engineSeverity(ch)
 	}
 	if key.Is(crdKind) && len(ch.path) > 3 && (ch.path[3].key == "schema" || ch.path[3].key == "additionalPrinterColumns") {
