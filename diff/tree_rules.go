@@ -56,7 +56,7 @@ func (p Policy) TreeRules() bool {
 }
 
 // Add evaluates the rules for a state that some clusters share. clusters is empty for a
-// tree without clusters.
+// tree without clusters, and for objects that belong to none.
 func (j *TreeJudge) Add(clusters []string, s State) error {
 	j.all = append(j.all, clusters...)
 	if len(clusters) == 0 {
@@ -104,7 +104,7 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waived.clusters = j.all
 	j.hits.each(nil, func(h hit, clusters []string) {
-		if len(j.all) > 0 && len(clusters) < len(j.all) {
+		if len(j.all) > 0 && len(clusters) < len(j.all) && clusters[0] != "" {
 			h.finding.Clusters = clusters
 		}
 		for _, f := range j.waived.waive(h.finding, h.finding.Rule) {
