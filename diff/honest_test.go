@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func honestVersions(t testing.TB) []*honest {
 		if err != nil {
 			t.Skip(err)
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<28))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +57,7 @@ func honestVersions(t testing.TB) []*honest {
 		defer z.Close()
 		for files := tar.NewReader(z); ; {
 			h, err := files.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

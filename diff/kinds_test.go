@@ -2,6 +2,7 @@ package diff
 
 import (
 	"archive/tar"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +28,7 @@ func crdKinds(t testing.TB) []k8s.Ref {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<28))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func crdKinds(t testing.TB) []k8s.Ref {
 	var out []k8s.Ref
 	for files := tar.NewReader(z); len(out) < 60; {
 		h, err := files.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
