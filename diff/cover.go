@@ -55,6 +55,7 @@ type change struct {
 type fieldDiff struct {
 	c       *comparison
 	p       pair
+	exempts []exemption
 	changes []change
 }
 
@@ -63,7 +64,7 @@ const maxChanges = 1000
 
 // unexplained returns the changed fields of an object that no finding explains.
 func (c *comparison) unexplained(p pair) []change {
-	d := fieldDiff{c: c, p: p}
+	d := fieldDiff{c: c, p: p, exempts: exemptions()}
 	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
 	return d.changes
 }
@@ -390,7 +391,7 @@ func isSchemaDefault(keyword string, v any) bool {
 }
 
 func (d *fieldDiff) exempt(at []step, a, b any) bool {
-	return len(at) > 0 && slices.ContainsFunc(exemptions(), func(x exemption) bool { return x.matches(d, at, a, b) })
+	return len(at) > 0 && slices.ContainsFunc(d.exempts, func(x exemption) bool { return x.matches(d, at, a, b) })
 }
 
 // isVersions reports whether the values before and after end with the versions of the operator.
