@@ -34,7 +34,7 @@ func podRules() []Rule {
 		{"pods.resources", Info, "resource requests or limits changed", "it may no longer be schedulable, or be killed for exceeding its limits"},
 		{"pods.replicas", Info, "number of replicas changed", "availability during node maintenance changes"},
 		{"pods.container", Low, "container added or removed", "another process runs in the operator's pod"},
-		{"namespace.security-level", Medium, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
+		{"namespace.security-level", High, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
 		{"namespace.added", Info, "namespace added", "quotas, network policies and labels for it have to be created"},
 		{"priority.class", High, "priority changed", "pods of higher priority preempt others on full nodes; a global default changes every pod without a priority class"},
 	}
@@ -554,10 +554,14 @@ func compareNamespaces(c *comparison) {
 		for _, mode := range []string{"enforce", "enforce-version"} {
 			a, b := k8s.Text(p.before.Content, "metadata", "labels", securityLabel+mode), k8s.Text(p.after.Content, "metadata", "labels", securityLabel+mode)
 			if a != b {
+				most := Medium
+				if mode == "enforce" && a != "" && (b == "" || k8s.WeakerPodSecurity(b, a)) {
+					most = High
+				}
 				c.add("namespace.security-level", p.after, Finding{
 					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, steps: stepPath("metadata", "labels", securityLabel+mode),
 					Message: fmt.Sprintf("%s is %q, was %q", mode, b, a),
-				})
+				}, most)
 			}
 		}
 	}, "Namespace")

@@ -171,8 +171,8 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 		return High
 	case key.Is("Service") && strings.HasPrefix(formatPath(ch.path), "spec.externalName"), key.Is("Service") && ch.after == "ExternalName":
 		return High
-	case key.Is("Service") && len(ch.path) > 1 && ch.path[1].key == "selector":
-		return Medium // its clients reach other pods
+	case key.Is("Service") && len(ch.path) > 1 && (ch.path[1].key == "selector" || ch.path[1].key == "loadBalancerSourceRanges"):
+		return Medium // its clients reach other pods, or others reach it
 	case key.Is("ClusterRole.rbac.authorization.k8s.io") && field == "aggregationRule":
 		return High
 	case strings.HasPrefix(key.Group, "rbac."):
@@ -207,7 +207,7 @@ func metadataSeverity(path []step) Severity {
 		return Medium // owners, finalizers
 	}
 	switch name := path[2].key; {
-	case path[1].key == "annotations" && slices.ContainsFunc(powerAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
+	case slices.ContainsFunc(powerAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
 		return High
 	case path[1].key == "ownerReferences", path[1].key == "finalizers", strings.Contains(name, "aggregate-to-"):
 		return Medium
@@ -215,13 +215,14 @@ func metadataSeverity(path []step) Severity {
 	return Info
 }
 
-// powerAnnotations are the annotations, or prefixes with "*", that give trust, or an identity
-// of a cloud.
+// powerAnnotations are the annotations and labels, or prefixes with "*", that give trust or an
+// identity of a cloud, or turn off protection.
 func powerAnnotations() []string {
 	return []string{
 		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
 		"eks.amazonaws.com/*", "iam.amazonaws.com/*", "iam.gke.io/*", "azure.workload.identity/*",
 		"kubernetes.io/service-account.name", "container.apparmor.security.beta.kubernetes.io/*", "seccomp.security.alpha.kubernetes.io/*",
+		"openshift.io/run-level", "openshift.io/sa.scc.*", "security.openshift.io/*", "admission.gatekeeper.sh/*", "policies.kyverno.io/*",
 	}
 }
 
