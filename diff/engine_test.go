@@ -26,11 +26,14 @@ func TestEngineObjects(t *testing.T) {
 		{"the same server", list("https://a.example.com"), list("https://a.example.com"), nil},
 		{
 			"what its directories say", list("https://a.example.com"),
-			State{Objects: objects("rendered/clusters.yaml", "- cluster: prod\n  overlays: true\n  prefix: clusters/prod/\n  server: https://a.example.com\n")}, nil,
+			State{Objects: objects("rendered/clusters.yaml", "- cluster: prod\n  overlays: true\n  prefix: clusters/prod/\n  server: https://a.example.com\n")},
+			nil,
 		},
 		{
-			"a file of inputs", State{Objects: objects("rendered/inputs/a.yaml", "- {cluster: prod, directory: a}\n")},
-			State{Objects: objects("rendered/inputs/a.yaml", "- {cluster: prod, directory: b}\n")}, []string{"high objects.changed data.prod.directory: a → b"},
+			"a file of inputs",
+			State{Objects: objects("rendered/inputs/a.yaml", "- {cluster: prod, directory: a}\n")},
+			State{Objects: objects("rendered/inputs/a.yaml", "- {cluster: prod, directory: b}\n")},
+			[]string{"high objects.changed data.prod.directory: a → b"},
 		},
 	} {
 		if d := cmp.Diff(append([]string{}, c.want...), lines(compare(t, c.before, c.after))); d != "" {
