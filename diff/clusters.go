@@ -30,12 +30,15 @@ type Fleet struct{ Before, After []string }
 // those of the first part. A single cluster is not named.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	all := fleet.all()
-	if len(all) < 2 {
+	if len(all) < 2 && len(parts) == 1 {
 		parts[0].Report.Clusters = all
 		return parts[0].Report
 	}
 	c := &comparison{opt: opt, rules: rulesByID()}
 	for _, name := range all {
+		if len(all) < 2 {
+			break // a single cluster is not named
+		}
 		rule, message := "clusters.added", "the cluster is new"
 		switch {
 		case !slices.Contains(fleet.After, name):

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
@@ -31,7 +32,9 @@ type comparison struct {
 	opt           CompareOptions
 	rules         map[string]Rule
 	changed       []pair
+	claimed       map[k8s.Key][][]step // by object: the fields that findings explain
 	found         []Finding
+	mild          int // findings below medium severity
 	notes         []string
 }
 
@@ -52,7 +55,7 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now)}
+	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now), claimed: map[k8s.Key][][]step{}}
 	for _, f := range ruleFamilies() {
 		for _, run := range f.checks {
 			run(c)
@@ -76,6 +79,10 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if s, tuned := c.opt.Severity[rule]; tuned {
 		f.Severity = s
 	}
+	if f.where == nil {
+		f.where = about
+	}
+	c.claim(f) // also of a rule that is off: the user does not want to read of its fields
 	if f.Severity == Off {
 		return
 	}
@@ -85,20 +92,29 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if about != nil {
 		f.Object = about.Ref()
 		f.Operator = cmp.Or(f.Operator, about.Operator)
-		if f.where == nil {
-			f.where = about
-		}
 		f.Place.Path, f.Place.Removed = f.where.Path, c.gone(f.where)
+		f.was, f.is = c.before.byKey[about.Key()], c.after.byKey[about.Key()]
+		if f.was == nil && f.is == nil {
+			f.is = about // the user's own object
+		}
 	}
-	if len(c.found) >= maxFindings {
-		c.note("only the first %d findings are listed", maxFindings)
-		return
+	for i, s := range f.spots {
+		if s.where != nil {
+			f.spots[i].was, f.spots[i].is = c.before.byKey[s.where.Key()], c.after.byKey[s.where.Key()]
+		}
+	}
+	if f.Severity < Medium {
+		if c.mild++; c.mild > maxFindings {
+			c.note("only the first %d findings of low and info severity are listed", maxFindings)
+			return
+		}
 	}
 	f.Before, f.After = inert.Cut(f.Before, maxValue), inert.Cut(f.After, maxValue)
 	c.found = append(c.found, f)
 }
 
-// maxFindings limits the size of a report: the compared states may be untrusted.
+// maxFindings limits the number of findings below medium severity in a report: the compared
+// states may be untrusted. Others are all listed; an object has at most a thousand.
 const maxFindings = 50_000
 
 // maxValue limits Before and After, in bytes.

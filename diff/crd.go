@@ -84,11 +84,10 @@ func quoteValue(v any) string {
 func (d crdDiff) conversion() {
 	a, b := conversionStrategy(d.old.Content), conversionStrategy(d.now.Content)
 	if a == b {
-		d.converter()
-		return
+		return // other fields are compared as those of any object
 	}
 	f := Finding{
-		Field: "spec.conversion.strategy", Before: a, After: b, steps: stepPath("spec", "conversion"),
+		Field: "spec.conversion.strategy", Before: a, After: b, steps: stepPath("spec", "conversion"), covers: [][]step{stepPath("spec", "conversion", "strategy")},
 		Message: fmt.Sprintf("conversion strategy changed from %s to %s", a, b),
 	}
 	if b == "Webhook" {
@@ -97,21 +96,6 @@ func (d crdDiff) conversion() {
 	}
 	f.Message += ": fields that only one version has are dropped during conversion"
 	d.add("crd.conversion-changed", f)
-}
-
-// converter compares the targets of conversion requests. It ignores the CA bundle, which a
-// controller fills in.
-func (d crdDiff) converter() {
-	where := func(crd map[string]any) string {
-		config := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig")
-		return cmp.Or(k8s.Text(config, "url"), formatValue(k8s.At(config, "service")))
-	}
-	if a, b := where(d.old.Content), where(d.now.Content); a != b {
-		d.add("crd.conversion-changed", Finding{
-			Field: "spec.conversion.webhook", Before: a, After: b, steps: stepPath("spec", "conversion", "webhook"),
-			Message: "conversion requests are sent to another webhook",
-		}, Low)
-	}
 }
 
 func conversionStrategy(crd map[string]any) string {

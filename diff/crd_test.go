@@ -220,11 +220,11 @@ func TestDefinitionRules(t *testing.T) {
 		},
 		{
 			"[ver] version that loses fields, converted", base, widgetOf(v("v1", store, plain), v("v2", serve, other)) + webhook,
-			[]string{"low crd.conversion-changed spec.conversion.strategy: None → Webhook", "info crd.version-added v2: - → served"},
+			[]string{`high objects.changed spec.conversion.webhook: - → {"clientConfig":{"service":{"name":"s","namespace":"ops"}},"conversionReviewVersions":["v1"]}`, "low crd.conversion-changed spec.conversion.strategy: None → Webhook", "info crd.version-added v2: - → served"},
 		},
 		{
 			"[ver] conversion goes elsewhere", base + webhook, base + strings.Replace(webhook, "name: s,", "name: z,", 1),
-			[]string{`low crd.conversion-changed spec.conversion.webhook: {"name":"s","namespace":"ops"} → {"name":"z","namespace":"ops"}`},
+			[]string{`high objects.changed spec.conversion.webhook.clientConfig.service.name: s → z`},
 		},
 		{"[ver] conversion lost", base + webhook, base, []string{"medium crd.conversion-changed spec.conversion.strategy: Webhook → None"}},
 		{"[ver] nobody writes a version that is neither served nor stored", widgetOf(v("v1", store, plain), v("v0", idle, plain)), widgetOf(v("v1", store, plain), v("v0", idle, other)), nil},

@@ -35,7 +35,7 @@ func (d crdDiff) versions() {
 	b, hasOne := now.Stored()
 	if hadOne && hasOne && a.Name != b.Name {
 		d.add("crd.storage-version-changed", Finding{
-			Field: "spec.versions", Before: a.Name, After: b.Name, steps: versionSteps(b.Name, "storage"),
+			Field: "spec.versions", Before: a.Name, After: b.Name, steps: versionSteps(b.Name, "storage"), covers: [][]step{versionSteps(a.Name, "storage"), versionSteps(b.Name, "storage")},
 			Message: fmt.Sprintf("storage version is %s, was %s", b.Name, a.Name),
 		})
 	}
@@ -48,7 +48,7 @@ func versionSteps(name string, more ...string) []step {
 // versionGone reports a removed version. stored means that objects may be stored in it,
 // observed that the stored versions were read from clusters.
 func (d crdDiff) versionGone(v k8s.CRDVersion, stored, observed bool) {
-	f := Finding{Field: v.Name, Before: "served", steps: stepPath("spec", "versions")}
+	f := Finding{Field: v.Name, Before: "served", steps: stepPath("spec", "versions"), covers: [][]step{versionSteps(v.Name)}}
 	switch {
 	case stored:
 		f.Before = "storage version"
@@ -88,7 +88,7 @@ func (d crdDiff) versionNew(v k8s.CRDVersion, old k8s.CRD) {
 	w.root(from.Schema, v.Schema)
 	if len(lost) > 0 {
 		d.add("crd.version-differs", Finding{
-			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"),
+			Field: v.Name, Before: from.Name, After: v.Name, steps: versionSteps(v.Name, "schema"), covers: nothing(),
 			Message: fmt.Sprintf("%s lacks %s of %s, and there is no conversion webhook: %s",
 				v.Name, pluralize(len(lost), "field", "fields"), from.Name, diag.Some(lost, 5)),
 		})
@@ -123,7 +123,7 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 	for _, s := range a.Selectable {
 		if !slices.Contains(b.Selectable, s) {
 			d.add("crd.selectable-field-removed", Finding{
-				Field: b.Name + " " + s, Before: s, steps: versionSteps(b.Name, "selectableFields"),
+				Field: b.Name + " " + s, Before: s, steps: versionSteps(b.Name, "selectableFields"), covers: [][]step{append(versionSteps(b.Name, "selectableFields"), step{key: s, by: "jsonPath"})},
 				Message: fmt.Sprintf("%s can no longer be selected by", s),
 			})
 		}
@@ -138,17 +138,24 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 		worst = Low
 	}
 	var added []string
+	var covers [][]step
+	inSchema := func(steps []step) []step {
+		return append(versionSteps(b.Name, "schema", "openAPIV3Schema"), steps...)
+	}
 	w := schemaWalk{
 		say: func(rule, at string, steps []step, f Finding, capped ...Severity) {
-			f.Field, f.steps = b.Name+" "+at, append(versionSteps(b.Name, "schema", "openAPIV3Schema"), steps...)
+			f.Field, f.steps = b.Name+" "+at, inSchema(steps)
+			for i := range f.covers {
+				f.covers[i] = inSchema(f.covers[i])
+			}
 			d.add(rule, f, append(capped, worst)...)
 		},
-		added: func(at string) { added = append(added, at) },
+		added: func(at string, steps []step) { added, covers = append(added, at), append(covers, inSchema(steps)) },
 	}
 	w.root(a.Schema, b.Schema)
 	if len(added) > 0 {
 		d.add("crd.fields-added", Finding{
-			Field: b.Name, After: diag.Some(added, 40), steps: versionSteps(b.Name, "schema"),
+			Field: b.Name, After: diag.Some(added, 40), steps: versionSteps(b.Name, "schema"), covers: covers,
 			Message: fmt.Sprintf("%s added: %s", pluralize(len(added), "field", "fields"), diag.Some(added, 5)),
 		})
 	}
@@ -157,7 +164,7 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 func (d crdDiff) subresources(a, b k8s.CRDVersion) {
 	_, hadStatus := a.Subresources["status"]
 	_, hasStatus := b.Subresources["status"]
-	f := Finding{Field: b.Name + " status", steps: versionSteps(b.Name)}
+	f := Finding{Field: b.Name + " status", steps: versionSteps(b.Name), covers: [][]step{versionSteps(b.Name, "subresources", "status")}}
 	switch {
 	case hadStatus && !hasStatus:
 		f.Before, f.Message = "subresource", "the status subresource is removed"
@@ -167,7 +174,7 @@ func (d crdDiff) subresources(a, b k8s.CRDVersion) {
 		d.add("crd.status-subresource-added", f)
 	}
 	was, is := k8s.Map(a.Subresources, "scale"), k8s.Map(b.Subresources, "scale")
-	f = Finding{Field: b.Name + " scale", Before: formatValue(k8s.At(a.Subresources, "scale")), After: formatValue(k8s.At(b.Subresources, "scale")), steps: versionSteps(b.Name, "subresources")}
+	f = Finding{Field: b.Name + " scale", Before: formatValue(k8s.At(a.Subresources, "scale")), After: formatValue(k8s.At(b.Subresources, "scale")), steps: versionSteps(b.Name, "subresources"), covers: [][]step{versionSteps(b.Name, "subresources", "scale")}}
 	switch {
 	case was != nil && is == nil:
 		f.Message = "the scale subresource is removed"

@@ -21,7 +21,7 @@ func dataRules() []Rule {
 		{"data.volume-claim-removed", High, "PersistentVolumeClaim removed", "with reclaim policy Delete, the default of most storage classes, the data is deleted with the PersistentVolumeClaim"},
 		{"data.stateful-set-removed", Medium, "StatefulSet removed", "its pods stop; persistentVolumeClaimRetentionPolicy decides whether its claims are deleted"},
 		{"data.secret-removed", Medium, "Secret removed", "a credential or key may be lost for good"},
-		{"data.policy-removed", Medium, "NetworkPolicy removed", "previously blocked traffic is allowed"},
+		{"data.policy-removed", High, "NetworkPolicy removed", "previously blocked traffic is allowed"},
 		{"immutable.field-changed", High, "immutable field changed", refused},
 	}
 }
@@ -32,7 +32,7 @@ func compareDeletions(c *comparison) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"),
+				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"), covers: wholeObject(),
 			})
 		case p.after == nil:
 			c.crdGone(p.before)
@@ -46,13 +46,13 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace is removed: " + c.before.fate(p.before, "and everything in it")})
+			c.add("data.namespace-removed", p.before, Finding{covers: wholeObject(), Message: "the namespace is removed: " + c.before.fate(p.before, "and everything in it")})
 		}
 	}, "Namespace")
 	for _, kind := range names(words) {
 		c.each(func(p pair) {
 			if p.after == nil && !leftBehind(c.before, c.after, p.before.Operator) {
-				c.add(words[kind][0], p.before, Finding{Message: words[kind][1]})
+				c.add(words[kind][0], p.before, Finding{Message: words[kind][1], covers: wholeObject()})
 			}
 		}, kind)
 	}
@@ -88,7 +88,7 @@ func (s *State) keeps(o *Object) bool {
 func (c *comparison) crdGone(crd *Object) {
 	serves := crd.serves()
 	lost := c.after.of(serves)
-	f := Finding{Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
+	f := Finding{covers: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
@@ -102,7 +102,7 @@ func (c *comparison) crdGone(crd *Object) {
 	c.add("data.crd-removed", crd, f, worst)
 	for _, o := range lost {
 		c.add("data.resource-orphaned", o, Finding{
-			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"),
+			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"), covers: nothing(),
 		})
 	}
 }
@@ -184,6 +184,9 @@ func (c *comparison) fixed(p pair, k fixed, where []string) {
 		return
 	}
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", steps: stepPath(where...)}
+	if asMap(a) != nil || asMap(b) != nil {
+		f.covers = nothing() // other findings are about its fields
+	}
 	if p.after.Key().Kind == "Secret" && name != "type" {
 		f.Before, f.After = "", "" // never show the content of a Secret
 	}

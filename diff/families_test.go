@@ -95,6 +95,8 @@ func TestPermissions(t *testing.T) {
 			[]string{clusterRole(rule("apiextensions.k8s.io", "customresourcedefinitions", "delete")), binding, account},
 			[]string{"high rbac.crd-write customresourcedefinitions.apiextensions.k8s.io: - → delete"},
 		},
+		{"objects that engines apply", []string{clusterRole(), binding, account}, []string{clusterRole(rule("argoproj.io", "applications", "create")), binding, account}, []string{"high rbac.engine-write applications.argoproj.io: - → create"}},
+		{"privileged constraints", []string{clusterRole(), binding, account}, []string{clusterRole("{apiGroups: [security.openshift.io], resources: [securitycontextconstraints], resourceNames: [privileged], verbs: [use]}"), binding, account}, []string{`high rbac.constraints-use securitycontextconstraints.security.openshift.io "privileged": - → use`}},
 		{"services of the API", []string{clusterRole(), binding, account}, []string{clusterRole(rule("apiregistration.k8s.io", "apiservices", "update")), binding, account}, []string{"high rbac.apiservice-write apiservices.apiregistration.k8s.io: - → update"}},
 		{"volumes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "persistentvolumes", "create")), binding, account}, []string{"high rbac.volume-write persistentvolumes: - → create"}},
 		{"nodes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "nodes", "delete")), binding, account}, []string{"medium rbac.node-write nodes: - → delete"}},
@@ -174,8 +176,9 @@ func TestWorkloads(t *testing.T) {
 			"low images.new argument --img: - → quay.io/y/y@sha256:3", "low images.new env RELATED_IMAGE_X: - → quay.io/x/x:1", "low images.not-by-digest env RELATED_IMAGE_X: - → quay.io/x/x:1",
 		}},
 		{"host", []string{container("")}, []string{deployment("{hostNetwork: true, hostPID: true, hostIPC: true, volumes: [{name: v, hostPath: {path: /}}], containers: [{name: m, image: 'quay.io/a/b@sha256:1', securityContext: {privileged: true, capabilities: {add: [SYS_ADMIN]}}, ports: [{containerPort: 1, hostPort: 80}]}]}")}, []string{
+			"high pods.capability m securityContext.capabilities.add: - → SYS_ADMIN",
 			"high pods.host-ipc hostIPC: - → true", "high pods.host-network hostNetwork: - → true", "high pods.host-path volumes.v: - → /", "high pods.host-pid hostPID: - → true", "high pods.privileged m securityContext.privileged: - → true",
-			"medium pods.capability m securityContext.capabilities.add: - → SYS_ADMIN", "medium pods.host-port m ports: - → 80", "medium pods.level-raised spec: baseline → privileged",
+			"medium pods.host-port m ports: - → 80", "medium pods.level-raised spec: baseline → privileged",
 		}},
 		{"hardening lost", []string{container(", securityContext: {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}")}, []string{container(", securityContext: {runAsNonRoot: true}")}, []string{
 			"medium pods.hardening-lost m securityContext.allowPrivilegeEscalation: false → -", "medium pods.hardening-lost m securityContext.capabilities.drop: ALL → -",
@@ -200,8 +203,11 @@ func TestWorkloads(t *testing.T) {
 			[]string{container(", ports: [{name: http, containerPort: 80}]")},
 			[]string{`info objects.changed: - → spec.template.spec.containers[m].ports=[{"containerPort":80,"name":"http"}]`},
 		},
-		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"low pods.account-changed serviceAccountName: default → z"}},
-		{"priority", []string{container("")}, []string{deployment("{priorityClassName: system-cluster-critical, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"medium priority.class priorityClassName: - → system-cluster-critical"}},
+		{"capability given back", []string{container(", securityContext: {capabilities: {add: [CHOWN]}}")}, []string{container("")}, []string{"info pods.capability-removed m securityContext.capabilities.add: CHOWN → -"}},
+		{"no seccomp profile", []string{container("")}, []string{container(", securityContext: {seccompProfile: {type: Unconfined}}")}, []string{"high pods.unconfined securityContext.seccompProfile.type: - → Unconfined", "medium pods.level-raised spec: baseline → privileged"}},
+		{"a Secret of nobody", []string{container("")}, []string{container(", envFrom: [{secretRef: {name: others}}]")}, []string{"medium pods.secret containers.m: - → others"}},
+		{"account", []string{container("")}, []string{deployment("{serviceAccountName: z, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high pods.account-changed serviceAccountName: default → z"}},
+		{"priority", []string{container("")}, []string{deployment("{priorityClassName: system-cluster-critical, containers: [{name: m, image: 'quay.io/a/b@sha256:1'}]}")}, []string{"high priority.class priorityClassName: - → system-cluster-critical"}},
 		{"selector", []string{container("")}, []string{strings.ReplaceAll(container(""), "app: demo}}", "app: other}}")}, []string{
 			`high immutable.field-changed spec.selector: {"matchLabels":{"app":"demo"}} → {"matchLabels":{"app":"other"}}`,
 		}},
@@ -236,20 +242,20 @@ func TestWebhooks(t *testing.T) {
 		name, before, after string
 		want                []string
 	}{
-		{"added", "", hook(own), []string{"medium webhook.added v.demo.io: - → create widgets.demo.io"}},
-		{"added on pods", "", hook(core), []string{"high webhook.wide v.demo.io rules: - → create pods", "medium webhook.added v.demo.io: - → create pods"}},
-		{"added on pods with a selector", "", hook(core + sel), []string{"medium webhook.added v.demo.io: - → create pods"}},
+		{"added", "", hook(own), []string{"high webhook.added v.demo.io: - → create widgets.demo.io"}},
+		{"added on pods", "", hook(core), []string{"high webhook.added v.demo.io: - → create pods", "high webhook.wide v.demo.io rules: - → create pods"}},
+		{"added on pods with a selector", "", hook(core + sel), []string{"high webhook.added v.demo.io: - → create pods"}},
 		{"removed", hook(own), "", []string{"low webhook.removed v.demo.io: create widgets.demo.io → -"}},
 		{"to Fail", hook(own + ", failurePolicy: Ignore"), hook(own), []string{"high webhook.failure-policy v.demo.io failurePolicy: Ignore → Fail"}},
-		{"to Ignore", hook(own), hook(own + ", failurePolicy: Ignore"), []string{"medium webhook.failure-policy-loosened v.demo.io failurePolicy: Fail → Ignore"}},
-		{"widened", hook(own), hook(strings.ReplaceAll(own, "[CREATE]", "['*']")), []string{"medium webhook.rules-widened v.demo.io rules: create widgets.demo.io → * widgets.demo.io"}},
-		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"info webhook.rules-narrowed v.demo.io rules: create *.demo.io → create widgets.demo.io"}},
+		{"to Ignore", hook(own), hook(own + ", failurePolicy: Ignore"), []string{"high webhook.failure-policy-loosened v.demo.io failurePolicy: Fail → Ignore"}},
+		{"widened", hook(own), hook(strings.ReplaceAll(own, "[CREATE]", "['*']")), []string{"medium webhook.rules-widened v.demo.io rules: create widgets.demo.io/v1 → * widgets.demo.io/v1"}},
+		{"narrowed", hook(strings.ReplaceAll(own, "[widgets]", "['*']")), hook(own), []string{"info webhook.rules-narrowed v.demo.io rules: create *.demo.io/v1 → create widgets.demo.io/v1"}},
 		{"selector lost", hook(own + sel), hook(own), []string{`high webhook.selector-lost v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → -`}},
 		{"another selector", hook(own + sel), hook(own + strings.Replace(sel, "a: b", "a: c", 1)), []string{`medium webhook.selector-changed v.demo.io namespaceSelector: {"matchLabels":{"a":"b"}} → {"matchLabels":{"a":"c"}}`}},
 		{"selector won", hook(own), hook(own + sel), []string{`info webhook.selector-added v.demo.io namespaceSelector: - → {"matchLabels":{"a":"b"}}`}},
 		{"defaults spelt out", hook(own), hook(own + ", failurePolicy: Fail, timeoutSeconds: 10, matchPolicy: Equivalent, namespaceSelector: {}"), nil},
 		{"timeout", hook(own), hook(own + ", timeoutSeconds: 30"), []string{"low webhook.timeout v.demo.io timeoutSeconds: 10 → 30"}},
-		{"conditions", hook(own + ", matchConditions: [{name: a, expression: 'true'}]"), hook(own), []string{`medium webhook.conditions-lost v.demo.io matchConditions: [{"expression":"true","name":"a"}] → -`}},
+		{"conditions", hook(own + ", matchConditions: [{name: a, expression: 'true'}]"), hook(own), []string{`high webhook.conditions-changed v.demo.io matchConditions: [{"expression":"true","name":"a"}] → -`}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,14 +279,15 @@ func TestData(t *testing.T) {
 		{"stateful set", obj("apps/v1", "StatefulSet", "spec: {}"), "", []string{"medium data.stateful-set-removed"}},
 		{"definition", "", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.demo.io}\nspec: {group: demo.io, scope: Cluster, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true}]}\n", []string{"info data.crd-added: - → v1"}},
 		{"secret", obj("v1", "Secret", ""), "", []string{"medium data.secret-removed"}},
-		{"network policy", obj("networking.k8s.io/v1", "NetworkPolicy", "spec: {}"), "", []string{"medium data.policy-removed"}},
+		{"budget", obj("policy/v1", "PodDisruptionBudget", "spec: {}") + "\n---\n" + obj("v1", "ConfigMap", ""), obj("v1", "ConfigMap", ""), []string{"high objects.removed"}},
+		{"network policy", obj("networking.k8s.io/v1", "NetworkPolicy", "spec: {}"), "", []string{"high data.policy-removed"}},
 		{
 			"role of a binding", obj("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: a}"), obj("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: b}"),
 			[]string{`high immutable.field-changed roleRef: {"kind":"Role","name":"a"} → {"kind":"Role","name":"b"}`},
 		},
 		{
 			"type of a secret, and nothing of its content", obj("v1", "Secret", "immutable: true\ndata: {a: c2VjcmV0}"), obj("v1", "Secret", "immutable: true\ndata: {a: b3RoZXI=}"),
-			[]string{"high immutable.field-changed data", "info objects.changed"},
+			[]string{"high immutable.field-changed data", "low objects.changed"},
 		},
 		{
 			"claim grows", obj("v1", "PersistentVolumeClaim", "spec: {resources: {requests: {storage: 1Gi}}}"), obj("v1", "PersistentVolumeClaim", "spec: {resources: {requests: {storage: 2Gi}}}"),
@@ -288,16 +295,16 @@ func TestData(t *testing.T) {
 		},
 		{
 			"service name", obj("apps/v1", "StatefulSet", "spec: {serviceName: a, replicas: 1}"), obj("apps/v1", "StatefulSet", "spec: {serviceName: b, replicas: 2}"),
-			[]string{"high immutable.field-changed spec.serviceName: a → b", "info objects.changed: spec.replicas=1 spec.serviceName=a → spec.replicas=2 spec.serviceName=b"},
+			[]string{"high immutable.field-changed spec.serviceName: a → b", "info objects.changed: spec.replicas=1 → spec.replicas=2"},
 		},
 		{
 			"load balancer", obj("v1", "Service", "spec: {ports: []}"), obj("v1", "Service", "spec: {type: LoadBalancer, ports: []}"),
-			[]string{"medium objects.exposed spec.type: - → LoadBalancer", "info objects.changed: - → spec.type=LoadBalancer"},
+			[]string{"medium objects.exposed spec.type: - → LoadBalancer"},
 		},
 		{"role of the cluster's own", "", rbacHead + "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules: []\n", []string{"high objects.reserved-name metadata.name: - → system:node"}},
 		{"namespace of the cluster's own", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {quayside.dev/install-namespace: ops, quayside.dev/package: demo}}\n", []string{"high objects.reserved-name metadata.name: - → kube-system", "info namespace.added"}},
 		{"namespace that the user chose", "", "apiVersion: v1\nkind: Namespace\nmetadata: {name: openshift-demo, labels: {quayside.dev/install-namespace: openshift-demo}}\n", []string{"info namespace.added"}},
-		{"API of the cluster's own", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"high objects.reserved-name metadata.name: - → v1.apps"}},
+		{"API of the cluster's own", "", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\nspec: {group: apps, version: v1}\n", []string{"critical objects.added", "high objects.reserved-name metadata.name: - → v1.apps"}},
 		{"clusterIP filled in", obj("v1", "Service", "spec: {}"), obj("v1", "Service", "spec: {clusterIP: None}"), []string{"info objects.changed: - → spec.clusterIP=None"}},
 		{"priority class", "", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: demo}\nvalue: 7\n", []string{"low priority.class: - → 7"}},
 		{"owner labels are quayside's own", obj("v1", "ConfigMap", ""), strings.Replace(obj("v1", "ConfigMap", ""), "name: demo,", "name: demo, labels: {quayside.dev/version: '2'},", 1), nil},
@@ -322,7 +329,7 @@ func TestOddValuesOfFixedFields(t *testing.T) {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ops}\ntype: " + kind
 	}
 	r := between(t, secret("{a: b}"), secret("{a: c}"))
-	if d := cmp.Diff([]string{`high immutable.field-changed type: {"a":"b"} → {"a":"c"}`, "info objects.changed"}, lines(r)); d != "" {
+	if d := cmp.Diff([]string{`high immutable.field-changed type: {"a":"b"} → {"a":"c"}`, "low objects.changed"}, lines(r)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }

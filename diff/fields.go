@@ -28,22 +28,40 @@ func parseNumber(v any) (f float64, ok bool) {
 
 // formatValue formats v for readers: a string as it is, other values as compact JSON with
 // sorted keys; "" for nil. Long values are cut.
-func formatValue(v any) string {
+func formatValue(v any) string { return inert.Cut(formatLong(v), maxShown) }
+
+// formatBoth formats two values that differ. Long ones begin shortly before the difference.
+func formatBoth(before, after any) (was, is string) {
+	a, b := formatLong(before), formatLong(after)
+	if max(len(a), len(b)) > maxShown {
+		same := 0
+		for same < min(len(a), len(b)) && a[same] == b[same] {
+			same++
+		}
+		if same > maxShown/2 {
+			a, b = "…"+strings.ToValidUTF8(a[same-40:], ""), "…"+strings.ToValidUTF8(b[same-40:], "")
+		}
+	}
+	return inert.Cut(a, maxValue), inert.Cut(b, maxValue)
+}
+
+// formatLong is formatValue without the limit.
+func formatLong(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return ""
 	case string:
-		return inert.Cut(x, maxShown)
+		return x
 	case bool:
 		return strconv.FormatBool(x)
 	case []string:
-		return inert.Cut(strings.Join(x, ", "), maxShown)
+		return strings.Join(x, ", ")
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return "?"
 	}
-	return inert.Cut(string(data), maxShown)
+	return string(data)
 }
 
 const maxShown = 300

@@ -29,8 +29,11 @@ type Finding struct {
 	BytesBefore     int64           // compressed size of the image Before; 0: unknown
 	BytesAfter      int64           // likewise
 
-	where *Object // its file is the file of Place
-	steps []step  // path to Field in the file
+	where   *Object // its file is the file of Place
+	was, is *Object // the object on both sides; nil where it is absent
+	steps   []step  // path to Field in the file
+
+	covers [][]step // the fields of where that the finding explains; nil: those at steps
 
 	spots  []spot  // all places with the same change, including the first; nil: only this one
 	clause *clause // the permissions of the finding; nil: none
@@ -43,10 +46,14 @@ type spot struct {
 	Field, Container string
 	Place            Place
 	where            *Object
+	was, is          *Object
 	steps            []step
+	covers           [][]step
 }
 
-func (f Finding) spot() spot { return spot{f.Object, f.Field, f.Container, f.Place, f.where, f.steps} }
+func (f Finding) spot() spot {
+	return spot{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
+}
 
 // Place is a region of a file of one of the two states.
 type Place struct {

@@ -3,10 +3,12 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/inert"
 )
 
 // group is the findings of one operator, rule and severity, which the text, Markdown and
@@ -44,6 +46,40 @@ func countWaived(g group) int {
 		return 1
 	}
 	return 0
+}
+
+// omittedGroups describes findings of medium severity or worse that a report has no room for:
+// a line for each severity and rule, with the number of findings by kind of object.
+func omittedGroups(findings []Finding) []string {
+	type group struct {
+		severity Severity
+		rule     string
+	}
+	counts := map[group]map[string]int{}
+	for _, f := range findings {
+		if f.Severity < Medium || f.Waiver != "" {
+			continue
+		}
+		g := group{f.Severity, f.Rule}
+		if counts[g] == nil {
+			counts[g] = map[string]int{}
+		}
+		counts[g][cmp.Or(f.Object.Kind, "operator")] += max(1, len(f.spots))
+	}
+	order := slices.SortedFunc(maps.Keys(counts), func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.severity, a.severity), strings.Compare(a.rule, b.rule))
+	})
+	var out []string
+	for _, g := range order {
+		kinds := slices.SortedFunc(maps.Keys(counts[g]), func(a, b string) int {
+			return cmp.Or(cmp.Compare(counts[g][b], counts[g][a]), strings.Compare(a, b))
+		})
+		for i, kind := range kinds {
+			kinds[i] = fmt.Sprintf("%d %s", counts[g][kind], inert.Cut(kind, 63))
+		}
+		out = append(out, fmt.Sprintf("%s %s: %s", g.severity, g.rule, diag.Some(kinds, 30)))
+	}
+	return out
 }
 
 // headline summarizes the report in a line: "3 operators change: 1 critical, 2 high".

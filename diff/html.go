@@ -208,22 +208,19 @@ func (p *htmlPage) operators(r *Report) {
 		p.Operators = append(p.Operators, one)
 	}
 	shown := map[string][]Finding{}
-	body := room(MaxPage / 2)
-	n := 0
+	body, full := room(MaxPage/2), false
+	var omitted []Finding
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
-		if _, ok := at[k]; !ok {
+		_, has := at[k]
+		if full = full || has && !body.takes(htmlFindingOf(f).texts()...); full || !has {
+			omitted = append(omitted, f)
 			continue
 		}
-		if !body.takes(htmlFindingOf(f).texts()...) {
-			break
-		}
 		shown[k] = append(shown[k], f)
-		n++
 	}
-	if n < len(r.Findings) {
-		p.left(len(r.Findings)-n, "finding", "findings")
-	}
+	p.left(len(omitted), "finding", "findings")
+	p.Left = append(p.Left, omittedGroups(omitted)...)
 	for k, i := range at {
 		op := &p.Operators[i]
 		op.Groups = htmlGroups(shown[k])

@@ -18,7 +18,7 @@ func imageRules() []Rule {
 		{"images.same-tag", Low, "same tag, another digest", "the tag was moved: the tested image is not the one that will run"},
 		{"images.new", Low, "image added", "mirror, scan and allow it like the others"},
 		{"images.removed", Info, "image removed", "mirrors may delete it once no cluster runs the old version"},
-		{"images.digest-lost", Medium, "image no longer pinned by digest", "a tag can be moved: the running image may differ from the reviewed one"},
+		{"images.digest-lost", High, "image no longer pinned by digest", "a tag can be moved: the running image may differ from the reviewed one"},
 		{"images.not-by-digest", Low, "image added without a digest", "a tag can be moved: the review does not pin the running image"},
 		{"images.not-mirrored", Medium, "image not in the mirror", "clusters that pull only from the mirror cannot start it"},
 	}
@@ -33,6 +33,7 @@ type use struct {
 	steps []step
 
 	container string
+	field     []step // that the image is in; a finding about it explains the field
 }
 
 // place identifies the place of the image in both states.
@@ -59,10 +60,14 @@ func imagesOf(o *Object) []use {
 	}
 	var out []use
 	var container string
-	add := func(ref, at string, steps []step) {
+	add := func(ref, at string, steps []step, field ...step) {
 		if img := imageref.Split(ref); img.Plausible() && ref != "" {
-			out = append(out, use{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container})
+			out = append(out, use{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container, append(slices.Clone(steps), field...)})
 		}
+	}
+	for _, v := range k8s.Items(spec, "volumes") {
+		name := k8s.Text(v, "name")
+		add(k8s.Text(v, "image", "reference"), "volume "+name, append(slices.Clone(to), step{key: "volumes"}, step{by: "name", key: name}, step{key: "image"}, step{key: "reference"}))
 	}
 	for _, field := range slices.Backward(k8s.ContainerLists()) {
 		for _, ctr := range k8s.Items(spec, field) {
@@ -77,12 +82,12 @@ func imagesOf(o *Object) []use {
 					found = []string{v}
 				}
 				for _, image := range found {
-					add(image, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}))
+					add(image, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}), step{key: "value"})
 				}
 			}
 			for _, arg := range parseFlags(ctr) {
 				for _, image := range imagesIn(arg.value) {
-					add(image, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}))
+					add(image, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}), step{by: "flag", key: arg.name})
 				}
 			}
 		}
@@ -252,7 +257,7 @@ func imageChange(a, b imageref.Ref) string {
 
 func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	places := d.said[rule+"\n"+a.String()+"\n"+b.String()]
-	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.steps}
+	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if a != (imageref.Ref{}) {
 		f.Before = a.String()
 	}
@@ -277,14 +282,18 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 			f.spots = append(f.spots, d.c.spot(u))
 		}
 	}
-	d.c.add(rule, u.where, f)
+	most := Critical
+	if rule == "images.digest-lost" && a.Registry == b.Registry {
+		most = Medium
+	}
+	d.c.add(rule, u.where, f, most)
 }
 
 func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
 
 // spot returns the place of an image.
 func (c *comparison) spot(u use) spot {
-	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps}
+	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if u.where != nil {
 		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.gone(u.where)}
 	}

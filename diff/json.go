@@ -35,6 +35,7 @@ type FindingObject struct {
 	Message   string   `json:"message" form:"required"`
 	Why       string   `json:"explanation" form:"required" doc:"why it matters"`
 	Place     *Place   `json:"location,omitempty" doc:"where to look"`
+	Others    []Spot   `json:"otherPlaces,omitempty" doc:"more objects and fields with the same change"`
 	Waiver    string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
 	Clusters  []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
 
@@ -42,6 +43,14 @@ type FindingObject struct {
 	BytesBefore     int64           `json:"bytesBefore,omitempty" doc:"with --image-sizes, of the image before, compressed"`
 	BytesAfter      int64           `json:"bytesAfter,omitempty" doc:"with --image-sizes, of the image after, compressed"`
 	Counts          map[string]int  `json:"counts,omitempty" doc:"vulnerabilities by the scanners' severity, all of them"`
+}
+
+// Spot is the JSON form of one more place of a finding.
+type Spot struct {
+	Object    *Ref   `json:"object,omitempty"`
+	Field     string `json:"field,omitempty"`
+	Container string `json:"container,omitempty"`
+	Place     *Place `json:"location,omitempty"`
 }
 
 func (f Finding) document() FindingObject {
@@ -55,6 +64,19 @@ func (f Finding) document() FindingObject {
 	}
 	if f.Place != (Place{}) {
 		out.Place = &f.Place
+	}
+	if len(f.Also) > 0 {
+		return out // of one object: otherFields has them
+	}
+	for _, s := range f.spots[min(1, len(f.spots)):] {
+		one := Spot{Field: s.Field, Container: s.Container}
+		if !s.Object.IsZero() {
+			one.Object = &s.Object
+		}
+		if s.Place != (Place{}) {
+			one.Place = &s.Place
+		}
+		out.Others = append(out.Others, one)
 	}
 	return out
 }

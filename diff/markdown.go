@@ -71,6 +71,7 @@ func renderMarkdown(r *Report, n int) string {
 	}
 	if left := r.Findings[n:]; len(left) > 0 {
 		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", pluralize(len(left), "finding is", "findings are"), formatCounts(left))
+		markdownOmitted(&b, left)
 	}
 	markdownReading(&b, r.Reading)
 	for i, removal := range r.Removals {
@@ -90,7 +91,20 @@ func renderMarkdown(r *Report, n int) string {
 
 // markdownTail returns the text for a report that is too long even without findings.
 func markdownTail(r *Report) string {
-	return fmt.Sprintf("%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
+	markdownOmitted(&b, r.Findings)
+	return b.String()
+}
+
+// markdownOmitted lists the groups of findings of medium severity or worse that do not fit.
+func markdownOmitted(b *strings.Builder, findings []Finding) {
+	for i, line := range omittedGroups(findings) {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
+	}
 }
 
 func markdownVerdict(b *strings.Builder, r *Report) {

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,41 +13,146 @@ import (
 
 func objectRules() []Rule {
 	return []Rule{
-		{"objects.changed", Info, "other fields changed", "no specific rule covers these fields"},
+		{"objects.added", Critical, "object added", "no specific rule covers the object; its kind decides the severity"},
+		{"objects.changed", Critical, "other fields changed", "no specific rule covers these fields; the kind and the field decide the severity"},
+		{"objects.removed", High, "object removed", "no specific rule covers the removal; the kind decides the severity"},
 		{"objects.reserved-name", High, "object replaces a built-in object of the cluster", "the object replaces one that the cluster itself creates and relies on: its users get the bundle's content"},
 		{"objects.exposed", Medium, "Service reachable from outside", "a load balancer, node port or external address exposes it outside the cluster"},
 	}
 }
 
-// compareObjects reports the changes that no other rule covers, field by field, so no
-// change stays unreported.
+// compareObjects reports the changes that no other rule covers, so that no change stays
+// unreported. It runs after all other checks.
 func compareObjects(c *comparison) {
-	other := append(append(rbacKinds(), webhookKinds()...), crdKind)
-	other = slices.DeleteFunc(other, func(k string) bool { return k == "ServiceAccount" })
+	r := residue{c: c, at: map[string]int{}}
 	for _, p := range c.changed {
-		if p.after == nil {
-			continue
+		if p.after != nil {
+			c.reserved(p.after)
+			c.exposed(p)
 		}
-		c.reserved(p.after)
-		if p.after.Key().Is(other...) {
-			continue
+		switch {
+		case p.before == nil && !c.covered(p.after, nil):
+			severity, why := c.whenAdded(p.after)
+			r.object("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
+		case p.after == nil && !c.covered(p.before, nil):
+			r.object("objects.removed", p.before, c.whenRemoved(p.before), p.before.Key().Kind+" removed")
+		case p.both():
+			r.fields(p, c.unexplained(p))
 		}
-		c.exposed(p)
-		if p.before == nil {
-			continue
-		}
-		var d fieldDiff
-		d.compare("", plainContent(p.before.Content), plainContent(p.after.Content))
-		_, spec, _ := podTemplate(p.after.Content)
-		d.drop(spec != nil, p.after.Key().Kind == "Secret")
-		if len(d.changes) == 0 {
-			continue
-		}
-		c.add("objects.changed", p.after, Finding{
-			Before: d.show(func(ch change) string { return ch.before }), After: d.show(func(ch change) string { return ch.after }),
-			Message: fmt.Sprintf("%s: %s", pluralize(len(d.changes), "field changed", "fields changed"), diag.Some(d.fields(), 6)), steps: fieldSteps(d.changes[0].field),
-		})
 	}
+	for _, f := range r.found {
+		if len(f.spots) > 1 {
+			f.Message += atPlaces(len(f.spots))
+		} else {
+			f.spots = nil
+		}
+		c.add(f.Rule, f.where, f, f.Severity)
+	}
+}
+
+// residue collects the changes that no other rule covers. The same change of several objects
+// of a kind is one finding.
+type residue struct {
+	c     *comparison
+	found []Finding
+	at    map[string]int
+}
+
+func (r *residue) add(o *Object, f Finding, key ...any) {
+	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
+	f.where = o
+	s := spot{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.gone(o)}, where: o, steps: f.steps}
+	i, known := r.at[k]
+	if !known {
+		i = len(r.found)
+		r.at[k] = i
+		r.found = append(r.found, f)
+	}
+	r.found[i].spots = append(r.found[i].spots, s)
+}
+
+func (r *residue) object(rule string, o *Object, severity Severity, message string) {
+	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, covers: wholeObject()})
+}
+
+// fields adds one finding for each change of medium severity or worse, and one for all others
+// of the object.
+func (r *residue) fields(p pair, changes []change) {
+	var mild []change
+	secret := p.after.Key().Is("Secret")
+	for _, ch := range changes {
+		severity := High
+		if len(ch.path) > 0 {
+			severity = r.c.whenChanged(p, ch)
+		}
+		if severity < Medium {
+			mild = append(mild, ch)
+			continue
+		}
+		field := formatPath(ch.path)
+		f := Finding{Rule: "objects.changed", Severity: severity, Field: field, Message: formatKeys(ch.path) + " changed", steps: ch.path}
+		f.Before, f.After = ch.show(secret)
+		r.add(p.after, f, formatKeys(ch.path))
+	}
+	if len(changes) >= maxChanges {
+		r.add(p.after, Finding{Rule: "objects.changed", Severity: High, Message: fmt.Sprintf("more than %d fields changed: not all are listed", maxChanges)})
+	}
+	if len(mild) == 0 {
+		return
+	}
+	f := Finding{Rule: "objects.changed", Severity: Info, steps: mild[0].path}
+	for _, ch := range mild {
+		f.Severity = max(f.Severity, r.c.whenChanged(p, ch))
+	}
+	f.Before, f.After = showChanges(mild, secret)
+	f.Message = fmt.Sprintf("%s: %s", pluralize(len(mild), "field changed", "fields changed"), diag.Some(fieldNames(mild), 6))
+	r.add(p.after, f)
+}
+
+// formatKeys formats a field like formatPath, but with [] for every element of a list.
+func formatKeys(path []step) string {
+	plain := slices.Clone(path)
+	for i := range plain {
+		if plain[i].by != "" && plain[i].by != "*" {
+			plain[i].key = ""
+		}
+	}
+	return formatPath(plain)
+}
+
+func fieldNames(changes []change) []string {
+	var out []string
+	for _, ch := range changes {
+		out = append(out, formatPath(ch.path))
+	}
+	return out
+}
+
+// show formats both values; those of a Secret only below metadata.
+func (ch change) show(secret bool) (before, after string) {
+	if secret && ch.path[0].key != "metadata" {
+		return "", ""
+	}
+	return formatBoth(ch.before, ch.after)
+}
+
+// showChanges formats both sides of the first changes.
+func showChanges(changes []change, secret bool) (before, after string) {
+	var was, is []string
+	for i, ch := range changes {
+		if i == 8 {
+			was, is = append(was, strconv.Itoa(len(changes)-i)+" more"), append(is, strconv.Itoa(len(changes)-i)+" more")
+			break
+		}
+		a, b := ch.show(secret)
+		if a != "" {
+			was = append(was, formatPath(ch.path)+"="+inert.Cut(a, 120))
+		}
+		if b != "" {
+			is = append(is, formatPath(ch.path)+"="+inert.Cut(b, 120))
+		}
+	}
+	return strings.Join(was, " "), strings.Join(is, " ")
 }
 
 // reserved reports an object with a name that is reserved for the cluster. The exception
@@ -58,7 +162,7 @@ func (c *comparison) reserved(o *Object) {
 	chosen := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
 	if !chosen && k8s.Reserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
-			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"),
+			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: nothing(),
 		})
 	}
 }
@@ -77,114 +181,7 @@ func (c *comparison) exposed(p pair) {
 	}
 	for _, ip := range k8s.Texts(p.after.Content, "spec", "externalIPs") {
 		if !slices.Contains(k8s.Texts(was, "spec", "externalIPs"), ip) {
-			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs")})
+			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service is reachable at " + ip, steps: stepPath("spec", "externalIPs"), covers: nothing()})
 		}
 	}
-}
-
-// fieldDiff collects the topmost fields that differ.
-type fieldDiff struct{ changes []change }
-
-type change struct{ field, before, after string }
-
-func (d *fieldDiff) compare(at string, a, b any) {
-	if reflect.DeepEqual(a, b) || len(d.changes) >= maxChanges {
-		return
-	}
-	x, ok1 := a.(map[string]any)
-	y, ok2 := b.(map[string]any)
-	if ok1 && ok2 {
-		for _, name := range union(x, y) {
-			d.compare(strings.TrimPrefix(at+"."+name, "."), x[name], y[name])
-		}
-		return
-	}
-	l, ok1 := a.([]any)
-	m, ok2 := b.([]any)
-	if ok1 && ok2 && isNamedList(l) && isNamedList(m) {
-		d.lists(at, l, m)
-		return
-	}
-	d.changes = append(d.changes, change{at, formatValue(a), formatValue(b)})
-}
-
-const maxChanges = 1000
-
-// isNamedList reports whether every element has a unique name.
-func isNamedList(list []any) bool {
-	seen := map[string]bool{}
-	for _, e := range list {
-		name := k8s.Text(asMap(e), "name")
-		if name == "" || seen[name] {
-			return false
-		}
-		seen[name] = true
-	}
-	return true
-}
-
-// lists compares the elements of two lists by name.
-func (d *fieldDiff) lists(at string, l, m []any) {
-	index := func(list []any) map[string]any {
-		out := map[string]any{}
-		for _, e := range list {
-			out[k8s.Text(asMap(e), "name")] = e
-		}
-		return out
-	}
-	x, y := index(l), index(m)
-	for _, name := range union(x, y) {
-		d.compare(at+"["+name+"]", x[name], y[name])
-	}
-}
-
-// drop removes fields that other rules cover, fields that only repeat the version of the
-// operator, and the status. It hides the content of a Secret.
-func (d *fieldDiff) drop(pods, secret bool) {
-	told := []string{".image", ".env", ".args", ".command", ".resources", "spec.replicas", ".serviceAccountName", ".priorityClassName"}
-	d.changes = slices.DeleteFunc(d.changes, func(ch change) bool {
-		if strings.HasSuffix(ch.field, "app.kubernetes.io/version") || strings.HasSuffix(ch.field, "helm.sh/chart") || strings.HasPrefix(ch.field, "status") {
-			return true
-		}
-		return pods && slices.ContainsFunc(told, func(t string) bool { return isWithinField(ch.field, t) })
-	})
-	for i := range d.changes {
-		if secret && !strings.HasPrefix(d.changes[i].field, "metadata") {
-			d.changes[i].before, d.changes[i].after = "", ""
-		}
-	}
-}
-
-// isWithinField reports whether the path field contains the path told, followed by its end
-// or by another segment.
-func isWithinField(field, told string) bool {
-	i := strings.Index(field, told)
-	if i < 0 {
-		return false
-	}
-	rest := field[i+len(told):]
-	return rest == "" || rest[0] == '.' || rest[0] == '['
-}
-
-func (d *fieldDiff) fields() []string {
-	out := make([]string, len(d.changes))
-	for i, ch := range d.changes {
-		out[i] = ch.field
-	}
-	return out
-}
-
-// show formats one side of the first changes.
-func (d *fieldDiff) show(side func(change) string) string {
-	var out []string
-	for i, ch := range d.changes {
-		if i == 8 {
-			out = append(out, strconv.Itoa(len(d.changes)-i)+" more")
-			break
-		}
-		if s := side(ch); s != "" {
-			out = append(out, ch.field+"="+inert.Cut(s, 120))
-		}
-	}
-	return strings.Join(out, " ")
 }

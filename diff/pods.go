@@ -21,9 +21,12 @@ func podRules() []Rule {
 		{"pods.host-path", High, "host path mounted", host},
 		{"pods.host-port", Medium, "host port", "the port is reachable from outside on every node that runs the pod"},
 		{"pods.privileged", High, "privileged container", host},
-		{"pods.capability", Medium, "Linux capability added", "the container gets privileges that containers normally lack"},
-		{"pods.hardening-lost", Medium, "security setting loosened", "a compromised container can do more"},
-		{"pods.account-changed", Low, "runs as another ServiceAccount", "it has the permissions of the other account"},
+		{"pods.capability", High, "Linux capability added", "the container gets privileges that containers normally lack"},
+		{"pods.capability-removed", Info, "Linux capability no longer added", "the container can do less"},
+		{"pods.unconfined", High, "isolation from the node turned off", host},
+		{"pods.hardening-lost", High, "security setting loosened", "a compromised container can do more"},
+		{"pods.account-changed", High, "runs as another ServiceAccount", "it has the permissions of the other account"},
+		{"pods.secret", High, "Secret read by a pod", "a credential reaches the pod, perhaps one of another operator"},
 		{"pods.level-refused", High, "pod refused by Pod Security", "the namespace's pod-security.kubernetes.io/enforce label forbids this pod: the workload is created, but its pods never start"},
 		{"pods.level-raised", Medium, "needs a less restrictive Pod Security level", "a namespace that enforces the old level refuses the pod"},
 		{"pods.environment", Info, "environment changed", "operator behaviour may be switched on or off"},
@@ -31,9 +34,9 @@ func podRules() []Rule {
 		{"pods.resources", Info, "resource requests or limits changed", "it may no longer be schedulable, or be killed for exceeding its limits"},
 		{"pods.replicas", Info, "number of replicas changed", "availability during node maintenance changes"},
 		{"pods.container", Low, "container added or removed", "another process runs in the operator's pod"},
-		{"namespace.security-level", Medium, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
+		{"namespace.security-level", High, "Pod Security label of a namespace changed", "pods that were refused may be allowed, or allowed pods refused"},
 		{"namespace.added", Info, "namespace added", "quotas, network policies and labels for it have to be created"},
-		{"priority.class", Medium, "priority changed", "pods of higher priority preempt others on full nodes; a global default changes every pod without a priority class"},
+		{"priority.class", High, "priority changed", "pods of higher priority preempt others on full nodes; a global default changes every pod without a priority class"},
 	}
 }
 
@@ -49,7 +52,14 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
 	case "CronJob.batch":
 		where = []string{"spec", "jobTemplate", "spec", "template"}
 	default:
-		return nil, nil, nil
+		// Any kind with pods in the usual place, such as a Rollout.
+		where = []string{"spec", "template"}
+		if len(k8s.Items(o, "spec", "template", "spec", "containers")) == 0 {
+			where = []string{"spec", "jobTemplate", "spec", "template"}
+		}
+		if len(k8s.Items(o, append(slices.Clone(where), "spec", "containers")...)) == 0 {
+			return nil, nil, nil
+		}
 	}
 	of := func(field string) []string { return append(slices.Clone(where), field) }
 	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), stepPath(of("spec")...)
@@ -77,8 +87,10 @@ func comparePods(c *comparison) {
 			_, d.old, _ = podTemplate(p.before.Content)
 		}
 		d.host()
+		d.unconfined()
 		d.containers()
 		d.account()
+		d.secrets()
 		if p.before != nil {
 			d.replicas()
 		}
@@ -91,8 +103,108 @@ func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 	if len(steps) > 1 && slices.Contains(k8s.ContainerLists(), steps[0].key) {
 		f.Container = steps[1].key
 	}
+	d.add(rule, field, f, nil, steps...)
+}
+
+// add is addInPod with limits for the severity.
+func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...step) {
 	f.Field, f.steps = field, append(slices.Clone(d.to), steps...)
-	d.c.add(rule, d.p.after, f)
+	d.c.add(rule, d.p.after, f, capped...)
+}
+
+// unconfined reports settings of the pod and its containers that turn off a part of their
+// isolation from the node.
+func (d podDiff) unconfined() {
+	look := func(old, now map[string]any, to ...step) {
+		for _, s := range []struct {
+			is    func(map[string]any) string
+			field []string
+		}{
+			{func(m map[string]any) string { return only(k8s.Text(m, "seccompProfile", "type"), "Unconfined") }, []string{"seccompProfile", "type"}},
+			{func(m map[string]any) string { return only(k8s.Text(m, "appArmorProfile", "type"), "Unconfined") }, []string{"appArmorProfile", "type"}},
+			{func(m map[string]any) string { return only(k8s.Text(m, "procMount"), "Unmasked") }, []string{"procMount"}},
+			{func(m map[string]any) string {
+				return only(formatValue(k8s.At(m, "windowsOptions", "hostProcess")), "true")
+			}, []string{"windowsOptions", "hostProcess"}},
+			{func(m map[string]any) string { return formatValue(m["sysctls"]) }, []string{"sysctls"}},
+		} {
+			a, b := s.is(old), s.is(now)
+			if b != "" && a != b {
+				name := strings.Join(s.field, ".")
+				d.addInPod("pods.unconfined", "securityContext."+name, Finding{Before: formatValue(k8s.At(old, s.field...)), After: b, Message: name + " is " + b}, append(to, stepPath(s.field...)...)...)
+			}
+		}
+	}
+	look(k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
+	for _, list := range k8s.ContainerLists() {
+		for _, ctr := range k8s.Items(d.now, list) {
+			name := k8s.Text(ctr, "name")
+			var was map[string]any
+			for _, old := range k8s.Items(d.old, list) {
+				if k8s.Text(old, "name") == name {
+					was = old
+				}
+			}
+			look(k8s.Map(was, "securityContext"), k8s.Map(ctr, "securityContext"), step{key: list}, step{by: "name", key: name}, step{key: "securityContext"})
+		}
+	}
+}
+
+// only returns s if it is the dangerous value, or else "".
+func only(s, dangerous string) string {
+	if s == dangerous {
+		return s
+	}
+	return ""
+}
+
+// secrets reports Secrets that the pod reads, and did not read before. Those of another
+// operator, also in a new pod.
+func (d podDiff) secrets() {
+	had := secretsOf(d.old)
+	is := secretsOf(d.now)
+	for _, name := range names(is) {
+		if _, known := had[name]; known {
+			continue
+		}
+		secret := d.c.after.byKey[k8s.Key{Kind: "Secret", Namespace: d.p.after.Key().Namespace, Name: name}]
+		most := Medium
+		switch {
+		case secret != nil && secret.Operator != d.p.after.Operator:
+			most = High
+		case d.old == nil || secret != nil:
+			continue
+		}
+		d.add("pods.secret", is[name], Finding{After: name, Message: "the pod reads Secret " + name, covers: nothing()}, []Severity{most}, step{key: strings.Split(is[name], ".")[0]})
+	}
+}
+
+// secretsOf returns the Secrets that a pod reads, with the field of each.
+func secretsOf(spec map[string]any) map[string]string {
+	out := map[string]string{}
+	note := func(name, field string) {
+		if name != "" && out[name] == "" {
+			out[name] = field
+		}
+	}
+	for _, v := range k8s.Items(spec, "volumes") {
+		at := "volumes." + k8s.Text(v, "name")
+		note(k8s.Text(v, "secret", "secretName"), at)
+		for _, s := range k8s.Items(v, "projected", "sources") {
+			note(k8s.Text(s, "secret", "name"), at)
+		}
+	}
+	for _, list := range k8s.ContainerLists() {
+		for _, ctr := range k8s.Items(spec, list) {
+			for _, from := range k8s.Items(ctr, "envFrom") {
+				note(k8s.Text(from, "secretRef", "name"), list+"."+k8s.Text(ctr, "name"))
+			}
+			for _, e := range k8s.Items(ctr, "env") {
+				note(k8s.Text(e, "valueFrom", "secretKeyRef", "name"), list+"."+k8s.Text(ctr, "name"))
+			}
+		}
+	}
+	return out
 }
 
 // host compares the pod's access to the node, its priority class and its security context.
@@ -102,27 +214,47 @@ func (d podDiff) host() {
 			d.addInPod(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
 		}
 	}
-	var had []string
+	var had, volumes []string
 	for _, v := range k8s.Items(d.old, "volumes") {
-		had = append(had, k8s.Text(v, "hostPath", "path"))
+		had, volumes = append(had, k8s.Text(v, "hostPath", "path")), append(volumes, k8s.Text(v, "name"))
 	}
 	for _, v := range k8s.Items(d.now, "volumes") {
 		if p := k8s.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
 			name := k8s.Text(v, "name")
-			d.addInPod("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted"}, step{key: "volumes"}, step{by: "name", key: name})
+			volume := append(slices.Clone(d.to), step{key: "volumes"}, step{by: "name", key: name})
+			covers := [][]step{append(slices.Clone(volume), stepPath("hostPath", "path")...)}
+			if !slices.Contains(volumes, name) {
+				covers = [][]step{volume}
+			}
+			d.addInPod("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted", covers: covers}, step{key: "volumes"}, step{by: "name", key: name})
 		}
 	}
-	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && (a != "" || strings.HasPrefix(b, "system-")) {
-		d.addInPod("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, step{key: "priorityClassName"})
+	if a, b := k8s.Text(d.old, "priorityClassName"), k8s.Text(d.now, "priorityClassName"); a != b && d.old != nil || strings.HasPrefix(b, "system-") && d.old == nil {
+		most := Medium
+		if strings.HasPrefix(b, "system-") {
+			most = High
+		}
+		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, []Severity{most}, step{key: "priorityClassName"})
 	}
 	d.pinned("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
 }
 
 func (d podDiff) account() {
-	a, b := cmp.Or(k8s.Text(d.old, "serviceAccountName"), "default"), cmp.Or(k8s.Text(d.now, "serviceAccountName"), "default")
-	if d.old != nil && a != b {
-		d.addInPod("pods.account-changed", "serviceAccountName", Finding{Before: a, After: b, Message: fmt.Sprintf("runs as ServiceAccount %s, was %s", b, a)}, step{key: "serviceAccountName"})
+	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
+	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
+	most, whose := Low, ""
+	switch {
+	case account != nil && account.Operator != d.p.after.Operator:
+		most, whose = High, " of "+cmp.Or(account.Operator, "another owner")
+	case account == nil && b != "" && b != "default":
+		most, whose = High, ", which is not in the tree"
 	}
+	if a == b || d.old == nil && most == Low {
+		return
+	}
+	d.add("pods.account-changed", "serviceAccountName", Finding{
+		Before: cmp.Or(a, "default"), After: cmp.Or(b, "default"), Message: fmt.Sprintf("runs as ServiceAccount %s%s, was %s", cmp.Or(b, "default"), whose, cmp.Or(a, "default")),
+	}, []Severity{most}, step{key: "serviceAccountName"})
 }
 
 func (d podDiff) replicas() {
@@ -170,7 +302,16 @@ func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	}
 	for _, capability := range k8s.Texts(is, "capabilities", "add") {
 		if !slices.Contains(k8s.Texts(was, "capabilities", "add"), capability) {
-			d.addInPod("pods.capability", name+" securityContext.capabilities.add", Finding{After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
+			most := Medium
+			if slices.Contains(strongCapabilities(), strings.TrimPrefix(capability, "CAP_")) {
+				most = High
+			}
+			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{Container: name, After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, []Severity{most}, in("securityContext", "capabilities", "add")...)
+		}
+	}
+	for _, capability := range k8s.Texts(was, "capabilities", "add") {
+		if !slices.Contains(k8s.Texts(is, "capabilities", "add"), capability) {
+			d.addInPod("pods.capability-removed", name+" securityContext.capabilities.add", Finding{Before: capability, Message: fmt.Sprintf("container %s no longer has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
 		}
 	}
 	var ports []string
@@ -179,7 +320,7 @@ func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	}
 	for _, p := range k8s.Items(now, "ports") {
 		if port := formatValue(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
-			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port)}, in("ports")...)
+			d.addInPod("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s uses host port %s", name, port), covers: nothing()}, in("ports")...)
 		}
 	}
 	if old != nil {
@@ -199,54 +340,126 @@ func (d podDiff) pinned(rule, prefix string, old, now map[string]any, to ...step
 	}
 	for _, t := range tight {
 		if a, b := old[t.name], now[t.name]; reflect.DeepEqual(a, t.want) && !reflect.DeepEqual(b, t.want) {
-			d.addInPod(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to...)
+			d.soften(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to, t.name)
 		}
 	}
 	if a, b := k8s.Text(old, "seccompProfile", "type"), k8s.Text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
-		d.addInPod(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to...)
+		d.soften(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to, "seccompProfile", "type")
 	}
 	dropped := k8s.Texts(now, "capabilities", "drop")
 	for _, capability := range k8s.Texts(old, "capabilities", "drop") {
 		if !slices.Contains(dropped, capability) && !slices.Contains(dropped, "ALL") {
-			d.addInPod(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to...)
+			d.soften(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to, "capabilities", "drop")
 		}
 	}
 }
 
-// settings compares environment, arguments and resources.
+// soften adds a finding of at most medium severity about a setting that was loosened.
+func (d podDiff) soften(rule, field string, f Finding, to []step, name ...string) {
+	f.covers = [][]step{slices.Concat(d.to, to, stepPath(name...))}
+	if len(to) > 1 {
+		f.Container = to[1].key
+	}
+	d.add(rule, field, f, []Severity{Medium}, to...)
+}
+
+// strongCapabilities are those that lead from a container to its node.
+func strongCapabilities() []string {
+	return []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "DAC_READ_SEARCH", "BPF", "MAC_ADMIN", "MAC_OVERRIDE", "PERFMON"}
+}
+
+// settings compares environment, arguments and resources. Images in them that other findings
+// explain are left out.
 func (d podDiff) settings(name string, old, now map[string]any, to []step) {
-	in := func(field string) []step { return append(slices.Clone(to), step{key: field}) }
-	env := func(m map[string]any) map[string]string {
+	in := func(more ...step) []step { return slices.Concat(d.to, to, more) }
+	env := func(m map[string]any) (map[string]string, [][]step) {
 		out := map[string]string{}
+		var covers [][]step
 		for _, e := range k8s.Items(m, "env") {
-			v := k8s.Text(e, "value")
+			n, v := k8s.Text(e, "name"), k8s.Text(e, "value")
 			if from := e["valueFrom"]; from != nil {
 				v = formatValue(from)
 			}
-			if !strings.HasPrefix(k8s.Text(e, "name"), "RELATED_IMAGE_") && !looksLikeImage(v) {
-				out[k8s.Text(e, "name")] = v
+			at := in(step{key: "env"}, step{by: "name", key: n})
+			if !looksLikeImage(v) || !d.c.covered(d.p.after, append(at, step{key: "value"})) {
+				out[n] = v
+			}
+			covers = append(covers, append(slices.Clone(at), step{key: "value"}), append(slices.Clone(at), step{key: "valueFrom"}))
+		}
+		return out, covers
+	}
+	was, covers := env(old)
+	is, more := env(now)
+	if gone, come := splitChanges(was, is); gone != "" || come != "" {
+		for _, n := range union(was, is) {
+			if _, had := was[n]; !had || was[n] != is[n] {
+				if _, has := is[n]; !had || !has { // the variable as a whole
+					covers = append(covers, in(step{key: "env"}, step{by: "name", key: n}))
+				}
 			}
 		}
-		return out
+		d.addInPod("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name), covers: append(covers, more...)}, append(slices.Clone(to), step{key: "env"})...)
 	}
-	if gone, come := splitChanges(env(old), env(now)); gone != "" || come != "" {
-		d.addInPod("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name)}, in("env")...)
-	}
-	args := func(m map[string]any) map[string]string {
-		out := map[string]string{}
-		for _, a := range parseFlags(m) {
-			if !looksLikeImage(a.value) {
-				out[a.name] = a.value
-			}
-		}
-		return out
-	}
-	if gone, come := splitChanges(args(old), args(now)); gone != "" || come != "" {
-		d.addInPod("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name)}, in("args")...)
-	}
+	d.arguments(name, old, now, to)
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
-		d.addInPod("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, in("resources")...)
+		d.addInPod("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, append(slices.Clone(to), step{key: "resources"})...)
 	}
+}
+
+// arguments compares command and arguments: the flags that differ, or all words if flags are
+// repeated or in another order.
+func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
+	covers := [][]step{slices.Concat(d.to, to, []step{{key: "command"}}), slices.Concat(d.to, to, []step{{key: "args"}})}
+	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {
+		of = map[string]string{}
+		for _, a := range parseFlags(m) {
+			if _, twice := of[a.name]; twice {
+				repeats = true
+			}
+			of[a.name], order = a.value, append(order, a.list+" "+a.name)
+		}
+		return of, order, repeats
+	}
+	a, was, twice := flags(old)
+	b, is, repeats := flags(now)
+	images := false
+	for _, arg := range append(parseFlags(old), parseFlags(now)...) {
+		if path := slices.Concat(d.to, to, []step{{key: arg.list}, {by: "flag", key: arg.name}}); d.c.covered(d.p.after, path) {
+			images = true // other findings explain them
+			delete(a, arg.name)
+			delete(b, arg.name)
+		}
+	}
+	words := func(m map[string]any) any { return []any{m["command"], m["args"]} }
+	gone, come := splitChanges(a, b)
+	if reflect.DeepEqual(words(old), words(now)) {
+		return
+	}
+	common := func(list, of []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(of, s) })
+	}
+	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || moved(was, is) {
+		gone, come = formatBoth(words(old), words(now))
+	}
+	if gone == "" && come == "" && !images {
+		gone, come = formatBoth(words(old), words(now))
+	}
+	if gone == "" && come == "" {
+		for _, path := range covers { // only images that other findings explain
+			d.c.claimed[d.p.after.Key()] = append(d.c.claimed[d.p.after.Key()], path)
+		}
+		return
+	}
+	d.addInPod("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name), covers: covers}, append(slices.Clone(to), step{key: "args"})...)
+}
+
+// moved reports whether a flag is in the command on one side and in the arguments on the other.
+func moved(was, is []string) bool {
+	return slices.ContainsFunc(was, func(s string) bool {
+		list, name, _ := strings.Cut(s, " ")
+		other := map[string]string{"command": "args", "args": "command"}[list]
+		return !slices.Contains(is, s) && slices.Contains(is, other+" "+name)
+	})
 }
 
 // splitChanges returns the settings that differ, before and after.
@@ -272,7 +485,7 @@ func settingHint(name, value string) string {
 	if value == "" {
 		return name
 	}
-	return name + "=" + inert.Cut(value, 120)
+	return name + "=" + inert.Cut(value, maxShown)
 }
 
 // compareSecurityLevels compares the Pod Security level of each pod template with the
@@ -294,7 +507,7 @@ func compareSecurityLevels(c *comparison) {
 			c.note("Pod Security of %s was not checked: %v", o.Ref(), err)
 			continue
 		}
-		f := Finding{Field: "spec", After: need, steps: to}
+		f := Finding{Field: "spec", After: need, steps: to, covers: nothing()}
 		if was != nil {
 			m, s, _ := podTemplate(was.Content)
 			if f.Before, _, err = k8s.PodSecurityLevel(m, s); err != nil {
@@ -332,7 +545,7 @@ func enforcedIn(v *view, namespace string) (level string, known bool) {
 func compareNamespaces(c *comparison) {
 	c.each(func(p pair) {
 		if p.before == nil {
-			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name)})
+			c.add("namespace.added", p.after, Finding{Message: fmt.Sprintf("namespace %s added", p.after.Key().Name), covers: wholeObject()})
 			return
 		}
 		if p.after == nil {
@@ -341,10 +554,14 @@ func compareNamespaces(c *comparison) {
 		for _, mode := range []string{"enforce", "enforce-version"} {
 			a, b := k8s.Text(p.before.Content, "metadata", "labels", securityLabel+mode), k8s.Text(p.after.Content, "metadata", "labels", securityLabel+mode)
 			if a != b {
+				most := Medium
+				if mode == "enforce" && a != "" && (b == "" || k8s.WeakerPodSecurity(b, a)) {
+					most = High
+				}
 				c.add("namespace.security-level", p.after, Finding{
 					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, steps: stepPath("metadata", "labels", securityLabel+mode),
 					Message: fmt.Sprintf("%s is %q, was %q", mode, b, a),
-				})
+				}, most)
 			}
 		}
 	}, "Namespace")
@@ -354,15 +571,15 @@ func comparePriorities(c *comparison) {
 	c.each(func(p pair) {
 		switch {
 		case p.after == nil:
-			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused"})
+			c.add("priority.class", p.before, Finding{Before: formatValue(p.before.Content["value"]), Message: "priority class removed: pods that use it are refused", covers: wholeObject()}, Medium)
 		case p.before == nil:
 			capped := Low
 			if k8s.True(p.after.Content, "globalDefault") {
 				capped = High
 			}
-			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", steps: stepPath("value")}, capped)
+			c.add("priority.class", p.after, Finding{After: formatValue(p.after.Content["value"]), Message: "priority class added", steps: stepPath("value"), covers: wholeObject()}, capped)
 		case k8s.True(p.after.Content, "globalDefault") != k8s.True(p.before.Content, "globalDefault"):
-			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: stepPath("globalDefault")})
+			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: stepPath("globalDefault")}, Medium)
 		}
 	}, "PriorityClass.scheduling.k8s.io")
 }

@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,14 +91,14 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			}
 		}
 		for _, rule := range rules {
-			holds, err := rule.program.Holds(map[string]any{"finding": f.fields()})
+			refused, err := rule.parts(f)
 			if err != nil {
 				return nil, diag.Errorf(rule.Pos, "policy rule %q: %w", rule.Name, err)
 			}
-			if !holds {
+			if len(refused) == 0 {
 				continue
 			}
-			for _, f := range w.waive(f, rule.Name) {
+			for _, f := range w.waive(f.only(refused), rule.Name) {
 				list := &v.Faults
 				if f.Waiver != "" {
 					list = &v.Waived
@@ -209,7 +210,7 @@ type compiled struct {
 // of all rules.
 func (p Policy) compile(tree bool) ([]compiled, error) {
 	fields := cel.MapType(cel.StringType, cel.DynType)
-	ofFindings, err := cel.NewEnv(cel.Variable("finding", fields), ext.Strings())
+	ofFindings, err := cel.NewEnv(cel.Variable("finding", fields), cel.Variable("object", fields), cel.Variable("before", cel.DynType), cel.Variable("after", cel.DynType), ext.Strings())
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +236,56 @@ func (p Policy) compile(tree bool) ([]compiled, error) {
 		}
 	}
 	return out, faults.Err()
+}
+
+// parts returns the parts of a finding that the rule refuses, by their indexes in
+// [Finding.parts]: each place of a finding about several objects is judged by itself.
+func (r compiled) parts(f Finding) ([]int, error) {
+	all := f.parts()
+	one := func(f Finding) (bool, error) {
+		vars := map[string]any{"finding": f.fields(), "object": celObject(cmp.Or(f.is, f.was)), "before": nil, "after": nil}
+		if f.was != nil {
+			vars["before"] = f.was.Whole()
+		}
+		if f.is != nil {
+			vars["after"] = f.is.Whole()
+		}
+		return r.program.Holds(vars)
+	}
+	var out []int
+	for i := range all {
+		which := f
+		if len(f.spots) > 0 {
+			which = f.only([]int{i})
+		} else if i > 0 {
+			out = append(out, i) // of the same object
+			continue
+		}
+		holds, err := one(which)
+		if err != nil || !holds && len(f.spots) == 0 {
+			return nil, err
+		}
+		if holds {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+// celObject returns the content of an object as a CEL variable, with its group, version, name
+// and namespace; empty for nil.
+func celObject(o *Object) map[string]any {
+	if o == nil {
+		return map[string]any{}
+	}
+	out := maps.Clone(o.Whole())
+	ref := o.Ref()
+	for field, v := range map[string]string{"group": ref.Group, "version": ref.Version, "name": ref.Name, "namespace": ref.Namespace} {
+		if _, has := out[field]; !has {
+			out[field] = v
+		}
+	}
+	return out
 }
 
 // fields returns the finding as a CEL variable.

@@ -41,12 +41,19 @@ func comparePermissions(c *comparison) {
 	for _, was := range renamed {
 		replaced[was] = true
 	}
+	bound := boundRoles(c)
+	var bindings []k8s.Key
+	c.each(func(p pair) {
+		if p.both() {
+			bindings = append(bindings, p.after.Key())
+		}
+	}, "RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io")
 	for _, s := range slices.Compact(all) {
 		was := s
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
-		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s)}
+		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings}
 		if d.home = isAt[s]; d.home == nil {
 			d.home = wasAt[s]
 		}
@@ -100,7 +107,7 @@ func renamedAccounts(c *comparison, wasAt, isAt map[k8s.Subject]*Object) map[k8s
 			out[is] = was
 			c.add("rbac.account-renamed", isAt[is], Finding{
 				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s replaces %s", is.Name, was.Name),
-				steps: stepPath("metadata", "name"),
+				steps: stepPath("metadata", "name"), covers: wholeObject(),
 			})
 		}
 	}
@@ -163,6 +170,8 @@ type rbacDiff struct {
 	had, has []k8s.Grant
 	home     *Object
 	fresh    bool // of a new operator
+
+	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
 // clause is the group of grants of one finding: with the same verbs, rule, scope and API
@@ -184,16 +193,25 @@ func (b clause) message() string {
 
 func (d rbacDiff) gained(grants []k8s.Grant) {
 	var ordinary []clause
-	for i, b := range d.clauses(grants) {
-		if i == maxClauses {
-			d.c.note("%s: only the first %d kinds of new permissions are listed", d.subject, maxClauses)
-			break
+	listed := 0
+	var others []clause
+	for _, b := range d.clauses(grants) {
+		if listed++; listed > maxClauses && b.rule == "rbac.gained" {
+			others = append(others, b)
+			d.explain(b)
+			continue
 		}
 		if b.rule == "rbac.gained" && d.fresh {
 			ordinary = append(ordinary, b)
+			d.explain(b)
 			continue
 		}
 		d.say(b)
+	}
+	for scope, list := range byScope(others) {
+		d.c.add("rbac.gained", d.home, Finding{
+			Field: scopeText(scope), After: diag.Some(describeAll(list), 40), Message: fmt.Sprintf("%s%s more in %s", d.who(), pluralize(len(list), "permission", "permissions"), scopeText(scope)),
+		})
 	}
 	for scope, list := range byScope(ordinary) {
 		d.c.add("rbac.gained", d.home, Finding{
@@ -257,7 +275,8 @@ func (d rbacDiff) own(g k8s.Grant) bool {
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
-// maxClauses limits the findings about one subject.
+// maxClauses limits the findings about ordinary permissions of one subject; the others are
+// joined.
 const maxClauses = 500
 
 func byScope(list []clause) map[string][]clause {
@@ -272,8 +291,9 @@ func (d rbacDiff) say(b clause) {
 	b.who = d.who()
 	f := Finding{
 		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
-		Message: b.message(), clause: &b,
+		Message: b.message(), clause: &b, covers: nothing(),
 	}
+	d.explain(b)
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role
 	}
@@ -291,10 +311,11 @@ func (d rbacDiff) say(b clause) {
 // read-only, or on a kind of the operator.
 func capSeverities(b clause) []Severity {
 	var out []Severity
-	if b.grant.Namespace != "" && b.rule != "rbac.escalate" && b.rule != "rbac.impersonate" {
+	narrow := !slices.Contains([]string{"rbac.escalate", "rbac.impersonate", "rbac.engine-write", "rbac.constraints-use"}, b.rule)
+	if b.grant.Namespace != "" && narrow {
 		out = append(out, Medium)
 	}
-	if b.grant.Name != "" {
+	if b.grant.Name != "" && b.rule != "rbac.constraints-use" {
 		out = append(out, Medium)
 	}
 	if b.own && b.rule == "rbac.gained" {
@@ -311,6 +332,7 @@ func (d rbacDiff) lost(grants []k8s.Grant) {
 	by := map[string][]clause{} // by operator that granted it
 	home := map[string]*Object{}
 	for _, b := range d.clauses(grants) {
+		d.explain(b)
 		from := d.home
 		if o, _ := d.source(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
 			from = o
@@ -352,6 +374,59 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 		}
 	}
 	return nil, 0
+}
+
+// explain claims the rules of the subject's roles that contain the permissions of a finding,
+// and the subject in bindings.
+func (d rbacDiff) explain(b clause) {
+	for _, key := range d.bindings {
+		d.c.claimed[key] = append(d.c.claimed[key], stepPath("subjects", d.subject.String()))
+	}
+	for _, key := range d.roles {
+		for _, object := range b.objects {
+			for _, verb := range b.verbs {
+				d.c.claimed[key] = append(d.c.claimed[key], stepPath("rules", verb+" "+object))
+			}
+		}
+	}
+}
+
+// boundRoles returns the changed roles of each subject, by the bindings of both sides, and of
+// built-in roles, by the labels that aggregate into them.
+func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
+	changed := map[k8s.Key]bool{}
+	c.each(func(p pair) {
+		changed[p.object().Key()] = p.both()
+	}, "Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io")
+	out := map[k8s.Subject][]k8s.Key{}
+	add := func(s k8s.Subject, role k8s.Key) {
+		if changed[role] && !slices.Contains(out[s], role) {
+			out[s] = append(out[s], role)
+		}
+	}
+	for _, v := range []*view{c.before, c.after} {
+		for _, o := range v.order {
+			key := o.Key()
+			switch {
+			case key.Group != "rbac.authorization.k8s.io":
+			case strings.HasSuffix(key.Kind, "RoleBinding"):
+				role := k8s.Key{Group: key.Group, Kind: k8s.Text(o.Content, "roleRef", "kind"), Name: k8s.Text(o.Content, "roleRef", "name")}
+				if role.Kind == "Role" {
+					role.Namespace = key.Namespace
+				}
+				for _, m := range k8s.Items(o.Content, "subjects") {
+					add(subjectOf(key.Namespace, m), role)
+				}
+			case key.Kind == "ClusterRole":
+				for label, value := range k8s.Map(o.Content, "metadata", "labels") {
+					if into := k8s.AggregatesTo(label); into != "" && value == "true" {
+						add(k8s.Subject{Kind: "ClusterRole", Name: into}, key)
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 func ruleGrants(rule map[string]any, b clause) bool {

@@ -16,10 +16,12 @@ func rbacRules() []Rule {
 		{"rbac.wildcard", High, "resources or API groups by wildcard", "wildcards include future kinds, and Secrets in the core group"},
 		{"rbac.secrets", High, "read or write Secrets", "Secrets hold credentials, including tokens of other accounts; list and watch return their content"},
 		{"rbac.rbac-write", High, "write roles or bindings", "the account can grant each of its permissions to any subject"},
-		{"rbac.pods-exec", High, "run commands in other pods", "exec, attach and ephemeral containers give access to the pod's identity and data"},
+		{"rbac.pods-exec", High, "run commands in other pods", "exec, attach and ephemeral containers give access to the pod's identity and data, port-forward to its ports"},
 		{"rbac.tokens", High, "create tokens of ServiceAccounts", "the account can act as any ServiceAccount in scope"},
 		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
 		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
+		{"rbac.engine-write", High, "write objects that install others", "whoever writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
+		{"rbac.constraints-use", High, "use privileged SecurityContextConstraints", "pods of the account may run privileged, or with access to the node"},
 		{"rbac.apiservice-write", High, "write APIServices", "an APIService serves a part of the Kubernetes API and receives the credentials of its users"},
 		{"rbac.workload-write", High, "run pods in any namespace", "a pod can use any ServiceAccount and mount any Secret of its namespace, including kube-system"},
 		{"rbac.volume-write", High, "make PersistentVolumes", "a PersistentVolume of type hostPath reads and writes the node's disk"},
@@ -55,14 +57,21 @@ func dangerRules() []danger {
 		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false},
 		{"rbac.secrets", "", []string{"secrets"}, []string{"get", "list", "watch", "create", "update", "patch"}, false},
 		{"rbac.rbac-write", authz, append(roles, "rolebindings", "clusterrolebindings"), write, false},
-		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers"}, []string{"create", "get", "update", "patch"}, false},
+		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward"}, []string{"create", "get", "update", "patch"}, false},
 		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false},
 		{"rbac.csr-approve", "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, []string{"update", "patch"}, false},
 		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false},
 		{"rbac.webhook-write", "admissionregistration.k8s.io", []string{
 			"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
 			"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		}, write, false},
+		}, append(write, "delete", "deletecollection"), false},
+		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false},
+		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false},
+		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false},
+		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false},
+		{"rbac.engine-write", "operators.coreos.com", []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false},
+		{"rbac.engine-write", "olm.operatorframework.io", []string{"clusterextensions", "clustercatalogs"}, write, false},
+		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false},
 		{"rbac.apiservice-write", "apiregistration.k8s.io", []string{"apiservices"}, write, false},
 		{"rbac.workload-write", "", []string{"pods", "replicationcontrollers"}, write, true},
 		{"rbac.workload-write", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, write, true},
@@ -87,6 +96,8 @@ func dangerOf(g k8s.Grant) string {
 		return "rbac.urls"
 	case g.Group == "*" && g.Resource == "*" && g.Verb == "*" && g.Namespace == "" && g.Name == "":
 		return "rbac.cluster-admin"
+	case g.Group == "security.openshift.io" && g.Resource == "securitycontextconstraints" && (g.Verb == "use" || g.Verb == "*") && usesPrivileged(g.Name):
+		return "rbac.constraints-use"
 	case g.Resource == "*" || g.Group == "*":
 		return "rbac.wildcard"
 	}
@@ -96,6 +107,12 @@ func dangerOf(g k8s.Grant) string {
 		}
 	}
 	return "rbac.gained"
+}
+
+// usesPrivileged reports whether SecurityContextConstraints of that name, "" for all, give
+// access to the node.
+func usesPrivileged(name string) bool {
+	return slices.Contains([]string{"", "*", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, name)
 }
 
 // names reports whether a resource, possibly "*/sub", is among the danger's resources.

@@ -104,13 +104,13 @@ type resourceDiff struct {
 
 func (d resourceDiff) add(rule string, f Finding) {
 	f.Operator = cmp.Or(d.o.Operator, d.crd.Operator)
-	f.steps = fieldSteps(f.Field)
+	f.steps, f.covers = fieldSteps(f.Field), nothing()
 	d.c.add(rule, d.o, f)
 }
 
 func (d resourceDiff) run() {
 	if d.err != nil {
-		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions")})
+		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions"), covers: nothing()})
 		return
 	}
 	version := d.o.version()

@@ -14,7 +14,7 @@ import (
 // openAPIV3Schema; added receives each new field, and may be nil.
 type schemaWalk struct {
 	say   func(rule, at string, steps []step, f Finding, capped ...Severity)
-	added func(at string)
+	added func(at string, steps []step)
 }
 
 // node is the same path in both schemas.
@@ -41,7 +41,7 @@ const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 // note reports a finding at n. In the status it is at most Low: the operator writes the
 // status and is upgraded with the CRD.
 func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
-	at, steps := n.at, append(slices.Clone(n.steps), stepPath(more...)...)
+	at, steps := n.at, n.field(more...)
 	if at == "" {
 		at = "(root)"
 	}
@@ -50,6 +50,11 @@ func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
 		return
 	}
 	w.say(rule, at, steps, f)
+}
+
+// field returns the steps to a keyword of n.
+func (n node) field(keywords ...string) []step {
+	return append(slices.Clone(n.steps), stepPath(keywords...)...)
 }
 
 // changed reports a finding about one keyword of n.
@@ -85,9 +90,11 @@ func (w *schemaWalk) types(n node) bool {
 	case a == b:
 		return true
 	case b == "" || a == "integer" && b == "number" || b == intOrString && (a == "integer" || a == "string"):
+		f.covers = [][]step{n.field("type"), n.field("x-kubernetes-int-or-string")}
 		w.note("crd.type-widened", n, f, "type")
 		return b != ""
 	default:
+		f.covers = [][]step{n.field("type"), n.field("x-kubernetes-int-or-string")}
 		w.note("crd.type-changed", n, f, "type")
 		return false
 	}
@@ -104,7 +111,7 @@ func typeOf(s map[string]any) string {
 
 func (w *schemaWalk) unknownFields(n node) {
 	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
-	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b)}
+	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.field(preserveUnknown)}}
 	switch {
 	case a && !b:
 		f.Message = "fields that the schema does not have are pruned"
@@ -140,7 +147,7 @@ func (w *schemaWalk) properties(n node) {
 			w.walk(p)
 		case has:
 			if w.added != nil {
-				w.added(p.at)
+				w.added(p.at, p.steps)
 			}
 		default:
 			w.removed(n, p)
@@ -151,7 +158,7 @@ func (w *schemaWalk) properties(n node) {
 // removed reports a removed field. Its value is kept if the parent keeps unknown fields or
 // allows free keys.
 func (w *schemaWalk) removed(parent, p node) {
-	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed"}
+	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", covers: [][]step{p.steps}}
 	p.steps = append(slices.Clone(parent.steps), stepPath("properties")...)
 	switch {
 	case k8s.True(parent.now, preserveUnknown):
@@ -174,11 +181,11 @@ func (w *schemaWalk) freeKeys(n node) {
 	case had && has:
 		w.walk(below)
 	case has && w.added != nil:
-		w.added(below.at)
+		w.added(below.at, below.steps)
 	case had && !has && k8s.True(n.now, preserveUnknown):
-		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved"}, Low)
+		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", covers: [][]step{below.steps}}, Low)
 	case had && !has:
-		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed"})
+		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", covers: [][]step{below.steps}})
 	}
 }
 

@@ -20,7 +20,7 @@ func (w *schemaWalk) required(n node) {
 		}
 		p := n.property(name)
 		f := Finding{Before: "optional", After: "required", Message: "field becomes required"}
-		p.steps = append(slices.Clone(n.steps), stepPath("required")...)
+		p.steps = n.field("required")
 		if def, ok := p.now["default"]; ok {
 			f.Message = "field becomes required, with the default " + quoteValue(def)
 			w.note("crd.required-defaulted", p, f)
@@ -31,7 +31,7 @@ func (w *schemaWalk) required(n node) {
 	for _, name := range old {
 		if !slices.Contains(now, name) && k8s.Map(n.now, "properties", name) != nil {
 			w.note("crd.required-removed", n.property(name), Finding{
-				Before: "required", After: "optional", Message: "field is no longer required",
+				Before: "required", After: "optional", Message: "field is no longer required", covers: [][]step{n.field("required")},
 			})
 		}
 	}
@@ -198,7 +198,10 @@ func (w *schemaWalk) celRules(n node) {
 		if have(old, r) {
 			continue
 		}
-		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160)}
+		one := func(r map[string]any) []step {
+			return append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
+		}
+		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{one(r)}}
 		i := slices.IndexFunc(gone, func(o map[string]any) bool {
 			return k8s.Text(o, "message") != "" && k8s.Text(o, "message") == k8s.Text(r, "message")
 		})
@@ -206,13 +209,14 @@ func (w *schemaWalk) celRules(n node) {
 			w.note("crd.rule-added", n, f, celKeyword)
 			continue
 		}
-		f.Before = k8s.Text(gone[i], "rule")
+		f.Before, f.covers = k8s.Text(gone[i], "rule"), append(f.covers, one(gone[i]))
 		gone = slices.Delete(gone, i, i+1)
 		w.note("crd.rule-changed", n, f, celKeyword)
 	}
 	for _, r := range gone {
 		w.note("crd.rule-removed", n, Finding{
 			Before: k8s.Text(r, "rule"), Message: "removed: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
+			covers: [][]step{append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
 		})
 	}
 }
@@ -241,7 +245,7 @@ func (w *schemaWalk) topology(n node) {
 		return kind
 	}
 	if a, b := list(n.old), list(n.now); a != b {
-		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a)}, "x-kubernetes-list-type")
+		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), covers: [][]step{n.field("x-kubernetes-list-type"), n.field("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
 	}
 	kind := func(s map[string]any) string { return cmp.Or(k8s.Text(s, "x-kubernetes-map-type"), "granular") }
 	if a, b := kind(n.old), kind(n.now); a != b {

@@ -40,6 +40,8 @@ type Object struct {
 	key     k8s.Key // of Content, if parsed from files
 	sources []File  // files that may contain the overlay's changes of it
 
+	Follows bool // an engine's object whose directory of the tree is added or removed with it
+
 	cut bool // Content ends before the versions of a CRD whose file is the same on both sides; see Whole
 }
 
@@ -279,8 +281,7 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// isSameObject reports whether two objects are equal except for quayside's own labels and
-// annotations.
+// isSameObject reports whether two objects are equal except for their version label.
 func isSameObject(a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
@@ -288,7 +289,7 @@ func isSameObject(a, b *Object) bool {
 	return reflect.DeepEqual(plainContent(a.Whole()), plainContent(b.Whole()))
 }
 
-// plainContent returns content without quayside's own labels and annotations.
+// plainContent returns content without quayside's version label and annotation.
 func plainContent(content map[string]any) map[string]any {
 	meta := k8s.Map(content, "metadata")
 	if meta == nil {
@@ -297,7 +298,7 @@ func plainContent(content map[string]any) map[string]any {
 	out, m := maps.Clone(content), maps.Clone(meta)
 	for _, name := range []string{"labels", "annotations"} {
 		rest := maps.Clone(k8s.Map(meta, name))
-		maps.DeleteFunc(rest, func(k string, _ any) bool { return strings.HasPrefix(k, "quayside.dev/") })
+		delete(rest, k8s.LabelVersion)
 		if m[name] = rest; len(rest) == 0 {
 			delete(m, name)
 		}

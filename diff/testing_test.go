@@ -3,8 +3,11 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/k8s"
 )
 
 // file reads the objects of one file; docs are separated by ---.
@@ -36,10 +39,15 @@ func compare(t testing.TB, before, after State) *Report {
 	return r
 }
 
-// lines returns one line a finding: "severity rule field: before → after".
+// lines returns one line a finding: "severity rule field: before → after", without mild
+// findings about objects as a whole, and about other fields of CRDs, RBAC and webhooks.
 func lines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
+		if judged := append(rbacKinds(), append(webhookKinds(), crdKind)...); f.Severity < Medium && (f.Rule == "objects.added" || f.Rule == "objects.removed" ||
+			f.Rule == "objects.changed" && slices.Contains(judged, k8s.Key{Group: f.Object.Group, Kind: f.Object.Kind}.GroupKind())) {
+			continue
+		}
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.Rule, f.Field))
 		if f.Before != "" || f.After != "" {
 			line += fmt.Sprintf(": %s → %s", cmp.Or(f.Before, "-"), cmp.Or(f.After, "-"))

@@ -56,7 +56,7 @@ func (p Policy) TreeRules() bool {
 }
 
 // Add evaluates the rules for a state that some clusters share. clusters is empty for a
-// tree without clusters.
+// tree without clusters, and for objects that belong to none.
 func (j *TreeJudge) Add(clusters []string, s State) error {
 	j.all = append(j.all, clusters...)
 	if len(clusters) == 0 {
@@ -92,7 +92,7 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	if known {
 		return refused, nil
 	}
-	refused, err := rule.program.Holds(map[string]any{"object": o.Whole(), "operator": o.Operator, "cluster": cluster})
+	refused, err := rule.program.Holds(map[string]any{"object": celObject(o), "operator": o.Operator, "cluster": cluster})
 	if err == nil && j.shared[asked.content] != nil {
 		j.known[asked] = refused
 	}
@@ -104,7 +104,7 @@ func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waived.clusters = j.all
 	j.hits.each(nil, func(h hit, clusters []string) {
-		if len(j.all) > 0 && len(clusters) < len(j.all) {
+		if len(j.all) > 0 && len(clusters) < len(j.all) && clusters[0] != "" {
 			h.finding.Clusters = clusters
 		}
 		for _, f := range j.waived.waive(h.finding, h.finding.Rule) {

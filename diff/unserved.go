@@ -29,7 +29,7 @@ func Unserved(s State, version string) ([]Finding, error) {
 		return nil, err
 	}
 	none := &view{byKey: map[k8s.Key]*Object{}, crds: map[k8s.Key]*Object{}}
-	c := &comparison{before: none, after: now, rules: rulesByID(), changed: pairObjects(none, now)}
+	c := &comparison{before: none, after: now, rules: rulesByID(), changed: pairObjects(none, now), claimed: map[k8s.Key][][]step{}}
 	compareAPIs(c)
 	compareResources(c)
 	c.definitions()
@@ -54,7 +54,7 @@ func (c *comparison) definitions() {
 			continue // already reported for a custom resource
 		}
 		for _, f := range admit.CheckCRD(o.Content) {
-			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field)})
+			c.add("resources.schema-invalid", o, Finding{Message: strings.TrimPrefix(f.Field+": ", ": ") + f.Message, steps: fieldSteps(f.Field), covers: nothing()})
 		}
 	}
 }

@@ -112,6 +112,7 @@ func compareLeftovers(c *comparison) {
 		for _, o := range c.before.order {
 			if o.Operator == l.Key() && c.after.byKey[o.Key()] == nil {
 				n++
+				c.claimed[o.Key()] = wholeObject()
 			}
 		}
 		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{

@@ -176,6 +176,7 @@ func (d scanDiff) add(rule string, at use, f Finding, capped ...Severity) {
 	if at.where == nil {
 		f.Place = d.pin.place()
 	}
+	f.covers = nothing()
 	d.c.add(rule, at.where, f, capped...)
 }
 

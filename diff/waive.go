@@ -78,6 +78,7 @@ func (f Finding) onlySpots(which []int) Finding {
 	f.spots, f.Also = pick(f.spots, which), nil
 	if first := f.spots[0]; which[0] > 0 {
 		f.Object, f.Field, f.Container, f.Place, f.Link = first.Object, first.Field, first.Container, first.Place, ""
+		f.was, f.is = first.was, first.is
 	}
 	for _, s := range f.spots[1:] {
 		if listed {

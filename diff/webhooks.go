@@ -13,17 +13,17 @@ import (
 
 func webhookRules() []Rule {
 	return []Rule{
-		{"webhook.added", Medium, "admission webhook added", "writes of these kinds now call the operator first"},
-		{"webhook.removed", Low, "admission webhook removed", "objects are no longer validated or defaulted by the webhook"},
+		{"webhook.added", High, "admission webhook added", "writes of these kinds now call the operator first, which can read, change or refuse them"},
+		{"webhook.removed", High, "admission webhook removed", "objects are no longer validated or defaulted by the webhook"},
 		{"webhook.wide", High, "webhook that can stop the cluster", "with failurePolicy Fail and no selector, a webhook on core kinds blocks every such write while the operator is down, including the operator's own restart"},
 		{"webhook.failure-policy", High, "failure policy turned to Fail", "while the operator is down or slow, every write of these kinds is refused"},
-		{"webhook.failure-policy-loosened", Medium, "failure policy turned to Ignore", "while the operator is down, objects pass without validation or defaults"},
+		{"webhook.failure-policy-loosened", High, "failure policy turned to Ignore", "while the operator is down, objects pass without validation or defaults"},
 		{"webhook.rules-widened", Medium, "webhook covers more requests", "more writes depend on the operator"},
 		{"webhook.rules-narrowed", Info, "webhook covers fewer requests", "some writes are no longer validated or defaulted"},
 		{"webhook.selector-lost", High, "webhook selector removed", "the webhook covers objects or namespaces that were excluded, perhaps including system namespaces"},
 		{"webhook.selector-changed", Medium, "webhook selector changed", "the webhook covers different objects or namespaces"},
 		{"webhook.selector-added", Info, "webhook selector added", "the webhook excludes objects or namespaces that it covered"},
-		{"webhook.conditions-lost", Medium, "match conditions removed or changed", "the webhook is called for requests that were excluded"},
+		{"webhook.conditions-changed", High, "match conditions added, removed or changed", "the webhook is called for other requests: objects may pass without validation, or depend on the operator"},
 		{"webhook.timeout", Low, "webhook timeout changed", "writes may wait longer, or fail earlier, when the operator is slow"},
 		{"webhook.side-effects", Low, "side effects or match policy changed", "dry runs and requests at other versions are treated differently"},
 	}
@@ -59,9 +59,14 @@ func compareWebhooks(c *comparison) {
 		}
 		for _, h := range old {
 			if find(now, k8s.Text(h, "name")) == nil {
+				most := High
+				if p.after == nil && !c.after.hasOperator(p.before.Operator) {
+					most = Low
+				}
 				c.add("webhook.removed", p.object(), Finding{
 					Field: k8s.Text(h, "name"), Before: formatValue(watchedRequests(h)), Message: fmt.Sprintf("webhook %s removed", k8s.Text(h, "name")), steps: stepPath("webhooks"),
-				})
+					covers: removedWebhook(p, k8s.Text(h, "name")),
+				}, most)
 			}
 		}
 	}, webhookKinds()...)
@@ -75,18 +80,43 @@ type webhookDiff struct {
 	old, now map[string]any
 }
 
-func (d webhookDiff) add(rule string, f Finding, field string) {
+func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severity) {
 	f.Field = strings.TrimSpace(d.name + " " + field)
 	f.steps = []step{{key: "webhooks"}, {by: "name", key: d.name}}
 	if field != "" {
 		f.steps = append(f.steps, step{key: field})
 	}
-	d.c.add(rule, d.p.after, f)
+	d.c.add(rule, d.p.after, f, capped...)
+}
+
+// own reports whether the webhook calls a Service of its operator, for kinds whose CRDs that
+// operator ships.
+func (d webhookDiff) own() bool {
+	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(watch(d.now), func(w watched) bool {
+		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
+			return crd.Key().Is(crdKind) && crd.Operator == d.p.after.Operator && k8s.ParseCRD(crd.Content).Group == w.group
+		})
+	})
+}
+
+// removedWebhook returns the fields that the removal of a webhook explains.
+func removedWebhook(p pair, name string) [][]step {
+	if p.after == nil {
+		return wholeObject()
+	}
+	return [][]step{{{key: "webhooks"}, {by: "name", key: name}}}
 }
 
 func (d webhookDiff) added() {
 	f := Finding{After: formatValue(watchedRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(watchedRequests(d.now), 4), failurePolicy(d.now))}
-	d.add("webhook.added", f, "")
+	if d.p.before == nil {
+		f.covers = wholeObject()
+	}
+	most := High
+	if d.own() {
+		most = Medium
+	}
+	d.add("webhook.added", f, "", most)
 	if danger := coreWrites(d.now); failurePolicy(d.now) == "Fail" && matchesEverything(d.now, "namespaceSelector") && matchesEverything(d.now, "objectSelector") && len(danger) > 0 {
 		f.Message = fmt.Sprintf("while the operator is down, all these requests fail: %s", diag.Some(danger, 4))
 		d.add("webhook.wide", f, "rules")
@@ -180,8 +210,8 @@ func (d webhookDiff) changed() {
 	for _, s := range []string{"namespaceSelector", "objectSelector"} {
 		d.selector(s)
 	}
-	if a, b := d.old["matchConditions"], d.now["matchConditions"]; a != nil && !reflect.DeepEqual(a, b) {
-		d.add("webhook.conditions-lost", Finding{Before: formatValue(a), After: formatValue(b), Message: "match conditions changed"}, "matchConditions")
+	if a, b := d.old["matchConditions"], d.now["matchConditions"]; !reflect.DeepEqual(a, b) {
+		d.add("webhook.conditions-changed", Finding{Before: formatValue(a), After: formatValue(b), Message: "match conditions changed"}, "matchConditions")
 	}
 	d.implied("webhook.timeout", "timeoutSeconds", int64(10))
 	d.implied("webhook.side-effects", "sideEffects", nil)
@@ -212,12 +242,23 @@ func (d webhookDiff) rules() {
 		}
 		return distinctWatches(out)
 	}
+	exact := func(list []watched) string {
+		var out []string
+		for _, w := range list {
+			text := w.String() + "/" + w.version
+			if w.scope != "*" {
+				text += " " + w.scope
+			}
+			out = append(out, text)
+		}
+		return formatValue(slices.Compact(slices.Sorted(slices.Values(out))))
+	}
 	old, now := watch(d.old), watch(d.now)
 	if more := uncovered(old, now); len(more) > 0 {
-		d.add("webhook.rules-widened", Finding{Before: formatValue(watchedRequests(d.old)), After: formatValue(watchedRequests(d.now)), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
+		d.add("webhook.rules-widened", Finding{Before: exact(old), After: exact(now), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
 	}
 	if less := uncovered(now, old); len(less) > 0 {
-		d.add("webhook.rules-narrowed", Finding{Before: formatValue(watchedRequests(d.old)), After: formatValue(watchedRequests(d.now)), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
+		d.add("webhook.rules-narrowed", Finding{Before: exact(old), After: exact(now), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
 	}
 }
 

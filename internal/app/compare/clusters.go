@@ -103,12 +103,26 @@ func (s *Side) share(name string) (share, error) {
 	return x, nil
 }
 
-// reports compares each group of clusters once. It leaves out groups without differences.
+// reports compares each group of clusters once, and the objects for engines. It leaves out
+// groups without differences.
 func (c *Comparison) reports(opt diff.CompareOptions) ([]diff.Part, error) {
 	groups, err := c.groups()
 	if err != nil {
 		return nil, err
 	}
+	parts, err := c.groupReports(groups, opt)
+	if err != nil {
+		return nil, err
+	}
+	version := c.After.project.Settings.KubernetesVersion
+	if len(groups) > 0 {
+		version = groups[0].after.version
+	}
+	engine, err := c.engine(opt, version)
+	return append(parts, engine...), err
+}
+
+func (c *Comparison) groupReports(groups []group, opt diff.CompareOptions) ([]diff.Part, error) {
 	before, after, err := diff.Read(c.Before.source(groups), c.After.source(groups))
 	if err != nil {
 		return nil, err

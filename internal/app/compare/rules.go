@@ -1,6 +1,10 @@
 package compare
 
 import (
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/lockfile"
@@ -35,6 +39,9 @@ func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]dia
 	} else {
 		err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error { return judge.Add(got.clusters, got.state) })
 	}
+	if err == nil {
+		err = s.judgeEngine(judge)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,4 +51,20 @@ func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]dia
 		faults.Add(f.Pos, &workspace.PolicyError{Msg: f.Msg})
 	}
 	return waivers, faults.Err()
+}
+
+// judgeEngine applies the rules to the objects for GitOps engines.
+func (s *Side) judgeEngine(judge *diff.TreeJudge) error {
+	dirs := s.engineFiles()
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		objects, err := diff.EngineObjects(dirs[dir])
+		if err != nil {
+			return err
+		}
+		objects = slices.DeleteFunc(objects, func(o diff.Object) bool { return o.Key().Is("File.quayside.dev") })
+		if err := judge.Add(nil, diff.State{Objects: objects}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,181 @@
+package diff
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// EngineObjects returns the objects of files that a GitOps engine applies or reads. A file that
+// holds no Kubernetes objects, such as the list of clusters, is an object of kind File; its
+// lists of clusters are maps. The error lists all broken files.
+func EngineObjects(files []File) ([]Object, error) {
+	var out []Object
+	var faults diag.List
+	for _, f := range files {
+		objects, err := engineObjects(f)
+		faults.Add(diag.Pos{File: f.Path}, err)
+		out = append(out, objects...)
+	}
+	return out, faults.Err()
+}
+
+func engineObjects(f File) ([]Object, error) {
+	list := bytes.HasPrefix(bytes.TrimLeft(f.Data, "\n "), []byte("-")) && !bytes.HasPrefix(f.Data, []byte("---"))
+	wrapped := f
+	if list {
+		wrapped.Data = slices.Concat([]byte("data:\n"), f.Data)
+	}
+	if isManifest(f.Path) && !list {
+		if objects, err := read(f, nil); err != nil || len(objects) > 0 {
+			return objects, err
+		}
+	}
+	docs, err := yamlnode.Objects(wrapped.Path, wrapped.Data, yamlnode.Limits{})
+	if err != nil || len(docs) == 0 {
+		return nil, err
+	}
+	var data any = docs[0]
+	if list {
+		data = byCluster(docs[0]["data"])
+	}
+	content := map[string]any{"apiVersion": "quayside.dev/v1alpha1", "kind": "File", "metadata": map[string]any{"name": f.Path}, "data": normalizeNumbers(data)}
+	return []Object{{Path: f.Path, Content: content, key: k8s.Object(content).Key()}}, nil
+}
+
+// byCluster returns a list of entries of clusters as a map, or else v itself.
+func byCluster(v any) any {
+	out := map[string]any{}
+	list, _ := v.([]any)
+	for _, e := range list {
+		name := k8s.Text(asMap(e), "cluster")
+		if _, twice := out[name]; twice || name == "" {
+			return v
+		}
+		out[name] = e
+	}
+	return out
+}
+
+// AppliedDirs returns the directories of a tree that an engine's object applies: the paths in
+// it that end with one, such as "operators/my-etcd.etcd".
+func (o *Object) AppliedDirs() []string {
+	var out []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			for _, name := range names(x) {
+				if text, is := x[name].(string); is && name == "path" {
+					if dir := treeDir(text); dir != "" {
+						out = append(out, dir)
+					}
+				}
+				walk(x[name])
+			}
+		case []any:
+			for _, e := range x {
+				walk(e)
+			}
+		}
+	}
+	walk(o.Content)
+	return out
+}
+
+// SourceTexts returns the repositories, revisions, projects and names of sources of an engine's
+// object.
+func (o *Object) SourceTexts() []string {
+	var out []string
+	var walk func(v any, source bool)
+	walk = func(v any, source bool) {
+		switch x := v.(type) {
+		case map[string]any:
+			for _, name := range names(x) {
+				text, is := x[name].(string)
+				if is && (source && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
+					out = append(out, text)
+				}
+				walk(x[name], name == "sourceRef")
+			}
+		case []any:
+			for _, e := range x {
+				walk(e, false)
+			}
+		}
+	}
+	walk(k8s.At(o.Content, "spec"), false)
+	return out
+}
+
+// treeDir returns the end of a path that is a directory of a tree; "" if there is none.
+func treeDir(name string) string {
+	for _, top := range []string{"operators", "namespaces", "crds", "leaving", "pieces", "resources", "reporter", "installations"} {
+		i := strings.LastIndex("/"+strings.ReplaceAll(name, "}}", "/"), "/"+top)
+		if i < 0 {
+			continue
+		}
+		if dir := path.Clean(strings.ReplaceAll(name, "}}", "/")[i:]); dir == top || strings.HasPrefix(dir, top+"/") {
+			return strings.TrimPrefix(dir, "/")
+		}
+	}
+	return ""
+}
+
+// engineSeverity returns the severity of a changed field of an engine's object: most decide
+// what is applied, from where and to which cluster.
+func engineSeverity(ch change) Severity {
+	last := ch.path[len(ch.path)-1].key
+	a, _ := ch.before.(string)
+	b, _ := ch.after.(string)
+	switch {
+	case slices.ContainsFunc(ch.path, func(s step) bool {
+		return slices.Contains([]string{"dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait", "selector"}, s.key)
+	}):
+		return Low
+	case last == "path" && path.Dir(treeDir(a)) == "pieces" && path.Dir(treeDir(b)) == "pieces" && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
+		return Low // a cluster begins or ceases to differ from others
+	case last == "sources" && onlyCRDs(ch.before, ch.after):
+		return Low
+	case otherHost(ch.before, ch.after):
+		return Critical
+	}
+	return High
+}
+
+// onlyCRDs reports whether two lists of sources differ only in directories of CRDs.
+func onlyCRDs(a, b any) bool {
+	repos := func(v any) []string {
+		var out []string
+		list, _ := v.([]any)
+		for _, e := range list {
+			out = append(out, k8s.Text(asMap(e), "repoURL")+" "+k8s.Text(asMap(e), "targetRevision"))
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	last := func(v any) string {
+		list, _ := v.([]any)
+		if len(list) == 0 {
+			return ""
+		}
+		return formatLong(list[len(list)-1])
+	}
+	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && onlyCRDPaths(a) && onlyCRDPaths(b)
+}
+
+// onlyCRDPaths reports whether all sources but the last are directories of CRDs.
+func onlyCRDPaths(v any) bool {
+	list, _ := v.([]any)
+	for i, e := range list {
+		if i < len(list)-1 && path.Dir(treeDir(k8s.Text(asMap(e), "path"))) != "crds" {
+			return false
+		}
+	}
+	return len(list) > 0
+}

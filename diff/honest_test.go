@@ -1,0 +1,147 @@
+package diff
+
+import (
+	"archive/tar"
+	"bufio"
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
+)
+
+var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") //nolint:gochecknoglobals // as flags are
+
+// beforeCompleteness is the number of findings at high or above in all honest upgrades before
+// every change was told.
+const beforeCompleteness = 874
+
+// honest is a published version of an operator, with its objects as JSON.
+type honest struct {
+	operator, version string
+	objects           [][]byte
+}
+
+// honestVersions returns the published versions in the archives of charts and releases, by
+// operator and version.
+func honestVersions(t testing.TB) []*honest {
+	t.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set")
+	}
+	of := map[string]*honest{}
+	for _, archive := range []string{"charts", "releases"} {
+		f, err := os.Open(filepath.Join(root, "charts", archive+".tar.zst"))
+		if err != nil {
+			t.Skip(err)
+		}
+		defer f.Close()
+		z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<28))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		for files := tar.NewReader(z); ; {
+			h, err := files.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimPrefix(h.Name, "charts/golden/")
+			parts := strings.Split(strings.TrimPrefix(name, "releases/"), "/")
+			if len(parts) < 3 || archive == "charts" && path.Base(name) != "default.jsonl" || path.Ext(name) != ".jsonl" || parts[0] == "synthetic-features" {
+				continue
+			}
+			key := archive + " " + parts[0] + " " + parts[1]
+			if of[key] == nil {
+				of[key] = &honest{operator: archive + "/" + parts[0], version: parts[1]}
+			}
+			lines := bufio.NewScanner(files)
+			lines.Buffer(nil, 64<<20)
+			for lines.Scan() {
+				of[key].objects = append(of[key].objects, slices.Clone(lines.Bytes()))
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(of), func(a, b *honest) int {
+		x, err1 := semver.NewVersion(a.version)
+		y, err2 := semver.NewVersion(b.version)
+		if err1 != nil || err2 != nil {
+			return cmp.Or(strings.Compare(a.operator, b.operator), strings.Compare(a.version, b.version))
+		}
+		return cmp.Or(strings.Compare(a.operator, b.operator), x.Compare(y))
+	})
+}
+
+// state returns the version as the only operator of a cluster.
+func (h *honest) state(t testing.TB) State {
+	t.Helper()
+	pkg := path.Base(h.operator)
+	s := State{Name: h.version, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: pkg, Version: h.version}}}
+	seen := map[k8s.Key]bool{}
+	for _, line := range h.objects {
+		content, err := Content(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inner := asMap(content["object"]); inner != nil {
+			content = inner
+		}
+		o := Object{Operator: "ops/" + pkg, Path: "rendered/" + pkg + ".yaml", Content: content}
+		if key := o.Key(); key.Kind != "" && key.Name != "" && !seen[key] {
+			seen[key] = true
+			s.Objects = append(s.Objects, o)
+		}
+	}
+	return s
+}
+
+// TestHonestUpgrades counts the findings at high or above of published upgrades: they are
+// the price of every rule. With -whole, the counts of all upgrades are in testdata.
+func TestHonestUpgrades(t *testing.T) {
+	all := honestVersions(t)
+	counts, upgrades := map[string]int{}, 0
+	for i, now := range all {
+		if i == 0 || all[i-1].operator != now.operator || !*whole && i%12 != 0 {
+			continue
+		}
+		upgrades++
+		for _, f := range compare(t, all[i-1].state(t), now.state(t)).Findings {
+			counts[f.Severity.String()+" "+f.Rule]++
+			counts[f.Severity.String()]++
+			if f.Severity >= High {
+				t.Logf("%s %s → %s: %s %s %s: %s", now.operator, all[i-1].version, now.version, f.Severity, f.Rule, f.subject(), f.Message)
+			}
+		}
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d upgrades\n", upgrades)
+	for _, k := range names(counts) {
+		fmt.Fprintf(&out, "%5d %s\n", counts[k], k)
+	}
+	if *whole {
+		golden(t, filepath.Join("testdata", "honest.txt"), []byte(out.String()))
+		if n := counts["critical"] + counts["high"]; n > beforeCompleteness*115/100 {
+			t.Errorf("%d findings at high or above", n)
+		}
+	} else if upgrades == 0 {
+		t.Error("no upgrades")
+	}
+	t.Log(out.String())
+}

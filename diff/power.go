@@ -1,0 +1,322 @@
+package diff
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/k8s"
+)
+
+// power is the severity of changes of some kinds: of those that no other rule explains.
+type power struct {
+	kinds                   string // group kinds, separated by spaces; "*.group" is every kind of a group and of those below it
+	added, changed, removed Severity
+}
+
+// powers is the table of kinds, the first that matches counts. A kind that is not in it is
+// judged by its scope and its owner.
+func powers() []power {
+	return []power{
+		{"ConfigMap ServiceAccount Service Role.rbac.authorization.k8s.io RoleBinding.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io", Info, Info, Info},
+		{"Deployment.apps StatefulSet.apps ReplicaSet.apps ReplicationController Job.batch HorizontalPodAutoscaler.autoscaling PersistentVolumeClaim Namespace", Info, Info, Low},
+		{"Pod CronJob.batch DaemonSet.apps Secret", Medium, Low, Medium},
+		{"Certificate.cert-manager.io Issuer.cert-manager.io OperatorCondition.operators.coreos.com Lease.coordination.k8s.io", Info, Low, Low},
+		{"ServiceMonitor.monitoring.coreos.com PodMonitor.monitoring.coreos.com PrometheusRule.monitoring.coreos.com Ingress.networking.k8s.io Route.route.openshift.io", Low, Low, Low},
+		{"ConsoleYAMLSample.console.openshift.io ConsoleQuickStart.console.openshift.io ConsoleCLIDownload.console.openshift.io ConsoleLink.console.openshift.io", Low, Low, Low},
+		{"ResourceQuota LimitRange", Low, Medium, High},
+		{"PodDisruptionBudget.policy NetworkPolicy.networking.k8s.io CiliumNetworkPolicy.cilium.io", Low, High, High},
+		{"CustomResourceDefinition.apiextensions.k8s.io", Info, Low, High},
+		{"PriorityClass.scheduling.k8s.io", Medium, Medium, Medium},
+		{"SecurityContextConstraints.security.openshift.io *.machineconfiguration.openshift.io *.authorization.openshift.io *.config.openshift.io", High, High, Medium},
+		{"*.admissionregistration.k8s.io APIService.apiregistration.k8s.io *.kyverno.io *.gatekeeper.sh EnvoyFilter.networking.istio.io *.security.istio.io", High, High, High},
+		{"Rollout.argoproj.io", Low, Low, Low},
+		{"*.argoproj.io *.fluxcd.io *.fluxcd.controlplane.io", High, High, High},
+		{"File.quayside.dev *.operators.coreos.com *.olm.operatorframework.io", High, High, Medium},
+		{"PersistentVolume ClusterIssuer.cert-manager.io CertificateSigningRequest.certificates.k8s.io ClusterTrustBundle.certificates.k8s.io", High, High, Medium},
+	}
+}
+
+// powerOf returns the row of the table for an object. Custom resources of an operator whose
+// CRD it ships are its own.
+func (c *comparison) powerOf(o *Object) power {
+	key := o.Key()
+	var crd *Object
+	for _, v := range []*view{c.after, c.before} {
+		if crd == nil {
+			crd = v.crds[k8s.Key{Group: key.Group, Kind: key.Kind}]
+		}
+	}
+	own := crd != nil && crd.Operator == o.Operator && o.Operator != ""
+	if key.Is("ConfigMap", "Secret") && systemNamespace(key.Namespace) && !strings.HasPrefix(o.Operator, key.Namespace+"/") {
+		return power{added: High, changed: High, removed: High} // settings of the cluster
+	}
+	for _, p := range powers() {
+		if slices.ContainsFunc(strings.Fields(p.kinds), func(kind string) bool {
+			group, every := strings.CutPrefix(kind, "*.")
+			return every && (group == key.Group || strings.HasSuffix(key.Group, "."+group)) || kind == key.GroupKind()
+		}) {
+			if own {
+				p.added, p.changed, p.removed = min(p.added, Medium), min(p.changed, Medium), min(p.removed, Medium)
+			}
+			return p
+		}
+	}
+	if own {
+		return power{added: Info, changed: Info, removed: Low}
+	}
+	namespaced := k8s.Namespaced(key.Group, key.Kind) && key.Namespace != ""
+	if crd != nil {
+		namespaced = k8s.Text(crd.Content, "spec", "scope") == "Namespaced"
+	}
+	if namespaced {
+		return power{added: Medium, changed: Medium, removed: Medium}
+	}
+	return power{added: High, changed: High, removed: Medium}
+}
+
+// systemNamespace reports whether a namespace holds settings of the cluster.
+func systemNamespace(name string) bool {
+	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
+}
+
+// whenAdded returns the severity of a new object, and the reason if its content decides it.
+func (c *comparison) whenAdded(o *Object) (Severity, string) {
+	switch key := o.Key(); {
+	case o.Follows:
+		return Low, ""
+	case key.Is("Secret") && k8s.Text(o.Content, "type") == "kubernetes.io/service-account-token":
+		return High, "it is filled with a token of ServiceAccount " + k8s.Text(o.Content, "metadata", "annotations", "kubernetes.io/service-account.name")
+	case key.Is("Service") && k8s.Text(o.Content, "spec", "type") == "ExternalName":
+		return High, "its name leads to " + k8s.Text(o.Content, "spec", "externalName")
+	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(o), "system:masters"):
+		return Critical, "its holder is cluster-admin"
+	case key.Is("NetworkPolicy.networking.k8s.io") && opensNetwork(o):
+		return High, "it allows all traffic"
+	case key.Is("APIService.apiregistration.k8s.io") && c.takesGroup(o):
+		return Critical, "it serves the API of others: " + k8s.Text(o.Content, "spec", "group")
+	}
+	return c.powerOf(o).added, ""
+}
+
+func organizations(o *Object) []string {
+	return k8s.Texts(o.Content, "spec", "subject", "organizations")
+}
+
+// opensNetwork reports whether a NetworkPolicy has a rule that allows traffic with every peer
+// on every port, or with all addresses.
+func opensNetwork(o *Object) bool {
+	open := func(direction, peers string) bool {
+		return slices.ContainsFunc(k8s.Items(o.Content, "spec", direction), func(rule map[string]any) bool {
+			if len(k8s.List(rule, peers)) == 0 && len(k8s.List(rule, "ports")) == 0 {
+				return direction == "ingress"
+			}
+			return slices.ContainsFunc(k8s.Items(rule, peers), func(peer map[string]any) bool {
+				return direction == "ingress" && slices.Contains([]string{"0.0.0.0/0", "::/0"}, k8s.Text(peer, "ipBlock", "cidr"))
+			})
+		})
+	}
+	return open("ingress", "from") || open("egress", "to")
+}
+
+// takesGroup reports whether an APIService serves a built-in API group, or one with CRDs of
+// the tree.
+func (c *comparison) takesGroup(o *Object) bool {
+	group := k8s.Text(o.Content, "spec", "group")
+	if k8s.IsBuiltinGroup(group) || k8s.Reserved(o.Content) {
+		return true
+	}
+	for kind, crd := range c.after.crds {
+		if kind.Group == group && crd.Operator != o.Operator {
+			return true
+		}
+	}
+	return false
+}
+
+// whenRemoved returns the severity of a removed object.
+func (c *comparison) whenRemoved(o *Object) Severity {
+	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
+		return Low // another finding is about the removal of the operator
+	}
+	return c.powerOf(o).removed
+}
+
+// whenChanged returns the severity of a change of one field that no rule explains.
+func (c *comparison) whenChanged(p pair, ch change) Severity {
+	field := ch.path[0].key
+	if field == "metadata" {
+		return metadataSeverity(ch.path)
+	}
+	if _, spec, to := podTemplate(p.after.Content); spec != nil && hasPrefix(ch.path, to) {
+		if hardens(ch) {
+			return Info
+		}
+		return podFieldSeverity(fieldKeys(ch, len(to)))
+	}
+	key := p.after.Key()
+	switch {
+	case key.Is(webhookKinds()...) && (field != "webhooks" || len(ch.path) < 3 || slices.Contains(judgedWebhookFields(), ch.path[2].key)):
+		return Low
+	case key.Is(webhookKinds()...) && c.callsOwn(p.after, ch, "clientConfig"), key.Is(crdKind) && c.callsOwn(p.after, ch, "conversion"):
+		return Low
+	case key.Is(crdKind) && slices.ContainsFunc(ch.path, func(s step) bool { return s.key == "conversion" }):
+		if last := ch.path[len(ch.path)-1].key; last == "conversionReviewVersions" {
+			return Low
+		}
+		if k8s.At(p.after.Content, "spec", "conversion", "webhook") == nil {
+			return Low // no webhook is called; another rule is about the strategy
+		}
+		return High
+	case key.Is("Service") && strings.HasPrefix(formatPath(ch.path), "spec.externalName"), key.Is("Service") && ch.after == "ExternalName":
+		return High
+	case key.Is("Service") && len(ch.path) > 1 && (ch.path[1].key == "selector" || ch.path[1].key == "loadBalancerSourceRanges"):
+		return Medium // its clients reach other pods, or others reach it
+	case key.Is("ClusterRole.rbac.authorization.k8s.io") && field == "aggregationRule":
+		return High
+	case strings.HasPrefix(key.Group, "rbac."):
+		return Low
+	case key.Is("File.quayside.dev"):
+		if last := ch.path[len(ch.path)-1].key; slices.Contains([]string{"prefix", "overlays", "values", "resources"}, last) || len(ch.path) < 3 {
+			return Low // an entry of a cluster; other findings are about the cluster and its objects
+		}
+		return engineSeverity(ch)
+	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(p.after), "system:masters") && field == "spec":
+		return High
+	}
+	worst := c.powerOf(p.after).changed
+	if worst == High && (strings.HasSuffix(key.Group, "argoproj.io") || strings.Contains(key.Group, "fluxcd.")) {
+		return engineSeverity(ch)
+	}
+	if key.Is(crdKind) && len(ch.path) > 3 && (ch.path[3].key == "schema" || ch.path[3].key == "additionalPrinterColumns") {
+		worst = Info
+	}
+	return worst
+}
+
+// judgedWebhookFields are the fields that other rules compare: what is left of them are
+// defaults that were written out, and another order.
+func judgedWebhookFields() []string {
+	return []string{"admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}
+}
+
+// metadataSeverity returns the severity of a changed field of the metadata.
+func metadataSeverity(path []step) Severity {
+	if len(path) < 3 {
+		return Medium // owners, finalizers
+	}
+	switch name := path[2].key; {
+	case slices.ContainsFunc(powerAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
+		return High
+	case path[1].key == "ownerReferences", path[1].key == "finalizers", strings.Contains(name, "aggregate-to-"):
+		return Medium
+	}
+	return Info
+}
+
+// powerAnnotations are the annotations and labels, or prefixes with "*", that give trust or an
+// identity of a cloud, or turn off protection.
+func powerAnnotations() []string {
+	return []string{
+		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
+		"eks.amazonaws.com/*", "iam.amazonaws.com/*", "iam.gke.io/*", "azure.workload.identity/*",
+		"kubernetes.io/service-account.name", "container.apparmor.security.beta.kubernetes.io/*", "seccomp.security.alpha.kubernetes.io/*",
+		"openshift.io/run-level", "openshift.io/sa.scc.*", "security.openshift.io/*", "admission.gatekeeper.sh/*", "policies.kyverno.io/*",
+	}
+}
+
+// hardens reports whether a change sets a security setting to its strict value.
+func hardens(ch change) bool {
+	text := formatPath(ch.path)
+	text = text[strings.LastIndexByte(text, '.')+1:] + "=" + formatValue(ch.after)
+	return slices.Contains([]string{
+		`seccompProfile={"type":"RuntimeDefault"}`, "type=RuntimeDefault", "runAsNonRoot=true", "allowPrivilegeEscalation=false", "readOnlyRootFilesystem=true",
+		"privileged=false", `drop=["ALL"]`, `capabilities={"drop":["ALL"]}`, "automountServiceAccountToken=false", "hostUsers=false",
+	}, text)
+}
+
+// fieldKeys returns the keys of the path of a change, without the first n, and those of its
+// values, in order.
+func fieldKeys(ch change, n int) []string {
+	var out []string
+	for _, s := range ch.path[n:] {
+		if s.by == "" {
+			out = append(out, s.key)
+		}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			for _, k := range names(x) {
+				out = append(out, k)
+				walk(x[k])
+			}
+		case []any:
+			for _, e := range x {
+				walk(e)
+			}
+		}
+	}
+	walk(ch.before)
+	walk(ch.after)
+	return out
+}
+
+// podFieldSeverity returns the severity of a change in a pod with these fields.
+func podFieldSeverity(keys []string) Severity {
+	worst := Info
+	for _, key := range keys {
+		switch key {
+		case "exec", "podCertificate":
+			return High
+		case "hostAliases", "dnsConfig", "dnsPolicy", "securityContext", "shareProcessNamespace", "automountServiceAccountToken", "runtimeClassName", "image", "secret", "secretRef", "secretKeyRef", "hostUsers":
+			worst = Medium
+		}
+	}
+	return worst
+}
+
+// callsOwn reports whether a changed client configuration leads to a Service that the same
+// operator ships, and trusts nobody else.
+func (c *comparison) callsOwn(o *Object, ch change, field string) bool {
+	i := slices.IndexFunc(ch.path, func(s step) bool { return s.key == field })
+	if i < 0 {
+		return false
+	}
+	var config map[string]any
+	if field == "conversion" {
+		config = k8s.Map(o.Content, "spec", "conversion", "webhook", "clientConfig")
+	} else {
+		for _, h := range k8s.Items(o.Content, "webhooks") {
+			if k8s.Text(h, "name") == ch.path[1].key {
+				config = k8s.Map(h, "clientConfig")
+			}
+		}
+	}
+	return c.isOwnService(o, config) && ch.path[len(ch.path)-1].key != "caBundle"
+}
+
+// isOwnService reports whether a client configuration leads to a Service of the operator of o.
+func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
+	service := k8s.Map(config, "service")
+	if service == nil || config["url"] != nil {
+		return false
+	}
+	to := c.after.byKey[k8s.Key{Kind: "Service", Namespace: k8s.Text(service, "namespace"), Name: k8s.Text(service, "name")}]
+	return to != nil && to.Operator == o.Operator
+}
+
+// otherHost reports whether two values are URLs of different hosts.
+func otherHost(a, b any) bool {
+	host := func(v any) string {
+		s, _ := v.(string)
+		u, err := url.Parse(s)
+		if err != nil {
+			return ""
+		}
+		return u.Host
+	}
+	return host(a) != "" && host(b) != "" && host(a) != host(b)
+}

@@ -1,0 +1,138 @@
+package compare
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/layout"
+)
+
+// engineFiles returns the files of the tree that a GitOps engine applies or reads, by their
+// directory in the tree: everything but the objects of clusters, and the builds of them.
+func (t *tree) engineFiles() map[string][]diff.File {
+	built := []string{
+		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,
+		layout.Kustomization,
+	}
+	out := map[string][]diff.File{}
+	for name, data := range t.have {
+		if !t.contains(name) || !isManifest(name) {
+			continue
+		}
+		rel := name
+		if t.out != "." {
+			rel = strings.TrimPrefix(name, t.out+"/")
+		}
+		if top, _, _ := strings.Cut(rel, "/"); !slices.Contains(built, top) {
+			out[path.Dir(rel)] = append(out[path.Dir(rel)], diff.File{Path: t.shown(name), Data: data})
+		}
+	}
+	for _, files := range out {
+		slices.SortFunc(files, func(a, b diff.File) int { return strings.Compare(a.Path, b.Path) })
+	}
+	return out
+}
+
+// hasDir reports whether the tree has a file in a directory, in any cluster.
+func (t *tree) hasDir(dir string) bool {
+	for name := range t.have {
+		if strings.Contains("/"+name, "/"+dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// engine compares the files of both sides for GitOps engines, directory by directory: each has
+// objects for one cluster, or for all, and those of different clusters may have equal names.
+func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
+	before, after := c.Before.engineFiles(), c.After.engineFiles()
+	dirs := map[string]bool{}
+	for dir := range before {
+		dirs[dir] = true
+	}
+	for dir := range after {
+		dirs[dir] = true
+	}
+	var parts []diff.Part
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		a, b := before[dir], after[dir]
+		if slices.EqualFunc(a, b, func(x, y diff.File) bool {
+			return path.Base(x.Path) == path.Base(y.Path) && bytes.Equal(x.Data, y.Data)
+		}) {
+			continue
+		}
+		// A cluster that begins to differ from others, or ceases to, has its own directory
+		// where it shared one.
+		if a == nil {
+			a = sibling(before, dir)
+		}
+		if b == nil {
+			b = sibling(after, dir)
+		}
+		old, err := engineState(c.Before, c.After, a, after, dir, len(before) == 0)
+		if err != nil {
+			return nil, c.Before.wrapName(err)
+		}
+		now, err := engineState(c.After, c.Before, b, before, dir, len(before) == 0)
+		if err != nil {
+			return nil, c.After.wrapName(err)
+		}
+		old.KubernetesVersion, now.KubernetesVersion = version, version
+		report, err := diff.Compare(old, now, opt)
+		if err != nil {
+			return nil, err
+		}
+		if len(report.Findings) > 0 {
+			parts = append(parts, diff.Part{Clusters: c.After.clusters(), Report: report})
+		}
+	}
+	return parts, nil
+}
+
+// sibling returns the files of the first directory beside dir in which clusters share content.
+func sibling(files map[string][]diff.File, dir string) []diff.File {
+	if path.Dir(dir) != layout.Pieces {
+		return nil
+	}
+	for _, other := range slices.Sorted(maps.Keys(files)) {
+		if path.Dir(other) == layout.Pieces {
+			return files[other]
+		}
+	}
+	return nil
+}
+
+// engineState returns the objects of a directory for an engine. Those of operators, namespaces
+// and clusters that the other side does not have follow these; introduced marks all of them.
+// others are the files of the other side for engines.
+func engineState(s, other *Side, files []diff.File, others map[string][]diff.File, dir string, introduced bool) (diff.State, error) {
+	state := diff.State{Name: s.Name}
+	var err error
+	if state.Objects, err = diff.EngineObjects(files); err != nil {
+		return state, err
+	}
+	cluster := slices.Contains(s.clusters(), path.Base(dir)) && !slices.Contains(other.clusters(), path.Base(dir))
+	for i := range state.Objects {
+		o := &state.Objects[i]
+		moved := slices.ContainsFunc(o.AppliedDirs(), func(dir string) bool { return s.hasDir(dir) && !other.hasDir(dir) })
+		o.Follows = introduced || (cluster || moved) && usesSources(others, o)
+	}
+	return state, nil
+}
+
+// usesSources reports whether the files for engines contain all sources of an object: the
+// repositories, revisions and projects that it names.
+func usesSources(others map[string][]diff.File, o *diff.Object) bool {
+	texts := o.SourceTexts()
+	for _, files := range others {
+		for _, f := range files {
+			texts = slices.DeleteFunc(texts, func(text string) bool { return bytes.Contains(f.Data, []byte(text)) })
+		}
+	}
+	return len(texts) == 0
+}
