@@ -8,7 +8,6 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/lockfile"
@@ -28,7 +27,7 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 		return err
 	}
 	if !o.check && len(f.Operators) > 0 {
-		if f.Written, err = filetree.WriteFile(p.Path(workspace.LockFile), lockfile.Format(f.Lock)); err != nil {
+		if f.Written, err = p.WriteFile(workspace.LockFile, lockfile.Format(f.Lock)); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (a *app) open() (*workspace.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
+	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
 	if err == nil && len(p.Settings.Clusters) >= fleet {
 		garbage.Spare()
 	}
@@ -66,8 +66,11 @@ func (a *app) here() (p, here *workspace.Project, err error) {
 	return p, p.At(a.root()), nil
 }
 
+// allowed returns the directories outside of the repository that a workspace may read.
+func (a *app) allowed() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
+
 // root returns the directory that path arguments are relative to.
-func (a *app) root() workspace.Root { return workspace.Dir(a.argPath(".")) }
+func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
 
 // argPath returns the location of a path argument, relative to the directory of -C, or to
 // the current one. It returns "" for an empty name.

@@ -13,13 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -93,21 +90,17 @@ func (e *Edit) Write() error {
 		return e.Resolution.Failed
 	}
 	for _, f := range e.Files {
-		at := e.project.Path(f.Path)
 		if f.text == nil {
-			if err := os.Remove(at); err != nil {
+			if err := e.project.RemoveFile(f.Path); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			return err
-		}
-		if _, err := filetree.WriteFile(at, f.text); err != nil {
+		if _, err := e.project.WriteFile(f.Path, f.text); err != nil {
 			return err
 		}
 	}
-	_, err := filetree.WriteFile(e.project.Path(workspace.LockFile), lockfile.Format(e.Resolution.Lock))
+	_, err := e.project.WriteFile(workspace.LockFile, lockfile.Format(e.Resolution.Lock))
 	return err
 }
 

@@ -42,6 +42,9 @@ func OpenDir(dir, kind string) Dir {
 	return Dir{newRoot(top, kind), in, dir}
 }
 
+// Alone returns a directory that is its own root.
+func Alone(dir string) Dir { return Dir{newRoot(dir, "directory"), ".", dir} }
+
 // Named returns a directory named by the user, which need not exist. Its root is the work
 // tree of the Git repository around it. Without one, its root is the nearest directory that
 // exists, and the path may lead through symbolic links.
@@ -92,8 +95,16 @@ func repositoryAround(dir string) (top, in string, found bool) {
 // InRoot returns the path of the directory in its root: ".", "envs/dev".
 func (d Dir) InRoot() string { return d.in }
 
+// Top returns the path of the root, relative to the current directory if the directory is.
+func (d Dir) Top() string {
+	if d.in == "." {
+		return d.name
+	}
+	return filepath.Join(d.name, strings.Repeat("../", strings.Count(d.in, "/")+1))
+}
+
 // Root returns the root as a directory.
-func (d Dir) Root() Dir { return Dir{d.root, ".", d.root.dir} }
+func (d Dir) Root() Dir { return Dir{d.root, ".", d.Top()} }
 
 // Kind returns the kind of the root, for messages: "repository".
 func (d Dir) Kind() string { return d.root.kind }
@@ -156,19 +167,40 @@ func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
 	return Dir{d.root, full, d.shown(name)}.FS(), base, nil
 }
 
-// Open opens the directory, and creates it if it does not exist. The caller closes it.
-func (d Dir) Open() (*os.Root, error) {
+// LookupIn returns a [Dir.Lookup] for paths named by the user, relative to dir.
+func LookupIn(dir string) func(name string) (files fs.FS, base string, err error) {
+	return func(name string) (fs.FS, string, error) {
+		if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		at, base := NamedFile(name)
+		return at.Lookup(base)
+	}
+}
+
+// Open opens the directory, and creates it with permissions if it does not exist. The caller
+// closes it.
+func (d Dir) Open(perm fs.FileMode) (*os.Root, error) {
 	top, err := d.root.open()
 	if err != nil {
 		return nil, err
 	}
-	if err = top.MkdirAll(d.in, 0o755); err == nil {
+	if err = top.MkdirAll(d.in, perm); err == nil {
 		var dir *os.Root
 		if dir, err = top.OpenRoot(d.in); err == nil {
 			return dir, nil
 		}
 	}
 	return nil, d.root.explain("open", d.name, d.in, err)
+}
+
+// CheckLinks returns an error if a symbolic link on the path of a name leads out of the root.
+func (d Dir) CheckLinks(name string) error {
+	full, err := d.full(name)
+	if err == nil {
+		_, err = d.root.resolveLinks(full)
+	}
+	return err
 }
 
 // Remove removes a file.
@@ -220,6 +252,9 @@ func (r *root) resolveLinks(full string) (string, error) {
 	return ResolveLinks(full, top.Readlink, r.kind, nil)
 }
 
+// ErrOutside is the error for a symbolic link that leads out of a root.
+var ErrOutside = errors.New("leads outside")
+
 // maxLinks limits the symbolic links in one path.
 const maxLinks = 40
 
@@ -232,7 +267,7 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 		part := rest[0]
 		rest = rest[1:]
 		if part == ".." && at == "." || link != "" && path.IsAbs(target) {
-			return "", fmt.Errorf("symbolic link %s leads outside of the %s, to %s", link, kind, target)
+			return "", fmt.Errorf("%s is a symbolic link that %w of the %s, to %s", link, ErrOutside, kind, target)
 		}
 		at = path.Join(at, part)
 		if plain[at] || at == "." {

@@ -39,6 +39,16 @@ func WriteFile(name string, data []byte) (written bool, err error) {
 	return dir.WriteFile(base, data)
 }
 
+// ReadFile reads a file named by the user.
+func ReadFile(name string) ([]byte, error) {
+	dir, base := NamedFile(name)
+	data, err := fs.ReadFile(dir.FS(), base)
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: name, Err: at.Err}
+	}
+	return data, err
+}
+
 func replaceFile(top *os.Root, name string, data []byte) (written bool, err error) {
 	mode := fs.FileMode(0o644)
 	old, err := top.Lstat(name)
@@ -57,7 +67,7 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 			return false, nil
 		}
 	}
-	f, temporary, err := createTemp(top, path.Dir(name), "."+path.Base(name)+".")
+	f, temporary, err := CreateTemp(top, path.Dir(name), "."+path.Base(name)+".")
 	if err != nil {
 		return false, err
 	}
@@ -82,8 +92,8 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 	return true, top.Rename(temporary, name)
 }
 
-// createTemp creates a file with a new name that begins with prefix.
-func createTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
+// CreateTemp creates a file in a directory of a root, with a new name that begins with prefix.
+func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
 	for i := range 10_000 {
 		name = path.Join(dir, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(i))
 		f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -84,7 +84,7 @@ func newPlan(d Dir, want *Tree, opts ...Option) (_ *plan, err error) {
 			return nil, fmt.Errorf("%q is a reserved name", name)
 		}
 	}
-	root, err := d.Open()
+	root, err := d.Open(0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -226,6 +226,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 // a wanted file or directory.
 func (p *plan) conflicts(own index) error {
 	var errs []error
+	blocked := map[string]bool{}
 	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 	for name := range p.want.All() {
 		mode, there := p.disk[name]
@@ -237,7 +238,8 @@ func (p *plan) conflicts(own index) error {
 			errs = append(errs, fmt.Errorf("%s was not written by quayside, but a file with that name is needed", at(name)))
 		}
 		for d := path.Dir(name); d != "."; d = path.Dir(d) {
-			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() {
+			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() && !blocked[d] {
+				blocked[d] = true
 				errs = append(errs, fmt.Errorf("%s is a file that quayside did not write, but a directory with that name is needed", at(d)))
 			}
 		}
