@@ -67,6 +67,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	for i, o := range objects {
 		objects[i] = in.own(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
 		in.legal(objects[i], &errs)
+		buildable(objectPlace(in.b, objects[i]), objects[i], &errs)
 		in.free(objects[i], &errs)
 	}
 	if err := errs.Err(); err != nil {

@@ -19,7 +19,7 @@ func shippedObjects(in *install) ([]Object, error) {
 			continue
 		}
 		o = plainMetadata(o)
-		if err := in.typed(file.Pos(), o); err != nil {
+		if o, err = in.typed(file.Pos(), o); err != nil {
 			errs.Add(file.Pos(), err)
 			continue
 		}
