@@ -84,6 +84,7 @@ func newAdd(a *app) *cobra.Command {
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogs)
 	a.offer(cmd, "namespace", a.namespaces)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 
@@ -114,6 +115,7 @@ func newRemove(a *app) *cobra.Command {
 		},
 	}
 	o.flags(cmd)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

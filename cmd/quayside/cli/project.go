@@ -37,10 +37,46 @@ func (a *app) open() (*workspace.Project, error) {
 		return nil, err
 	}
 	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
+	if err == nil {
+		err = a.lockWriter(p)
+	}
 	if err == nil && len(p.Settings.Clusters) >= fleet {
 		garbage.Spare()
 	}
 	return p, err
+}
+
+// addWriter makes cmd the only command that writes in the work trees of the workspaces that it
+// opens, until it ends. With one of the flags in without it writes nothing.
+func addWriter(cmd *cobra.Command, a *app, without ...string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, name := range without {
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() != "false" {
+				return run(cmd, args)
+			}
+		}
+		a.writer, a.writing = cmd.CommandPath(), map[string]func(){}
+		defer func() {
+			for _, release := range a.writing {
+				release()
+			}
+			a.writer = ""
+		}()
+		return run(cmd, args)
+	}
+}
+
+// lockWriter locks the work tree of a workspace for a command that writes, once.
+func (a *app) lockWriter(p *workspace.Project) error {
+	if a.writer == "" || a.writing[p.Top()] != nil {
+		return nil
+	}
+	release, err := p.LockWriter(a.writer)
+	if err == nil {
+		a.writing[p.Top()] = release
+	}
+	return err
 }
 
 // fleet is the minimum number of clusters for more frequent garbage collection, which costs

@@ -124,6 +124,7 @@ func newResolve(a *app) *cobra.Command {
 	a.offer(cmd, "unpin", a.pinned)
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "upgrade", a.versions)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

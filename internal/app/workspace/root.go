@@ -109,6 +109,16 @@ func Files(fsys fs.FS, name, in string) Root {
 	return r
 }
 
+// Top returns the full path of the work tree around a workspace on disk, or of the workspace if
+// there is none.
+func (r Root) Top() string {
+	top, err := filepath.Abs(r.disk.Top())
+	if err != nil {
+		return r.dir
+	}
+	return top
+}
+
 // Revision returns the root for a directory of a revision.
 func Revision(rev *gitrepo.Revision, dir string) Root {
 	return Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)

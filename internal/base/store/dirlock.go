@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -31,6 +33,18 @@ func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 			return nil, fmt.Errorf("%s is locked by another process: try again later", f.Name())
 		}
 	}
+}
+
+// OpenLock opens a file to lock by a name of the caller's. It creates the file.
+func (s *Store) OpenLock(name string) (*os.File, error) {
+	dir := filepath.Join(s.dir, "locks")
+	if s.dir == "" {
+		return nil, errors.New("no cache directory")
+	}
+	if err := os.MkdirAll(dir, dirPerm); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(dir, strings.TrimPrefix(DigestOf([]byte(name)), "sha256:")), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // ShareDir marks an open directory as in use until release is called or the process dies. If no
