@@ -170,7 +170,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 	if err := o.print(r, func(w io.Writer) { o.show(w, e, r) }); err != nil || res.Failed != nil {
 		return errors.Join(err, res.Failed)
 	}
-	if o.check {
+	if o.check && !e.IsEmpty() {
 		return errDiffers
 	}
 	return nil
