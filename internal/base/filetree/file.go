@@ -2,12 +2,12 @@ package filetree
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 )
 
 // WriteFile writes data to a file and reports whether the content changed. It writes a
@@ -94,12 +94,7 @@ func replaceFile(top *os.Root, name string, data []byte) (written bool, err erro
 
 // CreateTemp creates a file in a directory of a root, with a new name that begins with prefix.
 func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
-	for i := range 10_000 {
-		name = path.Join(dir, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(i))
-		f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
-	}
+	name = path.Join(dir, prefix+rand.Text())
+	f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	return f, name, err
 }
