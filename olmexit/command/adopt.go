@@ -129,6 +129,13 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.record {
+		release, err := p.LockWriter("quayside adopt inspect --record")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	cluster, err := p.Cluster(o.cluster, "--cluster")
 	if err != nil {
 		return err

@@ -22,6 +22,13 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if !o.check {
+		release, err := p.LockWriter("quayside adopt run --finish")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	f, err := inspect.Finish(ctx, p, args)
 	if err != nil {
 		return err
