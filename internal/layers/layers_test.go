@@ -79,7 +79,7 @@ func outside() map[string][]string {
 		"internal/app/status":           {"context", "time"},
 		"internal/app/upgrade":          {"context", "time"},
 		"internal/app/workspace":        {"os", "context", "time"},
-		"internal/base/filetree":        {"os", "syscall", "time"},
+		"internal/base/filetree":        {"os", "crypto/rand", "syscall", "time"},
 		"internal/base/forge":           {"context", "net/http", "time"},
 		"internal/base/forge/forgetest": {"log", "net/http", "net/http/httptest"},
 		"internal/base/gitrepo":         {"os", "os/exec", "context", "time"},
