@@ -30,7 +30,7 @@ func TestInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			steps := func(dir string) []func() error {
 				p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Offline: true, Getenv: func(key string) string {
-					return map[string]string{"XDG_CACHE_HOME": filepath.Join(os.TempDir(), "quayside-edit-test")}[key]
+					return map[string]string{"XDG_CACHE_HOME": t.TempDir()}[key]
 				}})
 				if err != nil {
 					t.Fatal(err)
