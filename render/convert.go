@@ -55,10 +55,11 @@ func (in *install) conversions(file bundle.Object) []conversion {
 }
 
 // served returns o at a version that the target Kubernetes serves. The default target is a current
-// Kubernetes.
+// Kubernetes. A CRD is always converted, because the checks of CRDs are those of v1, which
+// Kubernetes serves since 1.16.
 func (in *install) served(file bundle.Object, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
-		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed {
+		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed && !k8s.IsCRD(o) {
 			continue
 		}
 		lossy := func(why string) error {

@@ -102,7 +102,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 func TestOldCRD(t *testing.T) {
 	crd := func(schema map[string]any) *bundle.Bundle {
 		return &bundle.Bundle{Package: "keda", CSV: &bundle.CSV{Name: "keda.v1.0.0", Version: "1.0.0"}, Objects: []bundle.Object{{File: "manifests/a.yaml", Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.keda.k8s.io", "odd": "stays"},
+			"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.keda.k8s.io", "odd": "removed"},
 			"spec": map[string]any{
 				"group": "keda.k8s.io", "version": "v1", "names": map[string]any{"kind": "A", "plural": "as"},
 				"validation": map[string]any{"openAPIV3Schema": map[string]any{"properties": map[string]any{"spec": schema}}},
@@ -111,6 +111,13 @@ func TestOldCRD(t *testing.T) {
 		}}}}
 	}
 	b := crd(map[string]any{"type": "array", "x-one": "1", "x-two": "2", "x-three": "3", "x-four": "4"})
+	for _, version := range []string{"1.16", "1.21"} { // they serve both versions
+		objects, _, err := Manifests(b, pinOf(b, "op-ns"), Options{KubernetesVersion: version})
+		if err != nil {
+			t.Fatalf("Kubernetes %s: %v", version, err)
+		}
+		installable(t, objects[slices.IndexFunc(objects, k8s.IsCRD)])
+	}
 	objects, warnings, err := Manifests(b, pinOf(b, "op-ns"), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -120,14 +127,17 @@ func TestOldCRD(t *testing.T) {
 	if approval := k8s.Text(got, "metadata", "annotations", "api-approved.kubernetes.io"); !strings.HasPrefix(approval, "unapproved, ") {
 		t.Errorf("approval %q", approval)
 	}
-	if k8s.Text(got, "metadata", "odd") != "stays" || got["status"] != nil {
+	if k8s.Text(got, "metadata", "odd") != "" || got["status"] != nil {
 		t.Errorf("what is not the spec: got %v", got)
 	}
 	const at = "spec.validation.openAPIV3Schema.properties.spec."
 	want := "CustomResourceDefinition as.keda.k8s.io: omitted, because apiextensions.k8s.io/v1 cannot express it: " +
 		at + "x-four; " + at + "x-one; " + at + "x-three; and 1 more"
-	if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Msg == want && w.Pos.File == "manifests/a.yaml" }) {
-		t.Errorf("got %v, want %q", warnings, want)
+	removed := "CustomResourceDefinition.apiextensions.k8s.io as.keda.k8s.io: removed, because apiextensions.k8s.io/v1 has no such field: metadata.odd"
+	for _, want := range []string{want, removed} {
+		if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Msg == want && w.Pos.File == "manifests/a.yaml" }) {
+			t.Errorf("got %v, want %q", warnings, want)
+		}
 	}
 	b = crd(map[string]any{"anyOf": []any{map[string]any{"type": "array"}, map[string]any{"type": "object"}}})
 	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without loss: spec: type array in a part of anyOf") {

@@ -25,7 +25,8 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 			continue
 		}
 		o = plainMetadata(o)
-		errs.Add(file.Pos(), in.checkTypes(file.Pos(), o))
+		o, err = in.checkTypes(file.Pos(), o)
+		errs.Add(file.Pos(), err)
 		out = append(out, in.conversion(k8s.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/k8s/admit"
@@ -14,10 +15,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes compares an object with the types of its API. It warns of unknown fields, which
-// remain, and returns an error for values of a wrong type.
-func (in *install) checkTypes(pos diag.Pos, o Object) error {
+// checkTypes compares an object with the types of its API, and returns it. It warns of unknown
+// fields, which remain except in a CRD, and returns an error for values of a wrong type.
+func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
+	if k8s.IsCRD(o) && len(shape.Unknown) > 0 {
+		in.warn(pos, "unknown-field", "%s: removed, because %s has no such field: %s", o.Key(), o.APIVersion(), formatFew(shape.Unknown))
+		o, shape.Unknown = Object(in.opt.types.Prune(o)), nil
+	}
 	for _, field := range shape.Unknown {
 		in.warn(pos, "unknown-field", "%s: %s: %s has no such field: strict or server-side apply refuses the object, others drop the field", o.Key(), field, o.APIVersion())
 	}
@@ -25,7 +30,14 @@ func (in *install) checkTypes(pos diag.Pos, o Object) error {
 	for _, f := range shape.Wrong {
 		errs.Addf(pos, "%s: %s: %s", o.Key(), f.Field, f.Message)
 	}
-	return errs.Err()
+	return o, errs.Err()
+}
+
+// checkBuildable rejects characters that kustomize, and the engines that use it, do not read back.
+func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
+	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
+		errs.Addf(pos, "%s: %s: character %U: kustomize cannot build it", o.Key(), field, char)
+	}
 }
 
 // checkNames rejects names, labels and annotations that the API server rejects.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
@@ -83,6 +84,10 @@ func (t *tree) writeApplied(dir string, objects []Object) error {
 	var files []string
 	for _, o := range objects {
 		o = withOwner(o, nil, "")
+		var errs diag.List
+		if checkBuildable(diag.Pos{}, o, &errs); errs.Err() != nil {
+			return errs.Err()
+		}
 		name := o.Kind() + "-" + o.Name()
 		if pieces { // without the common prefix of all names
 			_, name, _ = strings.Cut(o.Name(), "--")

@@ -95,7 +95,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				for name, data := range res.Tree.All() {
-					if _, err := filetree.WriteFileBelow(filepath.Join(want, name), data); err != nil {
+					if _, err := filetree.WriteFile(filepath.Join(want, name), data); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -67,6 +67,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	for i, o := range objects {
 		objects[i] = in.addOwner(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
 		in.checkNames(objects[i], &errs)
+		checkBuildable(objectPlace(in.b, objects[i]), objects[i], &errs)
 		in.checkReserved(objects[i], &errs)
 	}
 	if err := errs.Err(); err != nil {

@@ -19,7 +19,7 @@ func shippedObjects(in *install) ([]Object, error) {
 			continue
 		}
 		o = plainMetadata(o)
-		if err := in.checkTypes(file.Pos(), o); err != nil {
+		if o, err = in.checkTypes(file.Pos(), o); err != nil {
 			errs.Add(file.Pos(), err)
 			continue
 		}

@@ -98,6 +98,10 @@ func (t *tree) add(of *opened, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
 		objects[i] = t.adorn(o)
+		var errs diag.List
+		if checkBuildable(diag.Pos{}, o, &errs); errs.Err() != nil {
+			return errs.Err()
+		}
 		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: of})
 	}
 	var text []byte

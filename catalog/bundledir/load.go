@@ -87,6 +87,23 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
+// FindAt is [Find] for a bundle with a known file, which may be out of date.
+// It reads other directories only if the bundle is not there.
+func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
+	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
+		if bundle.IsDir(fsys, dir) {
+			if m, err := loadMember(fsys, dir); err == nil && m.pkg == pkg && m.data.Name == name {
+				return fs.Sub(fsys, dir)
+			}
+			break
+		}
+		if dir == "." {
+			break
+		}
+	}
+	return Find(fsys, pkg, name)
+}
+
 // Find returns the directory of one bundle. It searches directories with the
 // package in their path first and stops at the first match. A missing bundle
 // is an error that wraps fs.ErrNotExist.

@@ -64,6 +64,9 @@ func (d bundleDirs) Content(context.Context) (model.Content, error) {
 	return c, err
 }
 
-func (d bundleDirs) Bundle(_ context.Context, pkg, name string, _ *model.Bundle) (fs.FS, error) {
+func (d bundleDirs) Bundle(_ context.Context, pkg, name string, known *model.Bundle) (fs.FS, error) {
+	if known != nil {
+		return bundledir.FindAt(d.fsys, pkg, name, known.Pos().File)
+	}
 	return bundledir.Find(d.fsys, pkg, name)
 }

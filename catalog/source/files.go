@@ -2,11 +2,12 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/model"
 )
 
@@ -18,28 +19,31 @@ type File struct {
 	Name        string // of the file in FS; empty for a directory
 }
 
-// LookupIn returns a [Place.Lookup] that resolves paths relative to dir.
-// Messages show paths with dir as given.
+// LookupIn returns a [Place.Lookup] for paths named by the user, relative to dir. Messages show
+// paths with dir as given.
 func LookupIn(dir string) func(path string) (File, error) {
-	return func(path string) (File, error) {
-		f := File{DisplayPath: filepath.FromSlash(path)}
-		if !filepath.IsAbs(f.DisplayPath) {
-			f.DisplayPath = filepath.Join(dir, f.DisplayPath)
+	return func(name string) (File, error) {
+		shown := filepath.FromSlash(name)
+		if !filepath.IsAbs(shown) {
+			shown = filepath.Join(dir, shown)
 		}
-		info, err := os.Stat(f.DisplayPath) // the error shows the path for messages
-		if err != nil {
-			return f, err
-		}
-		if f.Path, err = filepath.Abs(f.DisplayPath); err != nil {
-			return f, err
-		}
-		if info.IsDir() {
-			f.FS = os.DirFS(f.Path)
-		} else {
-			f.FS, f.Name = os.DirFS(filepath.Dir(f.Path)), filepath.Base(f.Path)
-		}
-		return f, nil
+		at, base := filetree.NamedFile(shown)
+		return FileIn(at, base, shown)
 	}
+}
+
+// FileIn finds a file or directory in a directory. Messages show it as shown.
+func FileIn(dir filetree.Dir, name, shown string) (File, error) {
+	f := File{DisplayPath: shown}
+	var err error
+	if f.Path, err = filepath.Abs(shown); err != nil {
+		return f, err
+	}
+	f.FS, f.Name, err = dir.Lookup(name)
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: shown, Err: at.Err}
+	}
+	return f, err
 }
 
 // source returns a source for a file, or for all files of a directory.

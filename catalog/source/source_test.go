@@ -27,6 +27,7 @@ import (
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/bundle"
 	"github.com/quayside/quayside/internal/declare"
@@ -453,7 +454,7 @@ func place(dir string) source.Place {
 	return source.Place{
 		Lookup: source.LookupIn(dir),
 		Image: func(ctx context.Context, ref string) (*image.Image, error) {
-			return image.Open(ctx, &oci.Client{Dir: dir, Store: cache}, ref, image.OpenOptions{})
+			return image.Open(ctx, &oci.Client{Lookup: filetree.LookupIn(dir), Store: cache}, ref, image.OpenOptions{})
 		},
 	}
 }

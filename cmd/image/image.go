@@ -137,7 +137,7 @@ func imageLabels(c gobuild.Commit) map[string]string {
 
 // checkLayout returns an error if the directory exists and is not a layout.
 func (o options) checkLayout() error {
-	if err := filetree.Replaceable(o.layout, "oci-layout", "an OCI layout"); err != nil {
+	if err := filetree.Replaceable(filetree.Named(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
 	}
 	return nil

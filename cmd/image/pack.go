@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -141,7 +142,7 @@ func openBase(ctx context.Context, client *oci.Client, source, copied string, ne
 		return nil, fmt.Errorf("%s: use a digest: a tag can be moved", src)
 	case src.Kind == oci.Remote:
 		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(copied, "base"), src.Name
-		if _, err := client.Vendor(ctx, dir, []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
+		if _, err := client.Vendor(ctx, filetree.Named(dir), []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
 			return nil, err
 		}
 	case src.Kind != oci.Layout || src.Tag != "" || src.Digest != "":

@@ -51,7 +51,7 @@ type build struct {
 
 // run builds all files, and writes them to the directory when all are complete.
 func (o options) run(ctx context.Context) error {
-	if err := filetree.Replaceable(o.dir, sumsName, "a release"); err != nil {
+	if err := filetree.Replaceable(filetree.Named(o.dir).FS(), sumsName, "a release"); err != nil {
 		return fmt.Errorf("%q: %w", o.dir, err)
 	}
 	key, err := o.signer()

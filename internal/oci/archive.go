@@ -31,8 +31,8 @@ type tarFiles struct {
 
 type span struct{ off, size int64 }
 
-// openTar indexes a tar file. A file that is compressed or in [Client.Files]
-// is first copied to an uncompressed temporary file.
+// openTar indexes a tar file. A file that is compressed or not on disk is
+// first copied to an uncompressed temporary file.
 func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 	f, err := c.openFile(name)
 	if err != nil {
@@ -61,19 +61,22 @@ func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 	return t, nil
 }
 
-// openFile opens a regular file in [Client.Files] or on disk.
+// openFile opens a regular file.
 func (c *Client) openFile(name string) (fs.File, error) {
-	open := func() (fs.File, error) { return os.Open(c.resolvePath(name)) }
-	if c.Files != nil {
-		open = func() (fs.File, error) { return c.Files.Open(c.pathInFiles(name)) }
+	dir, base, err := c.lookup(name)
+	if err != nil {
+		return nil, err
 	}
-	f, err := open()
+	if base == "" {
+		return nil, fmt.Errorf("%q is not a regular file", name)
+	}
+	f, err := dir.Open(base)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return nil, fmt.Errorf("%q is not a regular file", c.resolvePath(name))
+		return nil, fmt.Errorf("%q is not a regular file", name)
 	}
 	return f, nil
 }

@@ -32,8 +32,7 @@ type Client struct {
 	Store       *store.Store   // cache of content from registries
 	Vendored    string         // OCI layout to read after the store and before registries, as created by [Client.Vendor]; may be absent
 	Offline     bool           // never open a socket: content missing from the store is an [*OfflineError]
-	Files       fs.FS          // file system of layouts and archives, including the vendored layout; nil: on disk
-	Dir         string         // base of relative paths of layouts and archives, in Files or on disk; default: the root of Files, the current directory
+	Lookup      Lookup         // finds layouts and archives, including the vendored layout; nil: named by the user, on disk
 	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
 	Credentials *Credentials   // nil: anonymous
 	Insecure    []string       // "registry.corp:5000": hosts that may speak HTTP or show any certificate; loopback may always speak HTTP
@@ -49,6 +48,10 @@ type Client struct {
 	uploaded sync.Map // registry and digest → repository there with the blob
 	progress sync.Mutex
 }
+
+// Lookup finds a directory or a file. It returns the files of the directory, or those beside
+// the file with its base name.
+type Lookup func(name string) (files fs.FS, base string, err error)
 
 // Limits bounds the input from untrusted sources.
 type Limits struct {

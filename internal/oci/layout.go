@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/base/store"
 )
@@ -33,37 +31,27 @@ type layout struct {
 	limit int64 // bytes of a manifest
 }
 
-func (c *Client) resolvePath(p string) string {
-	if filepath.IsAbs(p) || c.Dir == "" {
-		return p
+// lookup finds a directory or a file on disk.
+func (c *Client) lookup(name string) (files fs.FS, base string, err error) {
+	if c.Lookup != nil {
+		return c.Lookup(name)
 	}
-	return filepath.Join(c.Dir, p)
+	return filetree.LookupIn("")(name)
 }
 
-// pathInFiles converts a path to one in [Client.Files].
-func (c *Client) pathInFiles(p string) string {
-	if p = path.Clean(filepath.ToSlash(p)); path.IsAbs(p) {
-		return p
-	}
-	return path.Join(filepath.ToSlash(c.Dir), p)
-}
-
-// openDir opens the directory of a layout. Symbolic links must not lead out
-// of it.
+// openDir opens the directory of a layout.
 func (c *Client) openDir(name string) (files, error) {
-	if c.Files == nil {
-		root, err := os.OpenRoot(c.resolvePath(name))
-		if err != nil {
-			return nil, fmt.Errorf("opening the layout: %w", err)
-		}
-		return dirFiles{root.FS(), root.Close}, nil
+	dir, base, err := c.lookup(name)
+	if err == nil && base != "" {
+		err = errors.New("not a directory")
 	}
-	name = c.pathInFiles(name)
-	if _, err := fs.Stat(c.Files, name); err != nil {
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: "open", Path: at.Path, Err: at.Err}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening the layout: %w", err)
 	}
-	dir, err := fs.Sub(c.Files, name)
-	return dirFiles{dir, func() error { return nil }}, err
+	return dirFiles{dir}, nil
 }
 
 // root returns the digest and content of the manifest of src in the layout.
@@ -178,13 +166,10 @@ func blobPath(digest string) (string, error) {
 }
 
 // dirFiles is a layout's directory.
-type dirFiles struct {
-	fs.FS
-	close func() error
-}
+type dirFiles struct{ fs.FS }
 
-// Close closes the directory. Open files stay open.
-func (d dirFiles) Close() error { return d.close() }
+// Close does nothing.
+func (d dirFiles) Close() error { return nil }
 
 func (d dirFiles) open(path string) (io.ReadCloser, error) {
 	f, err := d.Open(path)

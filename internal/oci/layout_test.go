@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	compressed := write(t, filepath.Join(t.TempDir(), "image.tar.gz"), gzipped(t, packed), 0o644)
-	c := &oci.Client{Dir: filepath.Dir(dir)}
+	c := &oci.Client{Lookup: filetree.LookupIn(filepath.Dir(dir))}
 	for _, base := range []string{"oci:layout", "oci:" + dir, "oci-archive:" + archive, "oci-archive:" + compressed} {
 		for ref, want := range map[string]*imageParts{":v1": one, ":v2": two, "@" + two.Digest(): two} {
 			im, err := c.Open(t.Context(), base+ref)
@@ -154,7 +155,7 @@ func TestFiles(t *testing.T) {
 	files["plain.tar"] = &fstest.MapFile{Data: archive}
 	files["packed.tar.gz"] = &fstest.MapFile{Data: []byte(gzipped(t, archive))}
 	t.Setenv("TMPDIR", t.TempDir())
-	c := &oci.Client{Files: files, Vendored: "in/layout"}
+	c := &oci.Client{Lookup: lookupIn(files), Vendored: "in/layout"}
 	if got := c.VendoredDigest("quay.io/org/a:v1"); got != p.Digest() {
 		t.Errorf("vendored: %q", got)
 	}
@@ -218,7 +219,7 @@ func TestLayoutFaults(t *testing.T) {
 			if err := os.Symlink(outside, path); err != nil {
 				t.Fatal(err)
 			}
-		}, "path escapes from parent"},
+		}, "is a symbolic link that leads outside of the directory"},
 		{"no index", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "index.json")) }, "not an OCI layout"},
 		{"index is not JSON", edit("index.json", func([]byte) []byte { return []byte("[") }), "index.json: "},
 		{"empty index", edit("index.json", func([]byte) []byte { return []byte(`{"schemaVersion":2,"manifests":[]}`) }), "the layout contains no image"},
@@ -482,4 +483,21 @@ func FuzzArchive(f *testing.F) {
 			}
 		}
 	})
+}
+
+// lookupIn finds files in memory.
+func lookupIn(files fs.FS) oci.Lookup {
+	return func(name string) (fs.FS, string, error) {
+		name = path.Clean(name)
+		info, err := fs.Stat(files, name)
+		if err != nil {
+			return nil, "", err
+		}
+		base := ""
+		if !info.IsDir() {
+			name, base = path.Dir(name), path.Base(name)
+		}
+		dir, err := fs.Sub(files, name)
+		return dir, base, err
+	}
 }

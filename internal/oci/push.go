@@ -10,7 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/store"
 )
 
@@ -48,12 +49,28 @@ func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store
 	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
 }
 
-// WriteLayout adds p to the OCI layout in dir under a name and replaces the
-// previous image of that name; tag may be empty. It creates dir if needed.
-// Blobs are written before the index, so that readers see either the old or
-// the new layout. The output does not depend on the order of additions.
+// WriteLayout adds p to the OCI layout in a directory named by the user under a name and
+// replaces the previous image of that name; tag may be empty. It creates dir if needed. Blobs
+// are written before the index, so that readers see either the old or the new layout. The
+// output does not depend on the order of additions.
 func (p *Packed) WriteLayout(dir, tag string) error {
-	return writeLayout(dir, tag, p.blobs(), layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)})
+	mine := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
+	root, err := openLayout(filetree.Named(dir))
+	if err == nil {
+		err = errors.Join(writeLayout(root, tag, p.blobs(), mine), root.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
+	return nil
+}
+
+// openLayout opens the directory of a layout to write, and creates it if needed.
+func openLayout(dir filetree.Dir) (*os.Root, error) {
+	if err := dir.CheckLinks(blobsDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return dir.Open(0o755)
 }
 
 // blobs returns all parts of the image by digest.
@@ -62,24 +79,19 @@ func (p *Packed) blobs() map[string][]byte {
 }
 
 // writeLayout adds blobs and then their index entry.
-func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing the layout %q: %w", dir, err)
-		}
-	}()
-	release, err := useLayout(dir, ".", blobsDir)
+func writeLayout(root *os.Root, tag string, blobs map[string][]byte, mine layoutEntry) error {
+	release, err := useLayout(root, ".", blobsDir)
 	if err != nil {
 		return err
 	}
 	defer release()
-	unlock, err := store.Lock(dir, layoutWait)
+	unlock, err := lockLayout(root)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	var entries []layoutEntry
-	switch index, err := new(Client).layoutIndex(dir); {
+	switch index, err := (&layout{files: dirFiles{root.FS()}, limit: Limits{}.withDefaults().Manifest}).index(); {
 	case err == nil:
 		entries = slices.DeleteFunc(index.Manifests, func(e layoutEntry) bool { return e.Annotations[refName] == tag })
 	case !errors.Is(err, fs.ErrNotExist):
@@ -92,27 +104,36 @@ func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (er
 	if err != nil {
 		return err
 	}
-	if err := writeBlobs(dir, blobs); err != nil {
+	if err := writeBlobs(root, blobs); err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(dir, layoutFile), []byte(layoutVersion)); err != nil {
+	if err := replaceFile(root, layoutFile, []byte(layoutVersion)); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, "index.json"), index)
+	return replaceFile(root, "index.json", index)
 }
 
 // writeBlobs writes blobs to their paths in a layout.
-func writeBlobs(dir string, blobs map[string][]byte) error {
+func writeBlobs(root *os.Root, blobs map[string][]byte) error {
 	for digest, data := range blobs {
-		path, err := blobPath(digest)
+		name, err := blobPath(digest)
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(path)), data); err != nil {
+		if err := replaceFile(root, name, data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lockLayout locks a layout against other writers of its index.
+func lockLayout(root *os.Root) (unlock func(), err error) {
+	self, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return store.LockFile(self, layoutWait)
 }
 
 // layoutWait is the maximum wait for another process writing to the same
@@ -124,15 +145,17 @@ const blobsDir = "blobs/sha256"
 // useLayout creates the directories of a layout and locks it as in use. If no
 // other process uses it, useLayout removes temporary files of killed
 // processes from the directories in tidy.
-func useLayout(dir string, tidy ...string) (release func(), err error) {
-	blobs := filepath.Join(dir, blobsDir)
-	if err := os.MkdirAll(blobs, 0o755); err != nil {
+func useLayout(root *os.Root, tidy ...string) (release func(), err error) {
+	if err := root.MkdirAll(blobsDir, 0o755); err != nil {
+		return nil, err
+	}
+	blobs, err := root.Open(blobsDir)
+	if err != nil {
 		return nil, err
 	}
 	return store.ShareDir(blobs, func() error {
 		for _, place := range tidy {
-			place = filepath.Join(dir, place)
-			files, err := os.ReadDir(place)
+			files, err := fs.ReadDir(root.FS(), place)
 			if err != nil {
 				return err
 			}
@@ -140,7 +163,7 @@ func useLayout(dir string, tidy ...string) (release func(), err error) {
 				if !strings.HasPrefix(f.Name(), tempBlob) {
 					continue
 				}
-				if err := os.Remove(filepath.Join(place, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := root.Remove(path.Join(place, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
 			}
@@ -186,9 +209,9 @@ type layoutEntry struct {
 }
 
 // replaceFile writes a file by a rename, unless its content is unchanged.
-func replaceFile(path string, data []byte) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+func replaceFile(root *os.Root, name string, data []byte) error {
+	if have, err := root.ReadFile(name); err == nil && bytes.Equal(have, data) {
 		return nil
 	}
-	return writeFile(path, bytes.NewReader(data))
+	return writeFile(root, name, bytes.NewReader(data))
 }

@@ -289,7 +289,11 @@ func (c *Client) layoutIndex(dir string) (*layoutIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.files.Close()
+	return l.index()
+}
+
+// index returns the index of the layout.
+func (l *layout) index() (*layoutIndex, error) {
 	data, err := l.read("index.json")
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -46,12 +46,8 @@ func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 // image, it keeps the index and the image that [Client.Open] chooses. Existing blobs are not
 // fetched again. Blobs are written before the index, and unused ones are removed last. The output
 // is deterministic. With VendorOptions.Mirror, several goroutines may add to one layout at once.
-func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	v := &layoutUpdate{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
+func (c *Client) Vendor(ctx context.Context, dir filetree.Dir, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
+	v := &layoutUpdate{VendorOptions: opt, client: c, dir: dir, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
 	release, err := v.begin()
 	if err != nil {
 		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
@@ -77,7 +73,8 @@ func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage,
 type layoutUpdate struct {
 	VendorOptions
 	client *Client
-	dir    string
+	dir    filetree.Dir
+	root   *os.Root        // nil in check mode if there is no layout
 	need   map[string]bool // paths
 	report *VendorReport
 }
@@ -87,34 +84,52 @@ type layoutUpdate struct {
 // remove additions of other processes, so these must wait; with Mirror there
 // is no cleanup.
 func (v *layoutUpdate) begin() (release func(), err error) {
-	lock := v.client.lockFor("layout " + v.dir)
+	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
 	defer lock.Unlock()
-	unlock, tidy := func() {}, []string{"."}
+	release = func() {}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	if _, missing := fs.Stat(v.dir.FS(), "."); !v.Check || !errors.Is(missing, fs.ErrNotExist) {
+		if v.root, err = openLayout(v.dir); err != nil {
+			return release, err
+		}
+		release = func() { _ = v.root.Close() }
+	}
+	tidy := []string{"."}
 	if v.Mirror { // otherwise finish removes and reports unused blobs
 		tidy = append(tidy, blobsDir)
 	}
+	unlock := func() {}
 	if !v.Check {
-		if err := os.MkdirAll(v.dir, 0o755); err != nil {
-			return nil, err
+		if unlock, err = lockLayout(v.root); err != nil { // another process may be initializing it
+			return release, err
 		}
-		if unlock, err = store.Lock(v.dir, layoutWait); err != nil { // another process may be initializing it
-			return nil, err
-		}
+		closeRoot := release
+		release = func() { unlock(); closeRoot() }
 	}
-	if err = filetree.Replaceable(v.dir, layoutFile, "an OCI layout"); err == nil {
+	if v.root != nil {
+		err = filetree.Replaceable(v.root.FS(), layoutFile, "an OCI layout")
+	}
+	if err == nil {
 		err = v.putFile(layoutFile, []byte(layoutVersion))
 	}
 	if err != nil || v.Check {
-		unlock()
-		return unlock, err
+		return release, err
 	}
-	done, err := useLayout(v.dir, tidy...)
-	if err != nil || v.Mirror {
-		unlock()
-		return done, err
+	done, err := useLayout(v.root, tidy...)
+	if err != nil {
+		return release, err
 	}
-	return func() { done(); unlock() }, nil
+	if v.Mirror {
+		unlock()
+		return func() { done(); _ = v.root.Close() }, nil
+	}
+	locked := release
+	return func() { done(); locked() }, nil
 }
 
 func (v *layoutUpdate) copyImage(ctx context.Context, im VendoredImage) (layoutEntry, error) {
@@ -157,11 +172,10 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	}
 	v.need[name] = true
 	v.report.Bytes += p.size
-	lock := v.client.lockFor("layout " + v.dir + " " + p.digest)
+	lock := v.client.lockFor("layout " + v.dir.String() + " " + p.digest)
 	lock.Lock()
 	defer lock.Unlock()
-	path := filepath.Join(v.dir, filepath.FromSlash(name))
-	if hasDigest(path, p.digest) {
+	if v.hasDigest(name, p.digest) {
 		v.report.Kept++
 		return nil
 	}
@@ -171,7 +185,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 		return nil
 	}
 	// Remove a damaged file, so that it is not used as the source.
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := v.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	held := v.client.Store.Has(p.digest)
@@ -180,49 +194,52 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read
-	if err := writeFile(path, r); err != nil || held || !v.Mirror {
+	if err := writeFile(v.root, name, r); err != nil || held || !v.Mirror {
 		return err
 	}
 	return v.client.Store.Remove(p.digest)
 }
 
-// hasDigest reports whether a file has the digest.
-func hasDigest(path, digest string) bool {
-	f, err := os.Open(path)
+// hasDigest reports whether a file of the layout has the digest.
+func (v *layoutUpdate) hasDigest(name, digest string) bool {
+	if v.root == nil {
+		return false
+	}
+	f, err := v.root.Open(name)
 	if err != nil {
 		return false
 	}
-	v := store.NewVerifier(f, digest, -1)
-	defer func() { _ = v.Close() }() // only read
-	return v.Drain() == nil
+	content := store.NewVerifier(f, digest, -1)
+	defer func() { _ = content.Close() }() // only read from
+	return content.Drain() == nil
 }
 
-// writeFile writes the content of r to path atomically.
-func writeFile(path string, r io.Reader) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+// writeFile writes the content of r to a file of a layout atomically.
+func writeFile(root *os.Root, name string, r io.Reader) error {
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), tempBlob+"*")
+	f, temporary, err := filetree.CreateTemp(root, path.Dir(name), tempBlob)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // has no effect after the rename
+	defer func() { _ = root.Remove(temporary) }() // has no effect after the rename
 	_, err = io.Copy(f, r)
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return root.Rename(temporary, name)
 }
 
 const tempBlob = ".new-"
 
 // finish writes the index and removes unreferenced blobs.
 func (v *layoutUpdate) finish(entries []layoutEntry) error {
-	lock := v.client.lockFor("layout " + v.dir)
+	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
 	defer lock.Unlock()
 	if v.Mirror && !v.Check {
-		unlock, err := store.Lock(v.dir, layoutWait)
+		unlock, err := lockLayout(v.root)
 		if err != nil {
 			return err
 		}
@@ -244,7 +261,7 @@ func (v *layoutUpdate) finish(entries []layoutEntry) error {
 // otherEntries returns the existing entries of the layout with names not in
 // entries.
 func (v *layoutUpdate) otherEntries(entries []layoutEntry) []layoutEntry {
-	index, err := v.client.layoutIndex(v.dir)
+	index, err := (&layout{files: dirFiles{v.root.FS()}, limit: v.client.Limits.withDefaults().Manifest}).index()
 	if err != nil {
 		return nil // unreadable
 	}
@@ -256,8 +273,7 @@ func (v *layoutUpdate) otherEntries(entries []layoutEntry) []layoutEntry {
 // putFile writes a file of the layout unless it is unchanged.
 func (v *layoutUpdate) putFile(name string, data []byte) error {
 	v.report.Bytes += int64(len(data))
-	path := filepath.Join(v.dir, name)
-	if hasDigest(path, store.DigestOf(data)) {
+	if v.hasDigest(name, store.DigestOf(data)) {
 		v.report.Kept++
 		return nil
 	}
@@ -265,12 +281,15 @@ func (v *layoutUpdate) putFile(name string, data []byte) error {
 	if v.Check {
 		return nil
 	}
-	return replaceFile(path, data)
+	return replaceFile(v.root, name, data)
 }
 
 // prune removes unused blobs and temporary files of killed processes.
 func (v *layoutUpdate) prune() error {
-	files, err := os.ReadDir(filepath.Join(v.dir, "blobs", "sha256"))
+	if v.root == nil {
+		return nil
+	}
+	files, err := fs.ReadDir(v.root.FS(), blobsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -283,7 +302,7 @@ func (v *layoutUpdate) prune() error {
 		if v.Check {
 			continue
 		}
-		if err := os.Remove(filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
+		if err := v.root.Remove(name); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/garbage"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit"
@@ -130,6 +129,13 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.record {
+		release, err := p.LockWriter("quayside adopt inspect --record")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	cluster, err := p.Cluster(o.cluster, "--cluster")
 	if err != nil {
 		return err
@@ -144,7 +150,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.record {
-		if _, err := filetree.WriteFile(p.Path(workspace.LockFile), lockfile.Format(found.Lock)); err != nil {
+		if _, err := p.WriteFile(workspace.LockFile, lockfile.Format(found.Lock)); err != nil {
 			return err
 		}
 	}

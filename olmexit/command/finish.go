@@ -8,7 +8,6 @@ import (
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/inert"
 	"github.com/quayside/quayside/internal/base/terminal"
 	"github.com/quayside/quayside/lockfile"
@@ -23,12 +22,19 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if !o.check {
+		release, err := p.LockWriter("quayside adopt run --finish")
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	f, err := inspect.Finish(ctx, p, args)
 	if err != nil {
 		return err
 	}
 	if !o.check && len(f.Operators) > 0 {
-		if f.Written, err = filetree.WriteFile(p.Path(workspace.LockFile), lockfile.Format(f.Lock)); err != nil {
+		if f.Written, err = p.WriteFile(workspace.LockFile, lockfile.Format(f.Lock)); err != nil {
 			return err
 		}
 	}

@@ -84,6 +84,7 @@ func newImport(h cli.Host) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	f.BoolVar(o.Offline, "offline", false, "no network access; list missing content")
 	h.AddOutput(cmd, extend.Report{})
+	o.AddWriter(cmd, "check")
 	return cmd
 }
 

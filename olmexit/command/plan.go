@@ -161,7 +161,7 @@ func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
 		return err
 	}
 	name, shown := o.planPath(p)
-	data, err := os.ReadFile(name)
+	data, err := filetree.ReadFile(name)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (o *adoptPlanOptions) write(p *workspace.Project, made *plan.Plan) (string,
 		return "", err
 	}
 	if _, err := os.Stat(journal); err == nil {
-		if have, err := os.ReadFile(name); err != nil || string(have) != string(text) {
+		if have, err := filetree.ReadFile(name); err != nil || string(have) != string(text) {
 			return "", fmt.Errorf("%s is in progress or done: its journal is in %s. Finish it or revert it with 'quayside adopt revert', and move both away; or choose another file with --file", shown, filepath.Base(journal))
 		}
 	}

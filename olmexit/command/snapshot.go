@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
@@ -39,8 +40,8 @@ func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Logi
 	if info, err := os.Stat(file); err != nil {
 		return nil, err
 	} else if info.IsDir() {
-		return snapshot.Load(os.DirFS(file), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
+		return snapshot.Load(filetree.Named(file).FS(), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
 	}
 	prefix, _ := filepath.Split(args[0])
-	return snapshot.Load(os.DirFS(filepath.Dir(file)), filepath.Base(file), filepath.ToSlash(prefix), opt)
+	return snapshot.Load(filetree.Named(filepath.Dir(file)).FS(), filepath.Base(file), filepath.ToSlash(prefix), opt)
 }

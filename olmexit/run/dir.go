@@ -4,22 +4,20 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/quayside/quayside/internal/base/filetree"
 )
 
 // Dir returns the directory of a journal on disk. It is created by the first write. Only its
 // owner can read it, because its content is confidential.
-func Dir(name string) Files { return dir(name) }
+func Dir(name string) Files { return dir{filetree.Named(name)} }
 
-type dir string
-
-func (d dir) path(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+type dir struct{ filetree.Dir }
 
 // Read implements Files.
 func (d dir) Read(name string) ([]byte, error) {
-	data, err := os.ReadFile(d.path(name))
+	data, err := fs.ReadFile(d.FS(), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -28,20 +26,25 @@ func (d dir) Read(name string) ([]byte, error) {
 
 // Write implements Files.
 func (d dir) Write(name string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o700); err != nil {
+	root, err := d.Open(0o700)
+	if err != nil {
 		return err
 	}
-	_, err := filetree.WriteFile(d.path(name), data)
+	if err := errors.Join(root.MkdirAll(path.Dir(name), 0o700), root.Close()); err != nil {
+		return err
+	}
+	_, err = d.WriteFile(name, data)
 	return err
 }
 
 // Append implements Files.
 func (d dir) Append(name string, data []byte) error {
-	if err := os.MkdirAll(string(d), 0o700); err != nil {
+	root, err := d.Open(0o700)
+	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.path(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	f, err := root.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err := errors.Join(err, root.Close()); err != nil {
 		return err
 	}
 	if _, err := f.Write(data); err != nil {

@@ -84,6 +84,7 @@ func newAdd(a *app) *cobra.Command {
 	o.flags(cmd)
 	a.offer(cmd, "catalog", a.catalogs)
 	a.offer(cmd, "namespace", a.namespaces)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 
@@ -114,6 +115,7 @@ func newRemove(a *app) *cobra.Command {
 		},
 	}
 	o.flags(cmd)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 
@@ -168,7 +170,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 	if err := o.print(r, func(w io.Writer) { o.show(w, e, r) }); err != nil || res.Failed != nil {
 		return errors.Join(err, res.Failed)
 	}
-	if o.check {
+	if o.check && !e.IsEmpty() {
 		return errDiffers
 	}
 	return nil

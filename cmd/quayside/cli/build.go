@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +97,7 @@ type builtImage struct {
 // empty, and otherwise the image of a catalog.
 func (a *app) build(ctx context.Context, here *workspace.Project, sources []string, repository string) (*builtImage, error) {
 	if arg, ok := onlyBundle(here, sources); ok && repository == "" {
-		b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
+		b, warnings, err := build.Bundle(arg.Files, arg.Text)
 		a.log.Warn(here.Waive(warnings))
 		if err != nil {
 			return nil, err
@@ -119,11 +118,11 @@ func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, 
 		return workspace.Argument{}, false
 	}
 	arg, err := here.Argument(sources[0])
-	if err != nil || arg.Dir == "" {
+	if err != nil || arg.Files == nil {
 		return arg, false
 	}
 	for _, part := range []string{"manifests", "metadata"} {
-		if info, err := os.Stat(filepath.Join(arg.Dir, part)); err == nil && info.IsDir() {
+		if info, err := fs.Stat(arg.Files, part); err == nil && info.IsDir() {
 			return arg, true
 		}
 	}

@@ -45,6 +45,8 @@ type app struct {
 	document  any    // the printed document; with --all, of the current workspace
 
 	documents map[*cobra.Command][]any // documents printed by each command with -o json
+	writer    string                   // the command, if it writes to workspaces
+	writing   map[string]func()        // by directory of the work tree, the release of the lock on it
 	completes bool                     // a shell requests completions
 }
 

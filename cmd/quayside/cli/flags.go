@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/resolve"
@@ -70,10 +70,14 @@ func (a *app) scans(dir string) (*scan.Results, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	if _, err := os.ReadDir(a.argPath(dir)); err != nil {
+	files, base, err := filetree.LookupIn(a.dir)(dir)
+	if err == nil && base != "" {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("--scan: %w", err)
 	}
-	found, err := scan.LoadFS(os.DirFS(a.argPath(dir)))
+	found, err := scan.LoadFS(files)
 	return found, diag.Below(filepath.ToSlash(dir), err)
 }
 

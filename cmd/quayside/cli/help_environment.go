@@ -14,6 +14,8 @@ func newHelpEnvironment(*app) *cobra.Command {
 			  XDG_CACHE_HOME          parent directory of the cache, quayside/ (default: ~/.cache)
 			  KUBECONFIG              kubeconfig files (default: ~/.kube/config)
 			  TMPDIR                  directory for large temporary files
+			  QUAYSIDE_ALLOW_OUTSIDE  directories outside of the Git repository, or of the workspace if there is none,
+			                          that quayside.yaml and declarations may name files in; a list like PATH
 
 			Registries:
 			  REGISTRY_AUTH_FILE      logins, as written by 'podman login'; quayside then reads

@@ -118,9 +118,6 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	if _, err := settings.Parse(settings.FileName, text); err != nil {
 		return fmt.Errorf("invalid workspace settings: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	r := initReport{Directory: filepath.ToSlash(dir), Files: []string{settings.FileName}}
 	for _, file := range o.draft.Beside() {
 		added, err := addLines(filepath.Join(dir, file.Name), file.Lines)
@@ -245,7 +242,7 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if !named {
 		name, rest = "", text
 	}
-	there, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	there, err := workspace.Open(workspace.Dir(dir, o.allowed()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
 		return settings.Catalog{}, err
 	}
@@ -268,7 +265,7 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 
 // addLines adds the missing lines to a file. It reports whether there were any.
 func addLines(name string, lines []string) (bool, error) {
-	old, err := os.ReadFile(name)
+	old, err := filetree.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}

@@ -50,6 +50,7 @@ func newMigrate(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, workspace.Migration{})
 	addAll(cmd, a)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

@@ -127,7 +127,7 @@ func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copie
 	if err != nil {
 		return err
 	}
-	there.Dir = "" // the layout's path is complete
+	there.Lookup = nil // the layout is named by the user
 	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, there)
 	o.log.Done()
 	planned := 0

@@ -176,6 +176,7 @@ func TestCorpusPackageManifests(t *testing.T) {
 	if root == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set")
 	}
+	t.Setenv("QUAYSIDE_ALLOW_OUTSIDE", root)
 	rendered := map[string]string{}
 	for _, source := range []string{"package-manifests:" + root + "/package-manifests/etcd", "bundles:" + root + "/bundles/etcd"} {
 		dir := t.TempDir()

@@ -53,6 +53,10 @@ func (h Host) IsText() bool { return h.output == "text" }
 // Print writes v in the format of -o. For formats other than JSON and YAML it calls text.
 func (h Host) Print(v any, text func(w io.Writer)) error { return h.print(v, text) }
 
+// AddWriter makes cmd the only command that writes in the work tree of the workspace that it
+// opens, until it ends. With one of the flags in without it writes nothing.
+func (h Host) AddWriter(cmd *cobra.Command, without ...string) { addWriter(cmd, h.app, without...) }
+
 // AddChoice adds a flag with a fixed set of values to cmd.
 func (h Host) AddChoice(cmd *cobra.Command, value *string, name, usage string, words []string) {
 	cmd.Flags().Var(&format{value: value, known: words}, name, usage)

@@ -36,11 +36,47 @@ func (a *app) open() (*workspace.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
+	p, err := workspace.Open(workspace.Dir(dir, a.allowed()...), workspace.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Log: a.log, Today: time.Now().UTC().Format(time.DateOnly)})
+	if err == nil {
+		err = a.lockWriter(p)
+	}
 	if err == nil && len(p.Settings.Clusters) >= fleet {
 		garbage.CollectMore()
 	}
 	return p, err
+}
+
+// addWriter makes cmd the only command that writes in the work trees of the workspaces that it
+// opens, until it ends. With one of the flags in without it writes nothing.
+func addWriter(cmd *cobra.Command, a *app, without ...string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, name := range without {
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() != "false" {
+				return run(cmd, args)
+			}
+		}
+		a.writer, a.writing = cmd.CommandPath(), map[string]func(){}
+		defer func() {
+			for _, release := range a.writing {
+				release()
+			}
+			a.writer = ""
+		}()
+		return run(cmd, args)
+	}
+}
+
+// lockWriter locks the work tree of a workspace for a command that writes, once.
+func (a *app) lockWriter(p *workspace.Project) error {
+	if a.writer == "" || a.writing[p.Top()] != nil {
+		return nil
+	}
+	release, err := p.LockWriter(a.writer)
+	if err == nil {
+		a.writing[p.Top()] = release
+	}
+	return err
 }
 
 // fleet is the minimum number of clusters for more frequent garbage collection, which costs
@@ -66,8 +102,11 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	return p, p.At(a.root()), nil
 }
 
+// allowed returns the directories outside of the repository that a workspace may read.
+func (a *app) allowed() []string { return filepath.SplitList(a.getenv(workspace.AllowedEnv)) }
+
 // root returns the directory that path arguments are relative to.
-func (a *app) root() workspace.Root { return workspace.Dir(a.argPath(".")) }
+func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
 
 // argPath returns the location of a path argument, relative to the directory of -C, or to
 // the current one. It returns "" for an empty name.

@@ -98,6 +98,7 @@ func newPromote(a *app) *cobra.Command {
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	addOffline(cmd, a)
 	addOutput(cmd, a, nil, upgrade.PromotionReport{})
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/lockfile"
@@ -22,7 +23,7 @@ func pushQuickstart(t *testing.T, host string) string {
 	put(t, dir, "quayside.yaml", strings.ReplaceAll(read(t, dir, "quayside.yaml"), "oci:catalog", "image:"+host+"/quickstart/catalog:v1"))
 	remove(t, dir, "quayside.lock", "rendered")
 	ctx := context.Background()
-	c := &oci.Client{Dir: dir}
+	c := &oci.Client{Lookup: filetree.LookupIn(dir)}
 	im, err := image.Open(ctx, c, "oci:catalog", image.OpenOptions{})
 	check(t, err)
 	defer im.Close()

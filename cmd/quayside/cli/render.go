@@ -72,6 +72,7 @@ func newRender(a *app) *cobra.Command {
 	addOutput(cmd, a, nil, workspace.TreeReport{})
 	addAll(cmd, a, "stdout")
 	a.offer(cmd, "overlay", a.overlays)
+	addWriter(cmd, a, "check", "stdout")
 	return cmd
 }
 

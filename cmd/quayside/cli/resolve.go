@@ -124,6 +124,7 @@ func newResolve(a *app) *cobra.Command {
 	a.offer(cmd, "unpin", a.pinnedCompletions)
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "upgrade", a.versions)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

@@ -26,7 +26,7 @@ func quayside(t testing.TB, dir string, args ...string) outcome {
 func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache}
+	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache, "QUAYSIDE_ALLOW_OUTSIDE=" + os.Getenv("QUAYSIDE_ALLOW_OUTSIDE")}
 	args = append([]string{"-C", dir}, args...)
 	code := cli.Main(cli.Parts, args, nil, &stdout, &stderr, env)
 	if err := clitest.Conforms(cli.Parts, args, stdout.Bytes()); err != nil {

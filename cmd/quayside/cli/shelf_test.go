@@ -232,6 +232,7 @@ func start(t testing.TB, dir, cache string, args ...string) *exec.Cmd {
 // with an empty store.
 func TestIndexTwoProcesses(t *testing.T) {
 	dir, cache := shop(t, 200, 20), t.TempDir()
+	t.Setenv("QUAYSIDE_ALLOW_OUTSIDE", dir)
 	want := mustLock(t, dir, t.TempDir())
 	spaces := make([]string, 4)
 	for i := range spaces {

@@ -90,6 +90,7 @@ quayside render
 				server.Host, server.Host+"/community-operator-pipeline-prod"))
 			dir := filepath.Join(top, "fleet")
 			check(t, os.Mkdir(dir, 0o777))
+			git(t, top, "init", "-q")
 			typed(t, top, dir, c.words.Replace(first))
 			treeOf(t, dir, strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator")))
 			typed(t, top, dir, c.words.Replace(then))

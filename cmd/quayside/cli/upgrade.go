@@ -76,6 +76,7 @@ func newUpgrade(a *app) *cobra.Command {
 	addAll(cmd, a, "cluster")
 	a.complete(cmd, "hops", []string{"1", "all"})
 	a.offer(cmd, "cluster", a.overlays)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

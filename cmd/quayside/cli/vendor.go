@@ -52,6 +52,7 @@ func newVendor(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.Refresh, "refresh", false, "update these catalogs from their tags")
 	addOutput(cmd, a, nil, workspace.Vendoring{})
 	addOffline(cmd, o.app)
+	addWriter(cmd, a, "check")
 	return cmd
 }
 

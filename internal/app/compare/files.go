@@ -195,7 +195,7 @@ func (c *Comparison) ownFiles() ([]diff.File, error) {
 			if name == c.InRepo(c.project.Settings.Output) || d.Name() == ".git" || slices.Contains(others, name) || ignored.Match(name, true) {
 				return fs.SkipDir
 			}
-			return ignored.Load(filepath.Join(c.root, name), name)
+			return ignored.Load(c.files, name)
 		}
 		if !d.Type().IsRegular() || !isManifest(name) || ignored.Match(name, false) {
 			return nil

@@ -24,6 +24,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 	"github.com/quayside/quayside/internal/layout"
@@ -90,7 +91,7 @@ func newComparison(p *workspace.Project, from From) (*Comparison, error) {
 	c := &Comparison{project: p, clone: clone, from: from, root: p.Name(), files: p.FS(), pool: pool{}, built: map[[32]byte][][]byte{}}
 	if clone.Repo != nil && clone.Repo.Root() != "" {
 		c.root = clone.Repo.Root()
-		c.files = os.DirFS(c.root)
+		c.files = filetree.OpenDir(c.root, "directory").FS()
 	}
 	return c, nil
 }
@@ -284,7 +285,7 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	if out != "." {
 		as = path.Join(as, "..")
 	}
-	lies, err := readTree(as, disk{fsys: os.DirFS(root), shown: as, out: out, pool: c.pool})
+	lies, err := readTree(as, disk{fsys: filetree.Named(root).FS(), shown: as, out: out, pool: c.pool})
 	return &Side{Name: name, project: c.project, read: true, tree: lies}, err
 }
 

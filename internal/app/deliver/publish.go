@@ -76,11 +76,7 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *workspa
 		}
 	}
 	if file != "" {
-		write := filetree.WriteFile
-		if file != b.opt.Body {
-			write = filetree.WriteFileBelow
-		}
-		if _, err := write(file, text); err != nil {
+		if _, err := filetree.WriteFile(file, text); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
 )
@@ -28,7 +29,8 @@ type Wish struct {
 	Choose Chooser // nil: do not ask
 }
 
-// Add declares operators.
+// Add declares operators. One that is declared as wished stays as it is, so that an interrupted
+// run can be repeated.
 func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
@@ -61,7 +63,18 @@ func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	if e.Resolution.Lock == nil {
 		a.replacePositions(e.Resolution)
 	}
+	e.Notes = append(a.notes, e.Notes...)
 	return e, nil
+}
+
+// equals reports whether a subscription is declared as the operator would be.
+func (o operator) equals(s declare.Subscription) bool {
+	var text []byte
+	for _, object := range o.writer.Objects(o.Declaration) {
+		text = yamlnode.Append(text, yamlnode.Encode(object))
+	}
+	set, err := declare.Parse("", text)
+	return err == nil && len(set.Subscriptions) == 1 && set.Subscriptions[0].Digest == s.Digest
 }
 
 // Chooser lets the user choose one of several options.
@@ -113,6 +126,7 @@ type adder struct {
 	draft   *Draft
 	wanted  []operator
 	places  []place // of the new declarations
+	notes   []string
 }
 
 // place is the start of a new declaration, and the argument that it comes from.
@@ -170,14 +184,19 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	o.Namespace = cmp.Or(a.wish.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
-	if have := declaredAs(a.set, o.Namespace+"/"+name); len(have) > 0 {
-		return fmt.Errorf("%s/%s is already declared at %s", o.Namespace, name, have[0].Pos)
-	}
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
 		return fmt.Errorf("%s is given twice", name)
 	}
-	if err := a.watch(&o, b); err != nil {
+	have := declaredAs(a.set, o.Namespace+"/"+name)
+	if err := a.watch(&o, b); err != nil && len(have) == 0 {
 		return err
+	}
+	if len(have) > 0 {
+		if !o.equals(have[0]) {
+			return fmt.Errorf("%s/%s is already declared at %s, with other settings", o.Namespace, name, have[0].Pos)
+		}
+		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", o.Namespace, name, have[0].Pos))
+		return nil
 	}
 	a.wanted = append(a.wanted, o)
 	return a.place(o, text)

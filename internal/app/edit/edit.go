@@ -13,13 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/app/workspace"
-	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -87,29 +84,42 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 }
 
 // Write writes the declarations, and then the lock. Without a solution it writes nothing,
-// and returns the error of the resolution.
+// and returns the error of the resolution. The same edit, made again after an interruption,
+// completes it.
 func (e *Edit) Write() error {
 	if e.Resolution.Lock == nil {
 		return e.Resolution.Failed
 	}
-	for _, f := range e.Files {
-		at := e.project.Path(f.Path)
-		if f.text == nil {
-			if err := os.Remove(at); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			return err
-		}
-		if _, err := filetree.WriteFile(at, f.text); err != nil {
+	for _, step := range e.steps() {
+		if err := step(); err != nil {
 			return err
 		}
 	}
-	_, err := filetree.WriteFile(e.project.Path(workspace.LockFile), lockfile.Format(e.Resolution.Lock))
-	return err
+	return nil
 }
+
+// steps returns the changes of files, in order. Each is atomic.
+func (e *Edit) steps() []func() error {
+	var out []func() error
+	write := func(name string, data []byte) {
+		out = append(out, func() error {
+			_, err := e.project.WriteFile(name, data)
+			return err
+		})
+	}
+	for _, f := range e.Files {
+		if f.text == nil {
+			out = append(out, func() error { return e.project.RemoveFile(f.Path) })
+			continue
+		}
+		write(f.Path, f.text)
+	}
+	write(workspace.LockFile, lockfile.Format(e.Resolution.Lock))
+	return out
+}
+
+// IsEmpty reports whether the edit changes neither declarations nor the lock.
+func (e *Edit) IsEmpty() bool { return len(e.Files)+len(e.Resolution.Changes) == 0 }
 
 // usualWriter returns the writer of the most frequent dialect of set, or the default one.
 func usualWriter(set *declare.Set) declare.Writer {

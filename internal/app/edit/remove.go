@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // Remove removes operators from the declarations: "namespace/package", or the package alone
@@ -32,6 +33,9 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	var gone []declare.Subscription
 	for _, want := range operators {
 		s, err := findSubscription(set, want)
+		if err != nil && isLeft(set, lock, want) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +57,24 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 		e.Notes = append(r.notes, e.Notes...)
 	}
 	return e, err
+}
+
+// isLeft reports whether an operator is not declared, but in the lock and required by no other:
+// an earlier run removed its declaration and was interrupted.
+func isLeft(set *declare.Set, lock *lockfile.File, want string) bool {
+	if lock == nil || len(declaredAs(set, want)) > 0 {
+		return false
+	}
+	found := false
+	for _, pin := range lock.Pins {
+		found = found || want == pin.Package || want == pin.Key()
+		for _, r := range pin.Requires {
+			if r.Pin == want || strings.HasSuffix(r.Pin, "/"+want) {
+				return false
+			}
+		}
+	}
+	return found
 }
 
 // findSubscription returns the subscription with the name want.

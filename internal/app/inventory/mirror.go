@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/oci"
 )
 
@@ -23,7 +24,7 @@ type Copier struct {
 // It changes client accordingly.
 func NewCopier(client *oci.Client, from, to string) *Copier {
 	if from != "" {
-		client.Vendored, client.Dir = from, ""
+		client.Vendored, client.Lookup = from, nil
 		client.Offline = to != "" // the target registry needs the network
 	}
 	return &Copier{client: client, from: from, to: to}
@@ -125,7 +126,7 @@ func (p *Copier) listSignatures(ctx context.Context, ref string) ([]oci.Vendored
 // copyManifest copies one image or signature.
 func (p *Copier) copyManifest(ctx context.Context, c *ImageCopy, im oci.VendoredImage, to string) error {
 	if p.to != "" {
-		report, err := p.client.Vendor(ctx, p.to, []oci.VendoredImage{im}, oci.VendorOptions{Mirror: true})
+		report, err := p.client.Vendor(ctx, filetree.Named(p.to), []oci.VendoredImage{im}, oci.VendorOptions{Mirror: true})
 		if err == nil && report.New > 0 {
 			c.State, c.Bytes = CopyDone, c.Bytes+report.New
 		}

@@ -152,7 +152,7 @@ func writeFiles(tb fataler, dir, name, data string) {
 
 func openProject(tb fataler, cache, dir string) *workspace.Project {
 	tb.Helper()
-	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{
+	p, err := workspace.Open(workspace.Dir(dir, filepath.Dir(dir)), workspace.Env{
 		Getenv: func(key string) string {
 			if key == "XDG_CACHE_HOME" {
 				return cache

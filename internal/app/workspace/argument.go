@@ -2,9 +2,9 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,7 +19,7 @@ import (
 // Argument is a directory or an image named by the user.
 type Argument struct {
 	Text  string // as given
-	Dir   string // path of the directory; empty for an image
+	Files fs.FS  // of the directory; nil for an image
 	Image string // "oci:dist", "image:quay.io/org/name:v1"
 }
 
@@ -28,19 +28,24 @@ type Argument struct {
 func (p *Project) Argument(text string) (Argument, error) {
 	switch dir, image := source.Ref(text).Argument(); {
 	case dir != "":
-		return Argument{Text: text, Dir: p.Path(dir)}, nil
+		f, err := p.lookup(dir)
+		if err == nil && f.Name != "" {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		return Argument{Text: text, Files: f.FS}, err
 	case image != "":
 		return Argument{Text: text, Image: image}, nil
 	}
-	dir := p.Path(text)
-	info, err := os.Stat(dir)
+	f, err := p.lookup(text)
 	switch {
-	case err == nil && !info.IsDir():
+	case err == nil && f.Name != "":
 		return Argument{}, fmt.Errorf("%s is not a directory", text)
-	case err == nil && source.IsLayout(os.DirFS(dir)):
+	case err == nil && source.IsLayout(f.FS):
 		return Argument{Text: text, Image: string(oci.Layout) + ":" + text}, nil
 	case err == nil:
-		return Argument{Text: text, Dir: dir}, nil
+		return Argument{Text: text, Files: f.FS}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return Argument{}, err
 	}
 	if src, err := oci.ParseSource(text); err == nil && strings.Contains(text, "/") && strings.ContainsAny(src.Registry(), ".:") && !strings.HasPrefix(text, ".") {
 		return Argument{Text: text, Image: string(source.ImageRef(text))}, nil
@@ -57,7 +62,7 @@ func (p *Project) Ref(text string) (source.Ref, error) {
 	if err != nil || arg.Image != "" {
 		return source.Ref(arg.Image), err
 	}
-	return source.DirRef(os.DirFS(arg.Dir), text)
+	return source.DirRef(arg.Files, text)
 }
 
 // Checked is the content of a catalog that was read in full.
@@ -122,8 +127,8 @@ func (p *Project) named(text string) source.Ref {
 // BundleFiles opens the bundle named by an argument. Positions in its files are to be
 // reported below prefix.
 func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
-	if arg.Dir != "" {
-		return os.DirFS(arg.Dir), arg.Text, func() {}, nil
+	if arg.Files != nil {
+		return arg.Files, arg.Text, func() {}, nil
 	}
 	im, err := p.argImage(ctx, arg)
 	if err != nil {

@@ -25,7 +25,7 @@ type Artifact struct {
 // provenance that contradicts the artifact is an error. A layout is a directory, and needs
 // no signature.
 func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
-	client, err := p.Client()
+	client, err := p.At(Arguments(p.dir)).Client()
 	if err != nil {
 		return nil, err
 	}

@@ -168,7 +168,7 @@ func checkPlain(fsys fs.FS, dir string) error {
 
 // Write moves the files. After an error all files are as they were.
 func (m *Migration) Write() (err error) {
-	root, err := os.OpenRoot(m.project.dir)
+	root, err := m.project.disk.Open(0o755)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/store"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/oci"
@@ -130,7 +131,7 @@ func (p *Project) At(root Root) *Project {
 	there.Client = sync.OnceValues(func() (*oci.Client, error) {
 		c, err := p.NewClient(p.Offline)
 		if err == nil {
-			c.Dir = root.dir
+			c.Lookup = root.find
 		}
 		return c, err
 	})
@@ -151,6 +152,29 @@ func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lock
 	}
 	return &there
 }
+
+// find returns the files of a directory, or those beside a file with its base name.
+func (r Root) find(name string) (fs.FS, string, error) {
+	f, err := r.lookup(name)
+	return f.FS, f.Name, err
+}
+
+// WriteFile writes a file of the workspace, and reports whether its content changed.
+func (p *Project) WriteFile(name string, data []byte) (written bool, err error) {
+	return p.disk.WriteFile(name, data)
+}
+
+// WriteDir writes a tree to a directory of the workspace.
+func (p *Project) WriteDir(name string, want *filetree.Tree, opts ...filetree.Option) error {
+	dir, err := p.disk.Sub(name)
+	if err != nil {
+		return err
+	}
+	return dir.Write(want, opts...)
+}
+
+// RemoveFile removes a file of the workspace.
+func (p *Project) RemoveFile(name string) error { return p.disk.Remove(name) }
 
 // Path returns the path of a workspace file on disk. Absolute names are unchanged.
 func (p *Project) Path(name string) string {
@@ -368,18 +392,24 @@ func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 		Store:       cache,
 		Offline:     offline,
 		Mirrors:     mirrors,
-		Dir:         p.dir,
+		Lookup:      p.find,
 		Credentials: oci.DefaultCredentials(p.Getenv),
 		CertDirs:    oci.DefaultCertDirs(p.Getenv),
 		UserAgent:   "quayside/" + p.Version,
 		Progress:    func(b oci.Progress) { p.Log.Pull(b.Image, b.Digest, b.Done, b.Total) },
 	}
+	c.Vendored = VendorDir
 	if p.dir == "" {
-		c.Files, c.Dir = p.Repository()
-		c.Vendored = VendorDir
 		return c, nil
 	}
-	c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir)))
+	if c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir))); err == nil && p.Layout != "" {
+		c.Lookup = func(name string) (fs.FS, string, error) {
+			if name == c.Vendored {
+				return filetree.Named(name).Lookup(".")
+			}
+			return p.find(name)
+		}
+	}
 	return c, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/gitrepo"
 	"github.com/quayside/quayside/internal/settings"
 )
@@ -24,43 +25,58 @@ const maxFile = 64 << 20
 type Root struct {
 	files  fs.FS
 	lookup func(path string) (source.File, error)
+	disk   filetree.Dir  // zero for other file systems
 	dir    string        // on disk, as given by the user; empty for other file systems
 	name   string        // prefix of the names of the settings and the lock: "main:ops/"
 	repo   func() string // path of the workspace in its repository: "."
 	around func() fs.FS  // files of that repository
 }
 
-// Dir returns the root for a directory on disk. Files named in quayside.yaml may be outside
-// of it.
-func Dir(dir string) Root {
+// Dir returns the root for a directory on disk. No path and no symbolic link leads out of the
+// Git repository around it, or out of the directory if there is none. Files in the allowed
+// directories can be read by their paths.
+func Dir(dir string, allowed ...string) Root {
+	r := onDisk(dir)
+	r.lookup = func(name string) (source.File, error) {
+		shown := filepath.FromSlash(name)
+		if !filepath.IsAbs(shown) {
+			shown = filepath.Join(dir, shown)
+		}
+		if _, inside := r.disk.Find(name); inside {
+			return source.FileIn(r.disk, name, shown)
+		}
+		for _, other := range allowed {
+			at, err := filepath.Abs(shown)
+			if err != nil || !filepath.IsAbs(other) {
+				continue
+			}
+			if rel, err := filepath.Rel(other, at); err == nil && filepath.IsLocal(rel) {
+				return source.FileIn(filetree.Alone(other), filepath.ToSlash(rel), shown)
+			}
+		}
+		return source.File{}, fmt.Errorf("%s is outside of the %s: copy it inside, or set %s to a directory that contains it", name, r.disk.Kind(), AllowedEnv)
+	}
+	return r
+}
+
+// AllowedEnv is the environment variable with the directories outside of the repository that
+// files named in a workspace may be in, as a list like PATH.
+const AllowedEnv = "QUAYSIDE_ALLOW_OUTSIDE"
+
+// Arguments returns the root for paths named by the user, relative to a directory. They may be
+// anywhere; no symbolic link leads out of the repositories around them.
+func Arguments(dir string) Root {
+	r := onDisk(dir)
+	r.lookup = source.LookupIn(dir)
+	return r
+}
+
+func onDisk(dir string) Root {
+	disk := filetree.OpenDir(dir, "workspace")
 	return Root{
-		files: os.DirFS(dir), lookup: source.LookupIn(dir), dir: dir,
-		repo:   func() string { return InRepository(dir) },
-		around: func() fs.FS { return repositoryAround(dir) },
+		files: disk.FS(), disk: disk, dir: dir, repo: disk.InRoot,
+		around: func() fs.FS { return disk.Root().FS() },
 	}
-}
-
-// repositoryAround returns the files of the repository around dir, or of dir without a
-// repository. No symbolic link leads out of the repository.
-func repositoryAround(dir string) fs.FS {
-	top := filepath.Join(dir, pathToTop(InRepository(dir)))
-	if _, err := os.Stat(filepath.Join(top, ".git")); err != nil {
-		return os.DirFS(dir)
-	}
-	root, err := os.OpenRoot(top)
-	if err != nil {
-		return os.DirFS(top) // reading it returns the error
-	}
-	return root.FS()
-}
-
-// pathToTop returns the relative path from a directory, given by its path in the repository,
-// to the top: "../..".
-func pathToTop(in string) string {
-	if in == "." {
-		return in
-	}
-	return strings.Repeat("../", strings.Count(in, "/")) + ".."
 }
 
 // Files returns the root for directory in of fsys, which no path may leave. name is unique to
@@ -91,6 +107,16 @@ func Files(fsys fs.FS, name, in string) Root {
 		return f, err
 	}
 	return r
+}
+
+// Top returns the full path of the work tree around a workspace on disk, or of the workspace if
+// there is none.
+func (r Root) Top() string {
+	top, err := filepath.Abs(r.disk.Top())
+	if err != nil {
+		return r.dir
+	}
+	return top
 }
 
 // Revision returns the root for a directory of a revision.
@@ -127,11 +153,11 @@ const (
 func Workspaces(top string) (string, []string, error) {
 	if top == "" {
 		top = "."
-		top = pathToTop(InRepository(top))
+		top = filetree.OpenDir(top, "").Top()
 	}
 	var found []string
 	seen := 0
-	err := fs.WalkDir(os.DirFS(top), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(filetree.OpenDir(top, "").FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > 20*maxSearched {
 			return fmt.Errorf("more than %d files below %s to search for workspaces: choose a directory with -C", 20*maxSearched, top)
 		}
@@ -180,19 +206,7 @@ func (r Root) Below() []string {
 
 // InRepository returns the path of dir in the Git repository around it, or "." if there is
 // none.
-func InRepository(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "."
-	}
-	for top := abs; top != filepath.Dir(top); top = filepath.Dir(top) {
-		if _, err := os.Stat(filepath.Join(top, ".git")); err == nil {
-			rel, _ := filepath.Rel(top, abs)
-			return filepath.ToSlash(rel)
-		}
-	}
-	return "."
-}
+func InRepository(dir string) string { return filetree.OpenDir(dir, "").InRoot() }
 
 // Environment returns the name of the workspace: metadata.name, or its directory in the
 // repository; "" at the top of one.

@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,16 +31,7 @@ func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	if rev, ok := strings.CutSuffix(r.name, r.repo()+"/"); ok {
 		shown = rev + name
 	}
-	files := r.around()
-	if r.dir != "" {
-		top, err := os.OpenRoot(filepath.Join(r.dir, pathToTop(r.repo())))
-		if err != nil {
-			return shown, nil, err
-		}
-		defer func() { _ = top.Close() }() // only read from
-		files = top.FS()
-	}
-	data, err = ReadFile(source.File{FS: files, Name: name, DisplayPath: shown})
+	data, err = ReadFile(source.File{FS: r.around(), Name: name, DisplayPath: shown})
 	if at := new(fs.PathError); errors.As(err, &at) {
 		at.Op = "open" // independent of the actual file system call
 	}

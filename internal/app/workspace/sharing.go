@@ -19,7 +19,7 @@ func (p *Project) SharedWith(files []string) ([]string, error) {
 	if len(shared) == 0 {
 		return nil, nil
 	}
-	top, dirs, err := Workspaces(filepath.Join(p.dir, pathToTop(p.repo())))
+	top, dirs, err := Workspaces(p.disk.Top())
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ const foreign = "foreign"
 // WriteLock writes a lock and reports whether the file changed; with tree it also writes the
 // rendered tree. It logs the migration of an older schema.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
-	if written, err = filetree.WriteFile(p.Path(LockFile), lockfile.Format(lock)); err == nil {
+	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
 		p.noteMigration()
 	}
 	if err == nil && tree {
@@ -75,7 +75,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
-	if err := filetree.Write(p.Path(r.Output), r.Result.Tree, opts...); err != nil {
+	if err := p.WriteDir(r.Output, r.Result.Tree, opts...); err != nil {
 		return nil, p.TreeError(err)
 	}
 	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {

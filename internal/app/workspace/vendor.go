@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/quayside/quayside/catalog/source"
@@ -57,11 +56,15 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 	for _, im := range images {
 		v.Images = append(v.Images, VendoredImage{im.Name, im.Digest})
 	}
-	if len(images) == 0 && !source.IsLayout(os.DirFS(p.Path(VendorDir))) {
+	dir, err := p.disk.Sub(VendorDir)
+	if err != nil {
+		return nil, err
+	}
+	if len(images) == 0 && !source.IsLayout(dir.FS()) {
 		v.None = true
 		return v, nil
 	}
-	made, err := client.Vendor(ctx, p.Path(VendorDir), images, oci.VendorOptions{Check: opt.Check})
+	made, err := client.Vendor(ctx, dir, images, oci.VendorOptions{Check: opt.Check})
 	p.Log.Done()
 	if err != nil {
 		return nil, err

@@ -137,11 +137,7 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			store(t, dir, foreign)
-			p, err := newPlan(dir, want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			root, err := os.OpenRoot(dir)
+			p, err := newPlan(Named(dir), want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,11 +146,11 @@ func TestInterrupted(t *testing.T) {
 				steps, of = nil, 0
 			}
 			for _, s := range steps[:n] {
-				if err := s.do(root); err != nil {
+				if err := s.do(p.root); err != nil {
 					t.Fatal(err)
 				}
 			}
-			_ = root.Close()
+			p.close()
 			for name, data := range snapshot(t, dir) {
 				old, wanted := before.withIndexes().files[name], want.withIndexes().files[name]
 				if !isTemporary(name) && !isIndex(name) && data != foreign[name] && data != string(old) && data != string(wanted) {

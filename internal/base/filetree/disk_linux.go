@@ -8,29 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes an exclusive lock on dir, until a call of unlock. It does nothing on a file
-// system without locks.
-func lock(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
+// lock takes an exclusive lock on an open directory, until it is closed. It does nothing on a
+// file system without locks.
+func lock(dir *os.File) error {
+	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) {
+		return nil
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-	if err != nil && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOLCK) {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { _ = f.Close() }, nil
+	return err
 }
 
-// syncTree flushes the file system of dir to disk.
-func syncTree(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
-		return fmt.Errorf("syncing %s: %w", dir, err)
+// syncTree flushes the file system of an open directory to disk.
+func syncTree(dir *os.File) error {
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return fmt.Errorf("syncing: %w", err)
 	}
 	return nil
 }

@@ -218,8 +218,11 @@ func noChange(t testing.TB, dir string, want *Tree) {
 	if changes := Diff(have, want); len(changes) > 0 {
 		t.Errorf("differs: %v", changes)
 	}
-	p, err := newPlan(dir, want)
+	p, err := newPlan(Named(dir), want)
 	if err != nil || !p.done {
 		t.Errorf("would be written again: %v", err)
+	}
+	if p != nil {
+		p.close()
 	}
 }

@@ -2,72 +2,99 @@ package filetree
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 )
 
-// WriteFile writes data to the file name and reports whether the content changed. It
-// writes a temporary file in the same directory and renames it to name. The new file
-// keeps the mode of the old one, and its owner and group if permitted. After an error the
-// old file is unchanged.
+// WriteFile writes data to a file and reports whether the content changed. It writes a
+// temporary file in the same directory and renames it. The new file keeps the mode of the old
+// one, and its owner and group if permitted. After an error the old file is unchanged. Missing
+// directories on the way are created.
+func (d Dir) WriteFile(name string, data []byte) (written bool, err error) {
+	full, err := d.full(name)
+	if err != nil {
+		return false, err
+	}
+	top, err := d.root.open()
+	if err != nil {
+		return false, err
+	}
+	real, err := d.root.resolveLinks(full)
+	if err == nil {
+		written, err = replaceFile(top, real, data)
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing %s: %w", d.shown(name), causeOf(err))
+	}
+	return written, nil
+}
+
+// WriteFile is [Dir.WriteFile] for a file named by the user.
 func WriteFile(name string, data []byte) (written bool, err error) {
+	dir, base := NamedFile(name)
+	return dir.WriteFile(base, data)
+}
+
+// ReadFile reads a file named by the user.
+func ReadFile(name string) ([]byte, error) {
+	dir, base := NamedFile(name)
+	data, err := fs.ReadFile(dir.FS(), base)
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: name, Err: at.Err}
+	}
+	return data, err
+}
+
+func replaceFile(top *os.Root, name string, data []byte) (written bool, err error) {
 	mode := fs.FileMode(0o644)
-	info, err := os.Lstat(name)
+	old, err := top.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return false, err
-	case info.Mode()&fs.ModeSymlink != 0:
-		if name, err = filepath.EvalSymlinks(name); err != nil {
+		if err := top.MkdirAll(path.Dir(name), 0o755); err != nil {
 			return false, err
 		}
-		return WriteFile(name, data)
-	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s is not a regular file", name)
+	case err != nil:
+		return false, err
+	case !old.Mode().IsRegular():
+		return false, errors.New("not a regular file")
 	default:
-		mode = info.Mode().Perm()
-		if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, data) {
+		mode = old.Mode().Perm()
+		if have, err := top.ReadFile(name); err == nil && bytes.Equal(have, data) {
 			return false, nil
 		}
 	}
-	if err := replaceFile(name, data, mode, info); err != nil {
-		return false, fmt.Errorf("writing %s: %w", name, err)
-	}
-	return true, nil
-}
-
-// WriteFileBelow creates missing parent directories and calls [WriteFile].
-func WriteFileBelow(name string, data []byte) (written bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return false, err
-	}
-	return WriteFile(name, data)
-}
-
-func replaceFile(name string, data []byte, mode fs.FileMode, old fs.FileInfo) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	f, temporary, err := CreateTemp(top, path.Dir(name), "."+path.Base(name)+".")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name())
+			_ = top.Remove(temporary)
 		}
 	}()
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if old != nil {
+	_, err = f.Write(data)
+	if err == nil && old != nil {
 		_ = keepOwner(f, old) // without permission, the current user owns the new file
 	}
-	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
-		return errors.Join(err, f.Close())
+	if err == nil {
+		err = f.Chmod(mode)
 	}
-	if err := f.Close(); err != nil {
-		return err
+	if err == nil {
+		err = f.Sync()
 	}
-	return os.Rename(f.Name(), name)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, err
+	}
+	return true, top.Rename(temporary, name)
+}
+
+// CreateTemp creates a file in a directory of a root, with a new name that begins with prefix.
+func CreateTemp(top *os.Root, dir, prefix string) (f *os.File, name string, err error) {
+	name = path.Join(dir, prefix+rand.Text())
+	f, err = top.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return f, name, err
 }

@@ -24,7 +24,7 @@ func TestReplaceable(t *testing.T) {
 			if err := c.make(dir); err != nil {
 				t.Fatal(err)
 			}
-			err := Replaceable(dir, "SUMS", "a release")
+			err := Replaceable(os.DirFS(dir), "SUMS", "a release")
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

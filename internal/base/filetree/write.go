@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Write makes the program's own files in dir equal to want. It does not change the user's
+// Write makes the program's own files in the directory equal to want. It does not change the user's
 // files.
 //
 // Write replaces each file atomically, by the rename of a temporary file. All new contents
@@ -26,26 +26,22 @@ import (
 // the error names it. Write overwrites or removes an edited file of an index only with
 // [Force]; otherwise the error is an [*EditedError]. Write returns these errors before any
 // change. If nothing differs, it writes nothing.
-func Write(dir string, want *Tree, opts ...Option) error {
-	real, err := realDir(dir)
+//
+// Write creates dir if it does not exist. The top of a Git work tree is an error.
+func (d Dir) Write(want *Tree, opts ...Option) error {
+	p, err := newPlan(d, want, opts...)
 	if err != nil {
 		return err
 	}
-	parent := filepath.Dir(real)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	unlock, err := lock(parent)
-	if err != nil {
-		return fmt.Errorf("locking the directory %s: %w", parent, err)
-	}
-	defer unlock()
-	p, err := newPlan(real, want, opts...)
-	if err != nil || p.done {
-		return err
+	defer p.close()
+	if p.done {
+		return nil
 	}
 	return p.run()
 }
+
+// Write is [Dir.Write] in a directory named by the user.
+func Write(dir string, want *Tree, opts ...Option) error { return Named(dir).Write(want, opts...) }
 
 // Option changes the behavior of Write.
 type Option func(*plan)
@@ -64,36 +60,12 @@ func (e *EditedError) Error() string {
 	return "files were edited by hand: " + strings.Join(e.Paths, ", ")
 }
 
-// realDir returns the absolute path of dir with symbolic links resolved. The directory
-// may be missing; the top of a Git work tree is an error.
-func realDir(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(abs)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(abs); err == nil {
-			return "", fmt.Errorf("%s is a dangling symbolic link", dir)
-		}
-		return abs, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if fi, err := os.Stat(real); err != nil || !fi.IsDir() {
-		return "", fmt.Errorf("%s is not a directory", dir)
-	}
-	if _, err := os.Lstat(filepath.Join(real, ".git")); err == nil {
-		return "", fmt.Errorf("%s is a Git work tree: choose a directory inside it", dir)
-	}
-	return real, nil
-}
-
 // plan is the plan of one Write.
 type plan struct {
-	dir    string
-	want   *Tree // with its indices
+	dir    string // for messages
+	root   *os.Root
+	self   *os.File // the directory itself
+	want   *Tree    // with its indices
 	force  bool
 	disk   map[string]fs.FileMode // path → type and permissions
 	users  []string               // the user's files
@@ -104,45 +76,74 @@ type plan struct {
 	done   bool                   // nothing to do
 }
 
-func newPlan(dir string, want *Tree, opts ...Option) (*plan, error) {
+// newPlan opens and locks a directory, and compares it with the wanted files. The caller
+// closes the plan.
+func newPlan(d Dir, want *Tree, opts ...Option) (_ *plan, err error) {
 	for name := range want.files {
 		if isIndex(name) || isTemporary(name) {
 			return nil, fmt.Errorf("%q is a reserved name", name)
 		}
 	}
-	p := &plan{dir: dir, want: want.withIndexes(), disk: map[string]fs.FileMode{}, same: map[string]bool{}, lists: map[string][]byte{}}
+	root, err := d.Open(0o755)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{dir: d.name, root: root, want: want.withIndexes(), disk: map[string]fs.FileMode{}, same: map[string]bool{}, lists: map[string][]byte{}}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
 	for _, set := range opts {
 		set(p)
 	}
+	if p.self, err = root.Open("."); err == nil {
+		err = lock(p.self)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking the directory %s: %w", d.name, err)
+	}
+	if _, err := root.Lstat(".git"); err == nil {
+		return nil, fmt.Errorf("%s is a Git work tree: choose a directory inside it", d.name)
+	}
+	return p, p.compare()
+}
+
+// close releases the directory and its lock.
+func (p *plan) close() {
+	if p.self != nil {
+		_ = p.self.Close()
+	}
+	_ = p.root.Close()
+}
+
+// compare compares the directory with the wanted files.
+func (p *plan) compare() error {
 	if err := p.scan(); err != nil {
-		return nil, err
+		return fmt.Errorf("reading %s: %w", p.dir, err)
 	}
 	own, err := p.own()
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", dir, err)
+		return fmt.Errorf("reading %s: %w", p.dir, err)
 	}
 	edits, err := p.sort(own)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.conflicts(own); err != nil {
-		return nil, err
+		return err
 	}
 	if len(edits) > 0 && !p.force {
 		slices.Sort(edits)
-		return nil, &EditedError{edits}
+		return &EditedError{edits}
 	}
 	p.done = len(p.remove)+len(p.left) == 0 && len(p.same) == p.want.Len()
-	return p, p.writable()
+	return p.writable()
 }
 
 // scan lists the files and directories on disk.
 func (p *plan) scan() error {
-	err := filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(p.dir, name)
+	return fs.WalkDir(p.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -150,13 +151,9 @@ func (p *plan) scan() error {
 		if err != nil {
 			return err
 		}
-		p.disk[filepath.ToSlash(rel)] = fi.Mode()
+		p.disk[name] = fi.Mode()
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) && len(p.disk) == 0 {
-		return nil
-	}
-	return err
 }
 
 // read returns the content of a file. For other than regular files it returns a
@@ -165,7 +162,7 @@ func (p *plan) read(name string) ([]byte, error) {
 	if mode := p.disk[name]; !mode.IsRegular() {
 		return []byte("\x00" + mode.String()), nil
 	}
-	return os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+	return p.root.ReadFile(name)
 }
 
 // own returns the entries of the indices on disk.
@@ -229,6 +226,7 @@ func (p *plan) sort(own index) (edits []string, err error) {
 // a wanted file or directory.
 func (p *plan) conflicts(own index) error {
 	var errs []error
+	blocked := map[string]bool{}
 	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 	for name := range p.want.All() {
 		mode, there := p.disk[name]
@@ -240,7 +238,8 @@ func (p *plan) conflicts(own index) error {
 			errs = append(errs, fmt.Errorf("%s was not written by quayside, but a file with that name is needed", at(name)))
 		}
 		for d := path.Dir(name); d != "."; d = path.Dir(d) {
-			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() {
+			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() && !blocked[d] {
+				blocked[d] = true
 				errs = append(errs, fmt.Errorf("%s is a file that quayside did not write, but a directory with that name is needed", at(d)))
 			}
 		}
@@ -273,19 +272,11 @@ type step struct {
 
 // run performs the steps in order.
 func (p *plan) run() error {
-	if err := os.Mkdir(p.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	root, err := os.OpenRoot(p.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	steps, temporaries := p.steps()
 	for _, s := range steps {
-		if err := s.do(root); err != nil {
+		if err := s.do(p.root); err != nil {
 			for _, name := range temporaries {
-				_ = root.Remove(name) // the next run removes any leftover
+				_ = p.root.Remove(name) // the next run removes any leftover
 			}
 			return p.named(s.name, err)
 		}
@@ -328,7 +319,7 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	for _, name := range slices.Concat(names[:files], last) {
 		write(name, p.want.files[name])
 	}
-	flush := func(*os.Root) error { return syncTree(p.dir) }
+	flush := func(*os.Root) error { return syncTree(p.self) }
 	add(".", flush)
 	blocking := p.inTheWay(names)
 	for _, name := range blocking {
@@ -443,12 +434,5 @@ func ignoreMissing(err error) error {
 
 // named adds the path of the unwritten file to err.
 func (p *plan) named(name string, err error) error {
-	var pathErr *fs.PathError
-	var linkErr *os.LinkError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	} else if errors.As(err, &linkErr) {
-		err = linkErr.Err
-	}
-	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), err)
+	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), causeOf(err))
 }

@@ -3,8 +3,7 @@ package gitrepo
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
@@ -18,10 +17,9 @@ type Ignore struct{ patterns []gitignore.Pattern }
 // NewIgnore returns an Ignore without patterns.
 func NewIgnore() *Ignore { return &Ignore{} }
 
-// Load adds the patterns of the .gitignore in dir, if it exists. rel is the path of dir
-// from the top of the work tree, "." for the top itself.
-func (g *Ignore) Load(dir, rel string) error {
-	data, err := os.ReadFile(filepath.Join(dir, ".gitignore"))
+// Load adds the patterns of the .gitignore in the directory rel of the work tree, if it exists.
+func (g *Ignore) Load(files fs.FS, rel string) error {
+	data, err := fs.ReadFile(files, path.Join(rel, ".gitignore"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -84,14 +84,9 @@ func find(dir string) (state, root string) {
 // open opens the repository at state: Git's directory, or a file with the path of that
 // directory.
 func open(state, root string) (*Repo, error) {
-	if data, err := os.ReadFile(state); err == nil {
-		linked, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
-		if !ok {
-			return nil, fmt.Errorf("%s is not a directory", state)
-		}
-		if state = linked; !filepath.IsAbs(linked) {
-			state = filepath.Join(root, linked)
-		}
+	state, err := resolveState(state, root)
+	if err != nil {
+		return nil, err
 	}
 	common := state // shared by all work trees, with objects and branches
 	if data, err := os.ReadFile(filepath.Join(state, "commondir")); err == nil {
@@ -102,6 +97,31 @@ func open(state, root string) (*Repo, error) {
 	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
 	opened, err := git.Open(tolerant{files}, nil)
 	return &Repo{git: opened, root: root, own: state}, err
+}
+
+// resolveState returns Git's directory of a work tree: .git, or the directory in that file.
+func resolveState(state, root string) (string, error) {
+	data, err := os.ReadFile(state)
+	if err != nil {
+		return state, nil //nolint:nilerr // a directory
+	}
+	linked, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+	if !ok {
+		return "", fmt.Errorf("%s is not a directory", state)
+	}
+	if !filepath.IsAbs(linked) {
+		linked = filepath.Join(root, linked)
+	}
+	return linked, nil
+}
+
+// StateDir returns Git's directory of the work tree at top. Linked work trees have one each.
+func StateDir(top string) (string, error) {
+	state := filepath.Join(top, ".git")
+	if _, err := os.Stat(state); err != nil {
+		return "", ErrNone
+	}
+	return resolveState(state, top)
 }
 
 // tolerant is a storage that hides irrelevant repository extensions from go-git:

@@ -4,17 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
-// Lock locks a directory or a file, against other processes and other callers in this
-// process, until unlock is called or the process dies. It returns an error if the lock is
-// still held after wait. It creates no file. On file systems without locks it locks nothing.
+// Lock locks a directory or a file with [LockFile].
 func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
+	return LockFile(f, wait)
+}
+
+// LockFile locks an open directory or file, against other processes and other callers in this
+// process, until unlock is called or the process dies. It returns an error if the lock is
+// still held after wait. It creates no file. On file systems without locks it locks nothing.
+// The file is closed by unlock, or with the error.
+func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { letGo(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		switch err := tryLock(f); {
@@ -22,18 +30,27 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 			return unlock, nil
 		case time.Now().After(until):
 			unlock()
-			return nil, fmt.Errorf("%s is locked by another process: try again later", name)
+			return nil, fmt.Errorf("%s is locked by another process: try again later", f.Name())
 		}
 	}
 }
 
-// ShareDir marks a directory as in use until release is called or the process dies. If no
-// other process uses the directory, it first calls tidy to remove leftover files.
-func ShareDir(dir string, tidy func() error) (release func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
+// OpenLock opens a file to lock by a name of the caller's. It creates the file.
+func (s *Store) OpenLock(name string) (*os.File, error) {
+	dir := filepath.Join(s.dir, "locks")
+	if s.dir == "" {
+		return nil, errors.New("no cache directory")
+	}
+	if err := os.MkdirAll(dir, dirPerm); err != nil {
 		return nil, err
 	}
+	return os.OpenFile(filepath.Join(dir, strings.TrimPrefix(DigestOf([]byte(name)), "sha256:")), os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// ShareDir marks an open directory as in use until release is called or the process dies. If no
+// other process uses the directory, it first calls tidy to remove leftover files. The directory
+// is closed by release, or with the error.
+func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	if tryLock(f) == nil {
 		err = tidy()
 	}

@@ -43,7 +43,11 @@ func locked(t *testing.T, dir string) {
 func TestShareDir(t *testing.T) {
 	dir, tidied := t.TempDir(), 0
 	use := func() func() {
-		release, err := store.ShareDir(dir, func() error { tidied++; return nil })
+		f, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err := store.ShareDir(f, func() error { tidied++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,17 @@ func (t *Types) Check(object map[string]any) Shape {
 	return w.sorted()
 }
 
+// Prune returns an object without the unknown fields that [Types.Check] finds.
+func (t *Types) Prune(object map[string]any) map[string]any {
+	of := t.kind(k8s.Text(object, "apiVersion"), k8s.Text(object, "kind"))
+	if of == nil {
+		return object
+	}
+	object = k8s.Copy(object)
+	(&walk{types: t, prune: true}).value(of, object, "")
+	return object
+}
+
 // Read compares the value at a path with the type of a part, and returns it without fields unknown
 // to the type. If there are no such fields, it returns the value itself.
 func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
@@ -109,9 +120,10 @@ func (w *walk) object(of reflect.Type, v any, at string) {
 		switch {
 		case known:
 			w.value(inner, e, here)
+		case w.mute > 0:
 		case w.prune:
 			delete(m, key)
-		case w.mute == 0:
+		default:
 			w.Unknown = append(w.Unknown, here)
 		}
 	}

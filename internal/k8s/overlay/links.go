@@ -1,20 +1,14 @@
 package overlay
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/internal/base/filetree"
 )
-
-// maxLinks limits the symbolic links in one path.
-const maxLinks = 40
-
-// errOutside is returned for a symbolic link to a file outside of the source.
-var errOutside = errors.New("leads outside of the repository")
 
 // resolveLinks returns the target of a path after following symbolic links, as
 // kustomize does before it checks the location of a file.
@@ -24,33 +18,7 @@ func (f *Files) resolveLinks(name string) (string, error) {
 			return name, nil
 		}
 	}
-	at, rest, links := ".", strings.Split(name, "/"), 0
-	for len(rest) > 0 {
-		part := rest[0]
-		rest = rest[1:]
-		if part == ".." && at == "." {
-			return "", fmt.Errorf("%s is or contains a symbolic link that %w", name, errOutside)
-		}
-		at = path.Join(at, part)
-		if f.plain[at] || at == "." {
-			continue
-		}
-		target, err := f.source.ReadLink(at)
-		if err != nil {
-			if len(rest) > 0 { // a directory: others lie there
-				f.plain[at] = true
-			}
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s leads through more than %d symbolic links", name, maxLinks)
-		}
-		if path.IsAbs(target) {
-			return "", fmt.Errorf("%s is a symbolic link that %w, to %s", at, errOutside, target)
-		}
-		at, rest = path.Dir(at), append(strings.Split(target, "/"), rest...)
-	}
-	return at, nil
+	return filetree.ResolveLinks(name, f.source.ReadLink, "repository", f.plain)
 }
 
 // resolveReference returns the target of a reference in o, and records it.

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
 )
@@ -164,7 +165,7 @@ func (f *Files) addPluginFiles(o *Overlay, v any) error {
 				}
 				// Most of these are field paths in objects; missing files are ignored.
 				at, err := f.resolveReference(o, x)
-				if errors.Is(err, errOutside) {
+				if errors.Is(err, filetree.ErrOutside) {
 					faults = append(faults, err)
 				} else if data, err := f.source.ReadFile(at); err == nil {
 					faults = append(faults, o.addFile(at, data, content))

@@ -1,0 +1,99 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/internal/base/store"
+)
+
+// hold locks the work tree of a repository as another command would.
+func hold(t *testing.T, file string) (release func()) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666)
+	check(t, err)
+	_, err = f.WriteAt([]byte("quayside upgrade (process 1 on elsewhere)\n"), 0)
+	check(t, err)
+	release, err = store.LockFile(f, 0)
+	check(t, err)
+	return release
+}
+
+// TestOneWriter runs commands while another one writes: those that write wait and then fail with
+// its name, those that read do not wait.
+func TestOneWriter(t *testing.T) {
+	t.Parallel()
+	_, dir := attacked(t, ociCatalog)
+	cache := t.TempDir()
+	mustRunIn(t, dir, cache, "resolve")
+	mustRunIn(t, dir, cache, "render")
+	state := filepath.Join(dir, "../../.git/quayside-writer")
+	release := hold(t, state)
+	for _, command := range []string{"verify", "render --check", "render --stdout", "resolve --check", "why vault", "add vault -n other --to subscriptions --check"} {
+		start := time.Now()
+		if got := quaysideIn(t, dir, cache, strings.Fields(command)...); got.code > 1 || time.Since(start) > 8*time.Second {
+			t.Errorf("%s: exit code %d after %s: %s", command, got.code, time.Since(start), got.stderr)
+		}
+	}
+	before := snapshot(t, filepath.Dir(dir))
+	var all sync.WaitGroup
+	for _, command := range []string{"render", "resolve", "upgrade --yes", "remove vault/vault", "add vault -n other --to subscriptions", "promote", "migrate", "vendor"} {
+		all.Go(func() {
+			got := quaysideIn(t, dir, cache, strings.Fields(command)...)
+			if command == "promote" && got.code == 2 {
+				return // no other environment
+			}
+			if got.code != 2 || !strings.Contains(got.stderr, "quayside upgrade (process 1 on elsewhere): run this again when it has ended") {
+				t.Errorf("%s: exit code %d: %s", command, got.code, got.stderr)
+			}
+		})
+	}
+	all.Wait()
+	if snapshot(t, filepath.Dir(dir)) != before {
+		t.Error("written beside another command")
+	}
+	time.AfterFunc(time.Second, release)
+	mustRunIn(t, dir, cache, "remove", "vault/vault")
+	if text := read(t, dir, "../../.git/quayside-writer"); !strings.HasPrefix(text, "quayside remove (process ") {
+		t.Errorf("the holder is %q", text)
+	}
+}
+
+// TestWriterPlaces locks a linked work tree by itself, and a directory without a repository in
+// the store. A checkout that cannot be written to is readable.
+func TestWriterPlaces(t *testing.T) {
+	t.Parallel()
+	top, dir := attacked(t, ociCatalog)
+	repo := filepath.Join(top, "repo")
+	git(t, repo, "add", "-A")
+	git(t, repo, "commit", "-qm", "all")
+	linked := filepath.Join(top, "linked")
+	git(t, repo, "worktree", "add", "-q", linked)
+	defer hold(t, filepath.Join(repo, ".git/quayside-writer"))()
+	mustRun(t, filepath.Join(linked, "envs/dev"), "resolve")
+	if _, err := os.Stat(filepath.Join(repo, ".git/worktrees/linked/quayside-writer")); err != nil {
+		t.Error(err)
+	}
+	if out, err := exec.Command("git", "-C", linked, "status", "--porcelain").CombinedOutput(); err != nil || strings.Contains(string(out), "quayside-writer") {
+		t.Errorf("%s%v", out, err)
+	}
+	_ = dir
+	plain, cache := quickstart(t), t.TempDir()
+	mustRunIn(t, plain, cache, "resolve")
+	locks, err := filepath.Glob(filepath.Join(cache, "quayside/locks/*"))
+	check(t, err)
+	if len(locks) != 1 {
+		t.Fatalf("locks in the store: %v", locks)
+	}
+	defer hold(t, locks[0])()
+	if got := quaysideIn(t, plain, cache, "render"); got.code != 2 || !strings.Contains(got.stderr, "process 1 on elsewhere") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
