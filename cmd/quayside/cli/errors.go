@@ -103,7 +103,8 @@ func (a *app) printError(err error) {
 	var input *workspace.InputError
 	var list diag.List
 	var edited *workspace.EditedError
-	if ours := hasPosition(err) || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
+	_, one := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
+	if ours := one || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
 		msg = inert.Line(msg) // its line breaks come from other programs
 	}
 	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {

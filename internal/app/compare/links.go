@@ -26,7 +26,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 		return err
 	}
 	l := linker{c: c, at: map[diff.Place]string{}}
-	l.head, _ = c.clone.Repo.Revision("HEAD") // a repository may have no commit yet
+	l.head, _ = c.clone.Repo.Head() // a repository may have no commit yet
 	for i := range r.Findings {
 		p := r.Findings[i].Place
 		r.Findings[i].Link = f.Line(l.commit(p), p.Path, p.Line)

@@ -151,57 +151,60 @@ func (c *Comparison) checkNotEmpty() error {
 func (c *Comparison) selectedRevisions(base, revisions string) (before, after *gitrepo.Revision, err error) {
 	a, b, two := strings.Cut(revisions, "..")
 	b, fork := strings.CutPrefix(b, ".")
-	if two && b == "" {
-		b = "HEAD"
-	}
-	if two && a == "" {
-		a = "HEAD"
-	}
 	if c.clone.Repo.Root() == "" && !two {
 		return nil, nil, errors.New("a bare repository has no work tree: give two revisions, such as main..branch")
 	}
 	if two {
-		if after, err = c.clone.Repo.Revision(b); err != nil {
+		if after, err = c.revisionNamed(b); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch {
 	case fork:
-		before, err = c.mergeBase(a, after)
+		if before, err = c.revisionNamed(a); err == nil {
+			before, err = c.mergeBase(before, after)
+		}
 	case revisions == "":
 		before, err = c.defaultBase(base)
 	default:
-		before, err = c.clone.Repo.Revision(a)
+		before, err = c.revisionNamed(a)
 	}
 	return before, after, err
 }
 
-// defaultBase returns the merge base of HEAD and the branch that changes are merged into.
-func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
-	if base == "" {
-		var err error
-		if base, err = c.clone.Repo.DefaultBranch(); err != nil {
-			return nil, err
-		}
+// revisionNamed returns the commit with a name, or the current one for "".
+func (c *Comparison) revisionNamed(name string) (*gitrepo.Revision, error) {
+	if name == "" {
+		return c.clone.Repo.Head()
 	}
-	head, err := c.clone.Repo.Revision("HEAD")
-	if err != nil {
-		return nil, err
-	}
-	return c.mergeBase(base, head)
+	return c.clone.Repo.Revision(name)
 }
 
-// mergeBase returns the merge base of a and b. A shallow clone, as in CI, may not have
-// that commit: it then returns the tip of a, with a warning.
-func (c *Comparison) mergeBase(a string, b *gitrepo.Revision) (*gitrepo.Revision, error) {
-	tip, err := c.clone.Repo.Revision(a)
+// defaultBase returns the merge base of HEAD and the branch that changes are merged into.
+func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
+	head, err := c.clone.Repo.Head()
 	if err != nil {
 		return nil, err
 	}
+	var tip *gitrepo.Revision
+	if base == "" {
+		tip, err = c.clone.Repo.DefaultBranch()
+	} else {
+		tip, err = c.clone.Repo.Revision(base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.mergeBase(tip, head)
+}
+
+// mergeBase returns the merge base of a branch and b. A shallow clone, as in CI, may not
+// have that commit: it then returns the tip of the branch, with a warning.
+func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	fork, err := c.clone.Repo.MergeBase(tip, b)
 	if errors.Is(err, gitrepo.ErrNoBase) && c.clone.Repo.Shallow() {
 		c.project.Log.Warn(c.project.Waive([]diag.Warning{{
-			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and lacks the merge base of %s and %s: comparing with the tip of %s", a, b.Name(), a),
+			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and lacks the merge base of %s and %s: comparing with the tip of %s", tip.Name(), b.Name(), tip.Name()),
 		}}))
 		return tip, nil
 	}

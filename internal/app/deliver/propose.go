@@ -52,7 +52,7 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 		return nil, err
 	}
 	b := &Base{opt: opt, clone: clone}
-	if b.head, err = clone.Repo.Revision("HEAD"); err != nil {
+	if b.head, err = clone.Repo.Head(); err != nil {
 		return nil, err
 	}
 	if err := clone.Clean(ctx); err != nil {

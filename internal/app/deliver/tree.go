@@ -96,14 +96,16 @@ func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*tree
 		return nil, err
 	}
 	l := &treeLoader{clone: clone}
-	at := opt.At
-	if at == "" {
-		if at = "HEAD"; clone.Repo.Root() == "" {
-			return nil, errors.New("a bare repository has no work tree: give a revision with --at")
-		}
+	switch {
+	case opt.At != "":
+		l.rev, err = clone.Repo.Revision(opt.At)
+	case clone.Repo.Root() == "":
+		return nil, errors.New("a bare repository has no work tree: give a revision with --at")
+	default:
 		l.branch = clone.Repo.HeadBranch()
+		l.rev, err = clone.Repo.Head()
 	}
-	if l.rev, err = clone.Repo.Revision(at); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if l.there, err = clone.At(l.rev); err != nil {

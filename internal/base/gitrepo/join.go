@@ -24,7 +24,7 @@ type Join struct {
 // branch before its last rebase and the branch it was rebased onto. Joins returns nil
 // before the first commit.
 func (r *Repo) Joins() ([]Join, error) {
-	head, err := r.named("HEAD")
+	head, err := r.named("HEAD", "HEAD")
 	if head == nil || err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (r *Repo) Joins() ([]Join, error) {
 
 // openJoin returns the uncommitted join; nil if there is none.
 func (r *Repo) openJoin(head *Revision) (*Join, error) {
-	theirs, err := r.named("MERGE_HEAD")
+	theirs, err := r.named("MERGE_HEAD", "MERGE_HEAD")
 	if theirs == nil && err == nil {
 		theirs, err = r.squashed()
 	}
@@ -56,7 +56,7 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 		if name == "REBASE_HEAD" && !r.has("rebase-merge") && !r.has("rebase-apply") {
 			continue // Git may leave it behind
 		}
-		picked, err := r.named(name)
+		picked, err := r.named(name, name)
 		if err != nil {
 			return nil, err
 		}
@@ -91,12 +91,12 @@ func (r *Repo) doneJoin(head *Revision) (*Join, error) {
 		}
 		return r.join(false, ours, theirs)
 	}
-	before, err := r.named("ORIG_HEAD")
+	before, err := r.named("ORIG_HEAD", "ORIG_HEAD")
 	if before == nil || err != nil || r.contains(head, before) {
 		return nil, err
 	}
 	for _, name := range r.upstreams() {
-		onto, err := r.named(name)
+		onto, err := r.named(name.Short(), string(name))
 		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
 			return r.join(false, before, onto)
 		}
@@ -132,31 +132,32 @@ func (r *Repo) squashed() (*Revision, error) {
 	return r.called(shortHash(string(first[1])), string(first[1]))
 }
 
-// upstreams returns the likely targets of a rebase of the current branch: its upstream
-// branch and the default branch.
-func (r *Repo) upstreams() []string {
-	var out []string
+// upstreams returns the full names of the likely targets of a rebase of the current branch:
+// its upstream branch and the default branch.
+func (r *Repo) upstreams() []plumbing.ReferenceName {
+	var out []plumbing.ReferenceName
 	if set, err := r.git.Config(); err == nil {
 		if branch := set.Branches[r.HeadBranch()]; branch == nil || branch.Remote == "" {
 			// no upstream
 		} else if branch.Remote == "." {
-			out = append(out, branch.Merge.Short())
+			out = append(out, branch.Merge)
 		} else {
-			out = append(out, branch.Remote+"/"+branch.Merge.Short())
+			out = append(out, plumbing.NewRemoteReferenceName(branch.Remote, branch.Merge.Short()))
 		}
 	}
-	if branch, err := r.DefaultBranch(); err == nil {
+	if branch, err := r.defaultBranch(); err == nil {
 		out = append(out, branch)
 	}
 	return out
 }
 
-// named returns the commit with a name in Git, for example MERGE_HEAD; nil if there is none.
-func (r *Repo) named(name string) (*Revision, error) {
-	if name == strings.ToUpper(name) && !r.has(name) {
+// named returns the commit with a full name in Git, for example MERGE_HEAD, as a Revision
+// called name; nil if there is none.
+func (r *Repo) named(name, full string) (*Revision, error) {
+	if full == strings.ToUpper(full) && !r.has(full) {
 		return nil, nil
 	}
-	v, err := r.lookUp(name, name)
+	v, err := r.lookUp(name, full)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return nil, nil
 	}

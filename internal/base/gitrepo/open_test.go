@@ -93,7 +93,7 @@ func TestDefaultBranch(t *testing.T) {
 	git(t, dir, "branch", "-m", "trunk")
 	r := open(t, dir)
 	if got, err := r.DefaultBranch(); err == nil {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s", got.Name())
 	}
 	for _, c := range []struct {
 		want string
@@ -107,8 +107,12 @@ func TestDefaultBranch(t *testing.T) {
 		{"origin/gone", []string{"update-ref", "refs/remotes/origin/gone", "HEAD"}},
 	} {
 		git(t, dir, c.args...)
-		if got, err := open(t, dir).DefaultBranch(); got != c.want || err != nil {
-			t.Errorf("after %q: %q, %v, want %s", c.args, got, err, c.want)
+		got, err := open(t, dir).DefaultBranch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Name() != c.want {
+			t.Errorf("after %q: %q, want %s", c.args, got.Name(), c.want)
 		}
 	}
 }

@@ -38,9 +38,10 @@ var ErrNone = errors.New("not in a Git repository")
 
 // Repo is an opened repository.
 type Repo struct {
-	git  *git.Repository
-	root string // of the work tree, absolute, symbolic links resolved; empty for a bare repository
-	own  string // Git's directory of the work tree
+	git     *git.Repository
+	objects *filesystem.Storage // of git
+	root    string              // of the work tree, absolute, symbolic links resolved; empty for a bare repository
+	own     string              // Git's directory of the work tree
 }
 
 // Open opens the repository that contains dir: a clone, a linked work tree or a bare
@@ -96,7 +97,7 @@ func open(state, root string) (*Repo, error) {
 	}
 	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
 	opened, err := git.Open(tolerant{files}, nil)
-	return &Repo{git: opened, root: root, own: state}, err
+	return &Repo{git: opened, objects: files, root: root, own: state}, err
 }
 
 // resolveState returns Git's directory of a work tree: .git, or the directory in that file.
@@ -207,9 +208,17 @@ func (r *Repo) Branches(below string) ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// DefaultBranch returns the name of the default branch: the first existing one of the
+// DefaultBranch returns the tip of the default branch: the first existing one of the
 // target of origin/HEAD, origin/main, origin/master, main and master.
-func (r *Repo) DefaultBranch() (string, error) {
+func (r *Repo) DefaultBranch() (*Revision, error) {
+	name, err := r.defaultBranch()
+	if err != nil {
+		return nil, err
+	}
+	return r.called(name.Short(), string(name))
+}
+
+func (r *Repo) defaultBranch() (plumbing.ReferenceName, error) {
 	names := []plumbing.ReferenceName{
 		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
 		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
@@ -219,7 +228,7 @@ func (r *Repo) DefaultBranch() (string, error) {
 	}
 	for _, name := range names {
 		if _, err := r.git.Reference(name, true); err == nil {
-			return name.Short(), nil
+			return name, nil
 		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
 			return "", err
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/quayside/quayside/internal/base/diag"
 )
 
 // Revision is a commit.
@@ -28,35 +30,86 @@ func (v *Revision) Hash() string { return v.commit.Hash.String() }
 func (v *Revision) Time() time.Time { return v.commit.Committer.When }
 
 // Revision resolves name to a commit. name is a branch, a tag, an expression such as
-// "HEAD~1", or the first digits of a hash.
+// "HEAD~1", or the first digits of a hash. A name with several meanings is an error that
+// lists them: Git itself prefers a tag, which may be anyone's, to a branch.
 func (r *Repo) Revision(name string) (*Revision, error) {
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
 		return nil, fmt.Errorf("%q is not a commit", name)
 	}
-	return r.called(name, name)
+	start, steps := name, ""
+	if i := strings.IndexAny(name, "~^"); i >= 0 {
+		start, steps = name[:i], name[i:]
+	}
+	full, err := r.fullNames(start)
+	switch {
+	case err != nil:
+		return nil, r.unresolved(name, err)
+	case len(full) > 1:
+		return nil, diag.Hintf(diag.Pos{}, "write the full name, such as "+full[len(full)-1], "revision %q is ambiguous: %s", name, strings.Join(full, ", "))
+	case len(full) == 0:
+		return nil, r.unresolved(name, plumbing.ErrReferenceNotFound)
+	}
+	v, err := r.called(name, full[0])
+	if err != nil || steps == "" {
+		return v, err
+	}
+	hash, err := r.git.ResolveRevision(plumbing.Revision(v.Hash() + steps))
+	if err != nil {
+		return nil, r.unresolved(name, err)
+	}
+	return r.called(name, hash.String())
 }
 
-// called resolves commit and returns it as a Revision called name. Errors include name and
-// a hint for shallow clones.
-func (r *Repo) called(name, commit string) (*Revision, error) {
-	v, err := r.lookUp(name, commit)
-	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return nil, fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
-	}
+// Head returns the current commit.
+func (r *Repo) Head() (*Revision, error) { return r.called("HEAD", "HEAD") }
+
+// called returns the commit with a full name, as in lookUp, as a Revision called name.
+// Errors include name and a hint for shallow clones.
+func (r *Repo) called(name, full string) (*Revision, error) {
+	v, err := r.lookUp(name, full)
 	if err != nil {
-		return nil, fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
+		return nil, r.unresolved(name, err)
 	}
 	return v, nil
 }
 
-// lookUp is like called, but returns the errors of go-git.
-func (r *Repo) lookUp(name, commit string) (*Revision, error) {
-	hash, err := r.git.ResolveRevision(plumbing.Revision(commit))
+// unresolved returns the error for a name that go-git cannot resolve.
+func (r *Repo) unresolved(name string, err error) error {
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
+	}
+	return fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
+}
+
+// lookUp is like called, but returns the errors of go-git. full is a whole hash, a reference
+// such as "refs/heads/main", or a name such as HEAD.
+func (r *Repo) lookUp(name, full string) (*Revision, error) {
+	hash := plumbing.NewHash(full)
+	if !plumbing.IsHash(full) {
+		ref, err := r.git.Reference(plumbing.ReferenceName(full), true)
+		if err != nil {
+			return nil, err
+		}
+		hash = ref.Hash()
+	}
+	c, err := r.commitAt(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		err = plumbing.ErrReferenceNotFound
+	}
+	return &Revision{repo: r, name: name, commit: c}, err
+}
+
+// commitAt returns a commit by its own hash, or by that of a tag.
+func (r *Repo) commitAt(hash plumbing.Hash) (*object.Commit, error) {
+	c, err := r.git.CommitObject(hash)
+	if !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return c, err
+	}
+	tag, err := r.git.TagObject(hash)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.git.CommitObject(*hash)
-	return &Revision{repo: r, name: name, commit: c}, err
+	return tag.Commit()
 }
 
 // fetchHint returns advice for a missing object or name in a shallow clone.
