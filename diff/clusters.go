@@ -29,6 +29,12 @@ type Fleet struct{ Before, After []string }
 // all clusters name their clusters. The names of the states and the order of the parts are
 // those of the first part. A single cluster is not named.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
+	r := joinParts(parts, fleet, opt)
+	r.addSettings(opt)
+	return r
+}
+
+func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	all := fleet.all()
 	if len(all) < 2 && len(parts) == 1 {
 		parts[0].Report.Clusters = all

@@ -16,9 +16,14 @@ import (
 // of [Rules].
 type CompareOptions struct {
 	Severity map[string]Severity // by rule ID; Off disables the rule
-	Mirrors  []string            // prefixes of mirrored images: "quay.io/org"; nil skips the check
-	Today    string              // "2027-01-31", the day to check support for; empty skips the check
-	Scans    *scan.Results       // scan results of images; nil skips the check
+	// BaseSeverity is Severity on the side before: of two, the worse counts. nil: only Severity counts.
+	BaseSeverity map[string]Severity
+	Settings     []Finding // about settings that are loosened; a severity caps that of the rule
+	OnlyPolicy   bool      // settings, locks and trees differ in nothing but the policy and trust
+
+	Mirrors []string      // prefixes of mirrored images: "quay.io/org"; nil skips the check
+	Today   string        // "2027-01-31", the day to check support for; empty skips the check
+	Scans   *scan.Results // scan results of images; nil skips the check
 	// Lifecycle returns the lifecycle of a pin's version from its catalog; nil if the catalog
 	// states none or is unknown. A nil Lifecycle skips the check.
 	Lifecycle func(lockfile.Pin) *model.SupportedVersion
@@ -76,8 +81,15 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	for _, most := range capped {
 		f.Severity = min(f.Severity, most)
 	}
+	base := f.Severity
+	if s, tuned := c.opt.BaseSeverity[rule]; tuned {
+		base = s
+	}
 	if s, tuned := c.opt.Severity[rule]; tuned {
 		f.Severity = s
+	}
+	if c.opt.BaseSeverity != nil {
+		f.Severity = max(f.Severity, base)
 	}
 	if f.where == nil {
 		f.where = about

@@ -121,6 +121,7 @@ func ruleFamilies() []family {
 		{vulnerabilityRules, []check{compareScans}},
 		{objectRules, []check{compareObjects}},
 		{clusterRules, nil},
+		{settingRules, nil},
 	}
 }
 

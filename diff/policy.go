@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/celrule"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/scan"
 )
 
 // Policy is the set of levels, waivers and rules that decide which findings fail.
@@ -24,6 +26,8 @@ type Policy struct {
 	// Vulnerabilities are the scanners' severities of new vulnerabilities that fail. They
 	// replace FailOn and Clusters for these findings; nil means that those decide.
 	Vulnerabilities []string
+
+	Base *Policy // another policy that has to accept a report, too; nil: none
 }
 
 // Level is the lowest severity that fails in some clusters.
@@ -71,49 +75,124 @@ func (f Finding) fault(policy, message string, clusters []string) Fault {
 
 // Judge returns a copy of r with the waivers and the verdict of p. A waiver of a finding's
 // rule does not apply to user-defined rules that refuse the same finding: these are waived
-// by their own names. today is a day such as "2026-11-21". The error lists all rules that
-// are not valid CEL, or names a rule that fails on a finding.
+// by their own names. With a base, each finding has to be accepted by both policies, each
+// with its own waivers. Findings about a policy that changes alone are never refused. today
+// is a day such as "2026-11-21". The error lists all rules that are not valid CEL, or names
+// a rule that fails on a finding.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
-	rules, err := p.compile(false)
-	if err != nil {
-		return nil, err
+	var judges []*judge
+	for at := &p; at != nil; at = at.Base {
+		rules, err := at.compile(false)
+		if err != nil {
+			return nil, err
+		}
+		w := at.waiving(today, func(one diag.Waiver) bool { return at.judges(one, r.scanned) })
+		w.clusters = r.Clusters
+		judges = append(judges, &judge{*at, rules, w})
 	}
 	out := *r
 	out.Findings = nil
 	var v PolicyResult
-	w := p.waiving(today, func(one diag.Waiver) bool { return p.judges(one, r.scanned) })
-	w.clusters = r.Clusters
 	for _, f := range r.Findings {
-		for _, f := range w.waive(f, f.Rule) {
-			out.Findings = append(out.Findings, f)
-			if in, by, fails := p.fails(f, r.Clusters); fails && f.Waiver == "" {
-				v.Faults = append(v.Faults, f.fault(by, fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
-			}
+		var faults []Fault
+		for _, part := range splitWaived(judges, f, r.Clusters) {
+			faults = append(faults, part.faults...)
+			out.Findings = append(out.Findings, part.Finding)
 		}
-		for _, rule := range rules {
-			refused, err := rule.parts(f)
+		for _, j := range judges {
+			refused, waived, err := j.applyRules(f)
 			if err != nil {
-				return nil, diag.Errorf(rule.Pos, "policy rule %q: %w", rule.Name, err)
+				return nil, err
 			}
-			if len(refused) == 0 {
-				continue
-			}
-			for _, f := range w.waive(f.only(refused), rule.Name) {
-				list := &v.Faults
-				if f.Waiver != "" {
-					list = &v.Waived
-				}
-				*list = append(*list, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters))
-			}
+			faults, v.Waived = append(faults, refused...), append(v.Waived, waived...)
 		}
+		v.Faults = append(v.Faults, unique(faults)...)
 	}
-	v.Waivers = diag.Review(w.waivers, w.used, today)
+	if r.onlyPolicy {
+		v.Faults, judges[0].waiving.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiving.used))
+	}
+	v.Waivers = diag.Review(judges[0].waiving.waivers, judges[0].waiving.used, today)
 	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
 	v.Fail = len(v.Faults) > 0
 	out.Verdict = &v
 	return &out, nil
+}
+
+// unique returns faults without repetitions, which two policies may have.
+func unique(faults []Fault) []Fault {
+	var out []Fault
+	for _, f := range faults {
+		if !slices.ContainsFunc(out, func(g Fault) bool { return reflect.DeepEqual(f, g) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// judge is one of the policies that judge a report.
+type judge struct {
+	policy  Policy
+	rules   []compiled
+	waiving *waiving
+}
+
+// applyRules returns a fault for each user-defined rule that refuses a finding.
+func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
+	for _, rule := range j.rules {
+		parts, err := rule.parts(f)
+		if err != nil {
+			return nil, nil, diag.Errorf(rule.Pos, "policy rule %q: %w", rule.Name, err)
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		for _, f := range j.waiving.waive(f.only(parts), rule.Name) {
+			fault := f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters)
+			if f.Waiver == "" {
+				refused = append(refused, fault)
+			} else {
+				waived = append(waived, fault)
+			}
+		}
+	}
+	return refused, waived, nil
+}
+
+// judgedFinding is a part of a finding with the reasons to refuse it.
+type judgedFinding struct {
+	Finding
+	faults []Fault
+}
+
+// splitWaived splits a finding by the waivers of all policies. A part has the reason of a
+// waiver if no policy refuses it.
+func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
+	parts := []judgedFinding{{Finding: f}}
+	for _, j := range judges {
+		var next []judgedFinding
+		for _, p := range parts {
+			waiver := p.Waiver
+			p.Waiver = ""
+			for _, g := range j.waiving.waive(p.Finding, f.Rule) {
+				part := judgedFinding{g, slices.Clone(p.faults)}
+				in, by, fails := j.policy.fails(g, all)
+				if fails && g.Waiver == "" {
+					part.faults = append(part.faults, g.fault(by, fmt.Sprintf("%s: %s", g.Severity, g.Message), in))
+				}
+				part.Waiver = cmp.Or(waiver, g.Waiver)
+				next = append(next, part)
+			}
+		}
+		parts = next
+	}
+	for i := range parts {
+		if len(parts[i].faults) > 0 {
+			parts[i].Waiver = ""
+		}
+	}
+	return parts
 }
 
 // judges reports whether a waiver applies to findings of a diff. Without scan results,
@@ -148,21 +227,35 @@ func (p Policy) reached(f Finding, all []string) ([]string, bool) {
 	if len(whole) == 0 {
 		return nil, reaches(p.FailOn)
 	}
-	in := slices.DeleteFunc(slices.Clone(whole), func(name string) bool { return !reaches(p.level(name)) })
+	in := slices.DeleteFunc(slices.Clone(whole), func(name string) bool { return !reaches(p.Level(name)) })
 	if len(in) == len(whole) {
 		return f.Clusters, true
 	}
 	return in, len(in) > 0
 }
 
-// level returns the lowest severity that fails in a cluster.
-func (p Policy) level(cluster string) Severity {
+// Level returns the lowest severity that fails in a cluster.
+func (p Policy) Level(cluster string) Severity {
 	for _, l := range p.Clusters {
 		if anyMatches(l.Names, cluster) {
 			return l.FailOn
 		}
 	}
 	return p.FailOn
+}
+
+// Refused returns the scanners' severities of new vulnerabilities that fail in general.
+func (p Policy) Refused() []string {
+	if p.Vulnerabilities != nil {
+		return p.Vulnerabilities
+	}
+	var out []string
+	for _, s := range []scan.Severity{scan.Critical, scan.High, scan.Medium, scan.Low, scan.Negligible, scan.Unknown} {
+		if p.FailOn != Off && severityOf(s) >= p.FailOn {
+			out = append(out, s.String())
+		}
+	}
+	return out
 }
 
 // strangers returns notes about names of the policy's levels that match no cluster.

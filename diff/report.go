@@ -21,7 +21,8 @@ type Report struct {
 	Verdict   *PolicyResult    // of the policy; nil before Judge
 	Reading   []Reading        // reading lists, by operator; nil if not requested
 
-	scanned bool // scan results were compared
+	scanned    bool // scan results were compared
+	onlyPolicy bool // all findings are about the policy and trust, which change alone
 }
 
 // OperatorReport is one operator in a report.

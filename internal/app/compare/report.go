@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"reflect"
@@ -36,6 +37,10 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err != nil {
 		return nil, err
 	}
+	if opt.Settings, err = c.loosened(); err != nil {
+		return nil, err
+	}
+	opt.OnlyPolicy = c.changesOnlyPolicy(opt.Settings)
 	report := diff.Join(parts, c.fleet(), opt)
 	if c.ImageSizes {
 		if err := c.addSizes(ctx, report); err != nil {
@@ -48,9 +53,16 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 		}
 	}
 	report.Notes = slices.Concat(report.Notes, c.notes)
-	policy, err := c.After.policy()
+	policy, err := policyOf(c.After.project)
 	if err != nil {
 		return nil, err
+	}
+	if base := c.base(); base != nil {
+		strict, err := policyOf(base)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Before.Name, err)
+		}
+		policy.Base = &strict
 	}
 	report, err = diff.Judge(report, policy, day)
 	return report, c.After.wrapName(err)
@@ -77,16 +89,20 @@ func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.S
 	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
 }
 
-// options returns the comparison options, from the settings of the side after.
+// options returns the comparison options, from the settings of the side after and the policy
+// of the base.
 func (c *Comparison) options() (diff.CompareOptions, error) {
 	w := c.After.project.Settings
-	opt := diff.CompareOptions{Severity: map[string]diff.Severity{}, Stored: c.Stored}
-	for rule, text := range w.Policy.Severity {
-		severity, err := diff.ParseSeverity(text)
-		if err != nil {
+	opt := diff.CompareOptions{Stored: c.Stored}
+	var err error
+	if opt.Severity, err = severities(w); err != nil {
+		return opt, err
+	}
+	base := c.base()
+	if base != nil {
+		if opt.BaseSeverity, err = severities(base.Settings); err != nil {
 			return opt, err
 		}
-		opt.Severity[rule] = severity
 	}
 	mirrors, err := c.After.project.Mirrors()
 	if err != nil {
@@ -95,10 +111,35 @@ func (c *Comparison) options() (diff.CompareOptions, error) {
 	for _, m := range mirrors.Rewrites() {
 		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
 	}
-	if c.Before.rev != nil && !reflect.DeepEqual(plainPolicy(c.Before.project.Settings), plainPolicy(w)) {
-		c.notes = append(c.notes, "the policy in quayside.yaml changed: this report uses the new one")
+	if base != nil && !reflect.DeepEqual(plainPolicy(base.Settings), plainPolicy(w)) {
+		c.notes = append(c.notes, "the policy in quayside.yaml changed: the old and the new one both apply")
 	}
 	return opt, nil
+}
+
+// severities returns the severities that the policy sets, by rule.
+func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
+	out := map[string]diff.Severity{}
+	for rule, text := range w.Policy.Severity {
+		severity, err := diff.ParseSeverity(text)
+		if err != nil {
+			return nil, err
+		}
+		out[rule] = severity
+	}
+	return out, nil
+}
+
+// base returns the workspace whose policy judges the changes, besides that of the side
+// after: at the tip of the target branch, or before. It returns nil without one.
+func (c *Comparison) base() *workspace.Project {
+	switch {
+	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.exists():
+		return nil
+	case c.target != nil:
+		return c.target
+	}
+	return c.Before.project
 }
 
 // plainPolicy returns the policy of settings without positions.
@@ -114,27 +155,27 @@ func plainPolicy(w *settings.Workspace) settings.Policy {
 	return p
 }
 
-// policy returns the policy in quayside.yaml.
-func (s *Side) policy() (diff.Policy, error) {
-	w := s.project.Settings.Policy
+// policyOf returns the policy in quayside.yaml.
+func policyOf(p *workspace.Project) (diff.Policy, error) {
+	w := p.Settings.Policy
 	failOn, err := diff.ParseSeverity(w.FailOn)
 	if err != nil {
 		return diff.Policy{}, err
 	}
-	p := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
+	out := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
 	for _, l := range w.Clusters {
 		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
-			return p, err
+			return out, err
 		}
-		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
+		out.Clusters = append(out.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
 	}
 	for _, r := range w.Rules {
-		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
+		out.Rules = append(out.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
 	}
-	if _, said := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
-		p.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
+	if _, said := p.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
+		out.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
 	}
-	return p, nil
+	return out, nil
 }
 
 // FilePair is a file with its content on both sides; the content is empty where the file is

@@ -19,7 +19,7 @@ func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]dia
 	if err != nil {
 		return nil, err
 	}
-	policy, err := s.policy()
+	policy, err := policyOf(s.project)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,8 @@ type Comparison struct {
 	Stored        map[string][]string // stored versions in clusters, as in diff.Options; nil: unknown
 
 	project *workspace.Project
-	clone   *workspace.Clone // without a repository if there is none, and for two directories
+	target  *workspace.Project // at the tip of the branch that changes are merged into; nil if there is none
+	clone   *workspace.Clone   // without a repository if there is none, and for two directories
 	from    From
 	root    string // of the repository on disk, or else of the workspace
 	files   fs.FS  // below root
@@ -139,12 +140,15 @@ func Revisions(p *workspace.Project, from From, base, revisions string) (*Compar
 // checkNotEmpty returns an error if neither side has a workspace. There would never be a
 // difference, and a check with a wrong path would always pass.
 func (c *Comparison) checkNotEmpty() error {
-	for _, s := range []*Side{c.Before, c.After} {
-		if s.lock != nil || len(s.manifests) > 0 || s.project.Configured() {
-			return nil
-		}
+	if c.Before.exists() || c.After.exists() {
+		return nil
 	}
 	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
+}
+
+// exists reports whether the side has a workspace.
+func (s *Side) exists() bool {
+	return s.lock != nil || len(s.manifests) > 0 || s.project.Configured()
 }
 
 // selectedRevisions returns the selected revisions; after is nil for the work tree.
@@ -201,6 +205,10 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 // mergeBase returns the merge base of a branch and b. A shallow clone, as in CI, may not
 // have that commit: it then returns the tip of the branch, with a warning.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
+	var err error
+	if c.target, err = c.clone.At(tip); err != nil {
+		return nil, fmt.Errorf("%s: %w", tip.Name(), err)
+	}
 	fork, err := c.clone.Repo.MergeBase(tip, b)
 	if errors.Is(err, gitrepo.ErrNoBase) && c.clone.Repo.Shallow() {
 		c.project.Log.Warn(c.project.Waive([]diag.Warning{{

@@ -1,0 +1,38 @@
+package diff
+
+// The rules for the policy and the signatures, which a branch may change alone.
+const (
+	SettingsTrust  = "settings.trust"
+	SettingsPolicy = "settings.policy"
+	SettingsWaiver = "settings.waiver"
+)
+
+func settingRules() []Rule {
+	return []Rule{
+		{SettingsTrust, High, "signature requirement loosened", "images are accepted that the base refuses"},
+		{SettingsPolicy, High, "policy loosened", "findings are accepted that the base refuses"},
+		{SettingsWaiver, High, "waiver added or extended", "it holds for everything that comes after this change"},
+		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from elsewhere, under the name that reviewers know"},
+		{"settings.names", High, "name of the cluster's own object allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
+		{"settings.extends", High, "inherited settings changed", "the file that the settings come from is another one, perhaps with other reviewers"},
+	}
+}
+
+// addSettings adds the findings of opt about settings.
+func (r *Report) addSettings(opt CompareOptions) {
+	r.onlyPolicy = opt.OnlyPolicy && r.Empty()
+	c := &comparison{opt: opt, rules: rulesByID()}
+	for _, f := range opt.Settings {
+		if f.Severity == Off {
+			f.Severity = Critical
+		}
+		c.add(f.Rule, nil, f, f.Severity)
+	}
+	if len(c.found) > 0 {
+		r.Findings = append(r.Findings, c.found...)
+		r.arrange(nil)
+		if r.onlyPolicy {
+			r.Notes = append(r.Notes, "only the policy or spec.trust changes: reported, not refused")
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package compare
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// loosening collects the findings about settings that accept more after than before.
+type loosening struct {
+	c             *Comparison
+	before, after *workspace.Project
+	found         []diff.Finding
+}
+
+// loosened returns findings about settings that the side after loosens; none if both sides
+// have the same settings, or if there is no workspace before.
+func (c *Comparison) loosened() ([]diff.Finding, error) {
+	if c.base() == nil {
+		return nil, nil
+	}
+	l := &loosening{c: c, before: c.Before.project, after: c.After.project}
+	l.trust()
+	l.catalogs()
+	if err := l.mirrors(); err != nil {
+		return nil, err
+	}
+	a, b := l.before.Settings, l.after.Settings
+	for i, name := range b.AllowNames {
+		if !slices.Contains(a.AllowNames, name) {
+			l.add("settings.names", diag.Item("spec.allowNames", i), "", name, "bundles may contain "+name)
+		}
+	}
+	if a.Extends != b.Extends || !slices.Equal(a.Extended, b.Extended) {
+		l.add("settings.extends", "spec.extends", cmp.Or(strings.Join(a.Extended, ", "), a.Extends), cmp.Or(strings.Join(b.Extended, ", "), b.Extends), "settings are inherited from other files")
+	}
+	return l.found, l.policy()
+}
+
+// add records a finding about a field of the settings after.
+func (l *loosening) add(rule, field, before, after, message string, most ...diff.Severity) {
+	f := diff.Finding{Rule: rule, Field: field, Before: before, After: after, Message: message}
+	f.Place.Path = l.c.InRepo(settings.FileName)
+	w := l.after.Settings
+	if p := w.At(field); p.Line > 0 && p.File == w.File {
+		f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol = p.Line, p.Col, p.Line, p.Col+1
+	}
+	for _, s := range most {
+		f.Severity = s
+	}
+	l.found = append(l.found, f)
+}
+
+// trust compares the signers of every set of repositories that an entry of either side
+// names.
+func (l *loosening) trust() {
+	old, now := l.before.Settings.Trust, l.after.Settings.Trust
+	seen := map[string]bool{}
+	for _, t := range slices.Concat(old, now) {
+		b := trustFor(old, t.Match)
+		if b < 0 || seen[t.Match] {
+			continue
+		}
+		seen[t.Match] = true
+		was, is := signers(l.before, old[b]), map[string]string{}
+		a, field := trustFor(now, t.Match), "spec.trust"
+		if a >= 0 {
+			is, field = signers(l.after, now[a]), diag.Item("spec.trust", a)
+		}
+		fresh := maps.Clone(is)
+		maps.DeleteFunc(fresh, func(id, _ string) bool { return was[id] != "" })
+		switch {
+		case a < 0:
+			l.add(diff.SettingsTrust, field, joinSigners(was), "", fmt.Sprintf("images of %s need no signature", t.Match))
+		case len(fresh) > 0:
+			l.add(diff.SettingsTrust, field, joinSigners(was), joinSigners(is), fmt.Sprintf("images of %s may be signed by %s", t.Match, joinSigners(fresh)))
+		}
+	}
+}
+
+// trustFor returns the index of the entry that decides for all repositories that match a
+// pattern; -1 if there is none.
+func trustFor(rules []settings.Trust, match string) int {
+	normal := func(s string) (string, bool) {
+		s, wild := strings.CutSuffix(s, "*")
+		if n, err := imageref.NormalPrefix(s); err == nil {
+			s = n
+		}
+		return s, wild
+	}
+	of, _ := normal(match)
+	return slices.IndexFunc(rules, func(t settings.Trust) bool {
+		prefix, wild := normal(t.Match)
+		return t.Match == match || prefix == of && strings.HasSuffix(match, "*") == wild || wild && strings.HasPrefix(of, prefix)
+	})
+}
+
+// signers returns the signers of an entry, by content of their files.
+func signers(p *workspace.Project, t settings.Trust) map[string]string {
+	digest := func(name string) string {
+		data, err := p.Read(name)
+		if err != nil {
+			return name // cannot be equal to another one
+		}
+		return fmt.Sprintf("sha256:%.12x", sha256.Sum256(data))
+	}
+	out := map[string]string{}
+	for _, name := range t.Keys {
+		d := digest(name)
+		out["key "+d] = fmt.Sprintf("key %s (%s)", name, d)
+	}
+	if len(t.Keys) == 0 {
+		d := digest(t.TrustRoot)
+		out[fmt.Sprintf("%q", []string{t.Identity, t.IdentityRegexp, t.Issuer, d})] =
+			fmt.Sprintf("%s of %s (%s %s)", cmp.Or(t.Identity, t.IdentityRegexp), t.Issuer, t.TrustRoot, d)
+	}
+	return out
+}
+
+func joinSigners(s map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Values(s)), ", ")
+}
+
+// catalogs compares the sources of the catalogs, set in quayside.yaml or declared.
+func (l *loosening) catalogs() {
+	was := map[model.ID]cache.Catalog{}
+	for _, c := range l.catalogsOf(l.c.Before) {
+		was[c.ID] = c
+	}
+	for _, c := range l.catalogsOf(l.c.After) {
+		b, known := was[c.ID]
+		before, after := string(b.Source), string(c.Source)
+		switch {
+		case !known || before == after:
+		case repositoryOf(b.Source) == repositoryOf(c.Source):
+			l.add("settings.catalogs", "catalog "+c.ID.String(), before, after, "catalog is read at another tag or digest", diff.Low)
+		default:
+			l.add("settings.catalogs", "catalog "+c.ID.String(), before, after, "catalog has another source under the same name")
+		}
+	}
+}
+
+func (l *loosening) catalogsOf(s *Side) []cache.Catalog {
+	set, err := s.project.Declarations()
+	if err != nil {
+		l.c.notes = append(l.c.notes, fmt.Sprintf("sources of declared catalogs: %v", s.wrapName(err)))
+		set = &declare.Set{}
+	}
+	return s.project.Catalogs(set)
+}
+
+// repositoryOf returns a source without the tag and digest of its image.
+func repositoryOf(ref source.Ref) string {
+	image, is := strings.CutPrefix(string(ref), string(source.ImageRef("")))
+	if !is {
+		return string(ref)
+	}
+	r := imageref.Split(image)
+	return r.Registry + "/" + r.Repository
+}
+
+func (l *loosening) mirrors() error {
+	before, err := l.before.Mirrors()
+	if err != nil {
+		return l.c.Before.wrapName(err)
+	}
+	after, err := l.after.Mirrors()
+	if err != nil {
+		return l.c.After.wrapName(err)
+	}
+	was := map[string][]string{}
+	for _, m := range before.Rewrites() {
+		was[m.Prefix] = append(was[m.Prefix], m.Mirror)
+	}
+	for _, m := range after.Rewrites() {
+		if !slices.Contains(was[m.Prefix], m.Mirror) {
+			l.add("settings.catalogs", "spec.mirrors", strings.Join(was[m.Prefix], ", "), m.Mirror, fmt.Sprintf("images of %s come from another mirror", m.Prefix))
+		}
+	}
+	return nil
+}
+
+// policy compares the policies of both sides.
+func (l *loosening) policy() error {
+	before, err := policyOf(l.before)
+	if err != nil {
+		return l.c.Before.wrapName(err)
+	}
+	after, err := policyOf(l.after)
+	if err != nil {
+		return l.c.After.wrapName(err)
+	}
+	l.levels(before, after)
+	if err := l.severities(); err != nil {
+		return err
+	}
+	now := after.Refused()
+	for _, s := range before.Refused() {
+		if (before.Vulnerabilities != nil || after.Vulnerabilities != nil) && !slices.Contains(now, s) {
+			l.add(diff.SettingsPolicy, "spec.policy.vulnerabilities.added", strings.Join(before.Refused(), ", "), strings.Join(now, ", "), fmt.Sprintf("new vulnerabilities rated %s are accepted", s))
+		}
+	}
+	for _, r := range before.Rules {
+		i := slices.IndexFunc(after.Rules, func(n diff.CELRule) bool { return n.Name == r.Name })
+		switch {
+		case i < 0:
+			l.add(diff.SettingsPolicy, "spec.policy.rules", r.Expression, "", fmt.Sprintf("rule %s removed", r.Name))
+		case after.Rules[i].Expression != r.Expression || after.Rules[i].Tree != r.Tree:
+			l.add(diff.SettingsPolicy, diag.Item("spec.policy.rules", i), r.Expression, after.Rules[i].Expression, fmt.Sprintf("rule %s changed", r.Name))
+		}
+	}
+	for i, w := range after.Waivers {
+		until := ""
+		if at := slices.IndexFunc(before.Waivers, func(b diag.Waiver) bool { return b.Selectors() == w.Selectors() }); at >= 0 {
+			until = before.Waivers[at].Expires
+		}
+		if w.Expires > until {
+			l.add(diff.SettingsWaiver, diag.Item("spec.policy.waivers", i), until, w.Expires, fmt.Sprintf("%s is waived until %s: %s", w.Selectors(), w.Expires, w.Reason))
+		}
+	}
+	return nil
+}
+
+// levels compares the lowest refused severity, in general and for each cluster.
+func (l *loosening) levels(before, after diff.Policy) {
+	looser := func(a, b diff.Severity) bool { return a != diff.Off && (b == diff.Off || b > a) }
+	if looser(before.FailOn, after.FailOn) {
+		l.add(diff.SettingsPolicy, "spec.policy.failOn", before.FailOn.String(), after.FailOn.String(), "more findings are accepted")
+	}
+	names := slices.Concat(l.before.Clusters(), l.after.Clusters())
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		a, b := before.Level(name), after.Level(name)
+		if looser(a, b) && (a != before.FailOn || b != after.FailOn) {
+			l.add(diff.SettingsPolicy, "spec.policy.clusters", a.String(), b.String(), fmt.Sprintf("more findings are accepted for cluster %s", name))
+		}
+	}
+}
+
+// severities compares the severity of every rule.
+func (l *loosening) severities() error {
+	before, err := severities(l.before.Settings)
+	if err != nil {
+		return err
+	}
+	after, err := severities(l.after.Settings)
+	if err != nil {
+		return err
+	}
+	for _, r := range diff.Rules() {
+		was, is := r.Severity, r.Severity
+		if s, tuned := before[r.ID]; tuned {
+			was = s
+		}
+		if s, tuned := after[r.ID]; tuned {
+			is = s
+		}
+		if is < was {
+			l.add(diff.SettingsPolicy, "spec.policy.severity."+r.ID, was.String(), is.String(), fmt.Sprintf("findings of %s are less severe", r.ID))
+		}
+	}
+	return nil
+}
+
+// changesOnlyPolicy reports whether nothing differs but the policy and trust in the settings:
+// neither other settings, nor the lock, nor the tree.
+func (c *Comparison) changesOnlyPolicy(found []diff.Finding) bool {
+	if c.Before.lock == nil || c.After.lock == nil {
+		return false
+	}
+	return !slices.ContainsFunc(found, func(f diff.Finding) bool {
+		return f.Rule != diff.SettingsTrust && f.Rule != diff.SettingsPolicy && f.Rule != diff.SettingsWaiver
+	}) &&
+		bytes.Equal(otherSettings(c.Before.project.Settings), otherSettings(c.After.project.Settings)) &&
+		bytes.Equal(lockfile.Format(c.Before.lock), lockfile.Format(c.After.lock)) &&
+		maps.EqualFunc(c.Before.have, c.After.have, bytes.Equal)
+}
+
+// otherSettings returns the effective settings except for the policy and trust.
+func otherSettings(w *settings.Workspace) []byte {
+	other := *w
+	other.Policy, other.Trust, other.Fields = settings.Default().Policy, nil, maps.Clone(w.Fields)
+	maps.DeleteFunc(other.Fields, func(field string, _ diag.Pos) bool {
+		return strings.HasPrefix(field, "spec.policy") || strings.HasPrefix(field, "spec.trust")
+	})
+	return other.EffectiveJSON()
+}
