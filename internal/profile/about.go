@@ -23,6 +23,7 @@ type About struct {
 	DirectoryPerCluster bool        // the profile's directory in the tree has one directory per cluster
 
 	Draft      []string // lines of spec.gitops in a new quayside.yaml, after those of every profile
+	Steering   []string // patterns of the names of files that control the tool in a directory that it applies
 	IgnoreFile string   // file that excludes parts of a repository from the tool; empty if the tool reads only its configured paths
 }
 
@@ -52,6 +53,25 @@ func Steers(key string, all []Directive) string {
 		}
 	}
 	return ""
+}
+
+// SteeredBy returns the tool that a file with that name controls; "" if there is none.
+func SteeredBy(file string) string {
+	for _, l := range profileTable() {
+		a := l.profile.About()
+		for _, pattern := range append(slices.Clone(a.Steering), a.IgnoreFile) {
+			if is, _ := path.Match(pattern, file); is {
+				return a.Tool
+			}
+		}
+	}
+	return ""
+}
+
+// IsIgnoreFile reports whether a file with that name excludes parts of a repository from a
+// tool.
+func IsIgnoreFile(file string) bool {
+	return slices.ContainsFunc(profileTable(), func(l line) bool { return file != "" && l.profile.About().IgnoreFile == file })
 }
 
 // Directives returns the directives of all profiles.

@@ -86,6 +86,7 @@ func (argoCD) About() About {
 			}},
 		},
 		UntracksCRDs: true, Protects: "asks before it prunes it",
+		Steering: []string{".argocd-source*.yaml", "Chart.yaml"},
 	}
 }
 

@@ -190,7 +190,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	}
 	n := len(filetree.Diff(have, res.Tree))
 	for _, name := range filetree.Foreign(have, res.Tree) {
-		if layout.AppliedAsIs(name) {
+		if workspace.Steers(name, res.Tree) != "" {
 			n++
 		}
 	}

@@ -31,6 +31,7 @@ type TreeReport struct {
 	fold    bool           // group many changes by directory
 	earlier []string       // overlays of an earlier layout
 	edited  []string       // files edited by hand
+	steers  []string       // faults of files of others that change what is applied
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -112,8 +113,16 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		r.edited = edited.Paths
 	}
 	if all {
-		for _, name := range filetree.Foreign(have, res.Tree) {
+		links, err := p.linksIn()
+		if err != nil {
+			return nil, err
+		}
+		names := slices.Sorted(slices.Values(append(links, filetree.Foreign(have, res.Tree)...)))
+		for _, name := range names {
 			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
+		}
+		if r.steers, err = p.steering(names, res.Tree); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
@@ -143,13 +152,14 @@ func (r *TreeReport) checkLayout() error {
 	return faults.Err()
 }
 
-// Err returns a *DiffersError if the tree is out of date with the lock, and one if it has
-// overlays of an earlier layout, which clusters do not get.
+// Err returns a *DiffersError if the tree is out of date with the lock, one if files of
+// others change what is applied, and one if the tree has overlays of an earlier layout, which
+// clusters do not get.
 func (r *TreeReport) Err() error {
 	if len(r.earlier) > 0 {
 		return errors.Join(r.differs(), errEarlierOverlays())
 	}
-	return r.differs()
+	return errors.Join(r.differs(), r.steered())
 }
 
 func errEarlierOverlays() error {
@@ -157,25 +167,27 @@ func errEarlierOverlays() error {
 }
 
 func (r *TreeReport) differs() error {
-	ours, applied, in := 0, 0, ""
+	ours := 0
 	for _, c := range r.Changes {
-		switch {
-		case c.Kind != foreign:
+		if c.Kind != foreign {
 			ours++
-		case layout.AppliedAsIs(c.Path):
-			applied++
-			in = path.Join(r.Output, path.Dir(c.Path))
 		}
 	}
 	switch {
 	case len(r.edited) > 0:
-		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours+applied, "file"), len(r.edited), editedHint)}
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s, %d edited by hand)\n  hint: %s", r.Output, LockFile, diag.Count(ours, "file"), len(r.edited), editedHint)}
 	case ours > 0:
-		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours+applied, "file"))}
-	case applied > 0:
-		return &DiffersError{Msg: fmt.Sprintf("%s is applied as a whole and contains files that quayside did not write (%s): move them away", in, diag.Count(applied, "file"))}
+		return &DiffersError{Msg: fmt.Sprintf("%s is out of date with %s (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours, "file"))}
 	}
 	return nil
+}
+
+// steered returns a *DiffersError that names the files of others that change what is applied.
+func (r *TreeReport) steered() error {
+	if len(r.steers) == 0 {
+		return nil
+	}
+	return &DiffersError{Msg: strings.Join(r.steers, "\n") + "\n  hint: " + steeringHint}
 }
 
 // manyFiles is the maximum number of written files to list individually.
@@ -204,7 +216,7 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 	switch {
 	case r.Written:
 		log.Note("wrote %s (%s)", r.Output, has)
-	case len(changes) == theirs:
+	case len(changes) == theirs && len(r.steers) == 0:
 		log.Note("%s is up to date (%s)", r.Output, has)
 	}
 }

@@ -33,16 +33,25 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestForeign wants a file of somebody else's to be an error where an engine applies
+// TestSteers wants a file of somebody else's to be a fault where an engine applies or obeys
 // it, and nowhere else.
-func TestForeign(t *testing.T) {
-	for name, refused := range map[string]bool{
-		"pieces/own.yaml": true, "pieces/_shared/own.yaml": true, "installations/own.yaml": true, "clusters/c/installations/own.yaml": true, "crds/p/own.yaml": true,
-		"operators/n.p/own.yaml": false, "README.md": false,
+func TestSteers(t *testing.T) {
+	want := filetree.New()
+	for _, name := range []string{"operators/n.p/kustomization.yaml", "clusters.yaml"} {
+		if err := want.Add(name, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applied, kustomize, argo, flux := "applied with its directory", "read by kustomize", "read by Argo CD", "read by Flux"
+	for name, how := range map[string]string{
+		"pieces/own.yaml": applied, "pieces/_shared/own.yaml": applied, "installations/own.yaml": applied, "clusters/c/installations/own.yaml": applied,
+		"crds/p/own.yaml": applied, "crds/kustomization.yaml": applied, "flux/c/own.yaml": applied, "argocd/own.yaml": applied, "argocd/x/README.md": applied,
+		"operators/n.p/own.yaml": "", "README.md": "", "plain/own.yaml": "", "mine/Kustomization": "", "operators/n.p/sub/kustomization.yaml": "",
+		"operators/n.p/kustomization.yml": kustomize, "operators/n.p/Kustomization": kustomize, "kustomization.yaml": kustomize,
+		"operators/n.p/Chart.yaml": argo, ".argocd-source.yaml": argo, "operators/n.p/.argocd-source-etcd.yaml": argo, "operators/.sourceignore": flux,
 	} {
-		r := &TreeReport{Output: "rendered", Changes: []filetree.FileChange{{Path: name, Kind: foreign}}}
-		if err := r.Err(); (err != nil) != refused {
-			t.Errorf("%s: %v", name, err)
+		if got := Steers(name, want); got != how {
+			t.Errorf("%s: %q, want %q", name, got, how)
 		}
 	}
 }

@@ -26,13 +26,18 @@ func (g *Ignore) Load(files fs.FS, rel string) error {
 	if err != nil {
 		return err
 	}
+	g.Parse(data, rel)
+	return nil
+}
+
+// Parse adds the patterns of a file in the format of a .gitignore in the directory rel.
+func (g *Ignore) Parse(data []byte, rel string) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimRight(line, "\r\n")
 		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
 			g.patterns = append(g.patterns, gitignore.ParsePattern(line, pathSteps(rel)))
 		}
 	}
-	return nil
 }
 
 // Match reports whether Git ignores the file or directory at rel.

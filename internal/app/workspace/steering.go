@@ -1,0 +1,129 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/base/inert"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/internal/profile"
+)
+
+// steeringHint is the way to clusters for the team's own objects.
+const steeringHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
+
+// Steers returns how a file in the tree that quayside did not write changes what a GitOps
+// tool applies; "" if it does not. want is the rendered tree.
+func Steers(name string, want *filetree.Tree) string {
+	dir, base := path.Split(name)
+	top, _, _ := strings.Cut(name, "/")
+	if _, engine := profile.OfDirectory(top); engine || layout.AppliedAsIs(name) {
+		return "applied with its directory"
+	}
+	if tool := profile.SteeredBy(base); tool != "" {
+		return "read by " + tool
+	}
+	if slices.Contains([]string{layout.Kustomization, "kustomization.yml", "Kustomization"}, base) {
+		for ours := range want.All() {
+			if d, _ := path.Split(ours); d == dir {
+				return "read by kustomize"
+			}
+		}
+	}
+	return ""
+}
+
+// steering returns the faults of files that quayside did not write and that change what a
+// GitOps tool applies, in the tree and in the directories above it in the repository.
+func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, error) {
+	var out []string
+	output := p.Settings.Output
+	for _, name := range foreign {
+		if how := Steers(name, want); how != "" {
+			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", inert.Line(path.Join(output, name)), how))
+		}
+	}
+	clone, err := p.Clone()
+	if errors.Is(err, gitrepo.ErrNone) {
+		return out, nil
+	}
+	if err != nil || clone.Repo.Root() == "" {
+		return out, err
+	}
+	root, err := os.OpenRoot(clone.Repo.Root())
+	if err != nil {
+		return out, err
+	}
+	defer root.Close()
+	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
+		inside := filetree.Within(dir, clone.Prefix)
+		above, err := steeringAbove(root.FS(), dir, clone.Path(output), inside, want)
+		if out = append(out, above...); err != nil || dir == "." {
+			return out, err
+		}
+	}
+}
+
+// steeringAbove returns the faults of the files in a directory above the tree: those that
+// exclude parts of the tree from a tool and, inside the workspace, others that control one.
+// Outside of it, these belong to other applications of the repository.
+func steeringAbove(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
+	entries, err := fs.ReadDir(repo, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		name, tool := path.Join(dir, e.Name()), profile.SteeredBy(e.Name())
+		switch {
+		case tool == "" || !inside && !profile.IsIgnoreFile(e.Name()):
+		case !profile.IsIgnoreFile(e.Name()):
+			out = append(out, fmt.Sprintf("%s: above the tree, and read by %s", inert.Line(name), tool))
+		default:
+			data, err := fs.ReadFile(repo, name)
+			if err != nil {
+				return out, err
+			}
+			ignored, n, first := gitrepo.NewIgnore(), 0, ""
+			ignored.Parse(data, dir)
+			for file := range want.All() {
+				if file = path.Join(output, file); ignored.Match(file, false) {
+					if n++; first == "" {
+						first = file
+					}
+				}
+			}
+			if n > 0 {
+				out = append(out, fmt.Sprintf("%s: hides %s of the tree from %s, such as %s", inert.Line(name), diag.Count(n, "file"), tool, first))
+			}
+		}
+	}
+	return out, nil
+}
+
+// linksIn returns the paths in the tree that are neither files nor directories.
+func (p *Project) linksIn() ([]string, error) {
+	dir, err := p.lookup(p.Settings.Output)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	err = fs.WalkDir(dir.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
+			out = append(out, name)
+		}
+		return err
+	})
+	return out, err
+}
