@@ -140,12 +140,39 @@ func engineSeverity(ch change) Severity {
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == "pieces" && path.Dir(treeDir(b)) == "pieces" && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster begins or ceases to differ from others
-	case last == "sources" && onlyCRDs(ch.before, ch.after):
+	case last == "sources" && (onlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
+	case last == "path" && isLeavingOf(b, a):
+		return Low // upgrade.removed is about the operator
+	case last == "argocd.argoproj.io/manifest-generate-paths":
+		return Low // when the sources are read again, not which
 	case otherHost(ch.before, ch.after):
 		return Critical
 	}
 	return High
+}
+
+// startsLeaving reports whether the sources after are only the directory of an operator that is
+// being uninstalled, in the same tree and repository.
+func startsLeaving(a, b any) bool {
+	before, _ := a.([]any)
+	after, _ := b.([]any)
+	if len(after) != 1 || len(before) == 0 {
+		return false
+	}
+	to := asMap(after[0])
+	return !slices.ContainsFunc(before, func(e any) bool {
+		from := asMap(e)
+		return k8s.Text(from, "repoURL") != k8s.Text(to, "repoURL") || k8s.Text(from, "targetRevision") != k8s.Text(to, "targetRevision") ||
+			!isLeavingOf(k8s.Text(to, "path"), k8s.Text(from, "path"))
+	})
+}
+
+// isLeavingOf reports whether a path is the directory of an operator that is being uninstalled,
+// in the tree of another path.
+func isLeavingOf(name, other string) bool {
+	dir := treeDir(name)
+	return path.Dir(dir) == "leaving" && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
 // onlyCRDs reports whether two lists of sources differ only in directories of CRDs.

@@ -67,6 +67,9 @@ func TestEngineSeverity(t *testing.T) {
 		{"gets CRDs", set(own), set(crd + ", " + own), Low},
 		{"gets CRDs from elsewhere", set(own), set("{repoURL: 'https://b.example.com', path: crds/etcd}, " + own), High},
 		{"gets more", set(own), set("{repoURL: 'https://a.example.com', path: evil}, " + own), High},
+		{"begins to leave", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: rendered/leaving/ops.etcd}"), Low},
+		{"leaves to another tree", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: evil/leaving/ops.etcd}"), High},
+		{"leaves to another host", set(crd + ", " + own), set("{repoURL: 'https://b.example.com', path: rendered/leaving/ops.etcd}"), High},
 		{"moves to another host", set(own), set("{repoURL: 'https://b.example.com', path: rendered/operators/ops.etcd}"), Critical},
 	} {
 		r := compare(t, State{Objects: parsed(t, "", "x.yaml", c.before)}, State{Objects: parsed(t, "", "x.yaml", c.after)})

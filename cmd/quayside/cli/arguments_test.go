@@ -65,7 +65,6 @@ func TestArguments(t *testing.T) {
 		{"several", "app", append(whichever, "resolve --unpin=%s"), 2, `is in several namespaces: choose one of ops/app, other/app`, ""},
 		{"no such package", "nowhere", []string{"why-not %s", "add %s"}, 2, `no package "nowhere"`, ""},
 		{"no such version", "tool@9.9.9", []string{"add %s", "add --check %s"}, 2, `package "tool" has no version 9\.9\.9`, ""},
-		{"declared", "app", []string{"add -n ops %s"}, 2, `is already declared at`, `is already declared at subscriptions/app\.yaml:1:1`},
 		{"cannot run", "tool@1.0.0", []string{"add -n ops %s", "add %s", "add --check %s"}, 3, `requires package nowhere`, ""},
 	} {
 		for _, command := range c.commands {

@@ -38,6 +38,7 @@ func subscribeTo(t testing.TB, dir, root string) []string {
 	// The lock holds no absolute path, so the catalog is named from here.
 	rel, err := filepath.Rel(dir, root)
 	check(t, err)
+	t.Setenv("QUAYSIDE_ALLOW_OUTSIDE", root)
 	put(t, dir, "quayside.yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
 kind: Workspace
 spec:
