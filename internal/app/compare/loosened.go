@@ -126,8 +126,7 @@ func signers(p *workspace.Project, t settings.Trust) map[string]string {
 	}
 	if len(t.Keys) == 0 {
 		d := digest(t.TrustRoot)
-		out[fmt.Sprintf("%q", []string{t.Identity, t.IdentityRegexp, t.Issuer, d})] =
-			fmt.Sprintf("%s of %s (%s %s)", cmp.Or(t.Identity, t.IdentityRegexp), t.Issuer, t.TrustRoot, d)
+		out[fmt.Sprintf("%q", []string{t.Identity, t.IdentityRegexp, t.Issuer, d})] = fmt.Sprintf("%s of %s (%s %s)", cmp.Or(t.Identity, t.IdentityRegexp), t.Issuer, t.TrustRoot, d)
 	}
 	return out
 }
