@@ -135,14 +135,14 @@ func engineSeverity(ch change) Severity {
 	b, _ := ch.after.(string)
 	switch {
 	case slices.ContainsFunc(ch.path, func(s step) bool {
-		return slices.Contains([]string{"dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait", "selector"}, s.key)
+		return slices.Contains([]string{"dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait"}, s.key)
 	}):
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == "pieces" && path.Dir(treeDir(b)) == "pieces" && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster begins or ceases to differ from others
 	case last == "sources" && (onlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
-	case last == "path" && isLeavingOf(b, a):
+	case (last == "path" || last == "directory") && isLeavingOf(b, a):
 		return Low // upgrade.removed is about the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
 		return Low // when the sources are read again, not which

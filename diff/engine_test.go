@@ -67,6 +67,7 @@ func TestEngineSeverity(t *testing.T) {
 		{"gets CRDs", set(own), set(crd + ", " + own), Low},
 		{"gets CRDs from elsewhere", set(own), set("{repoURL: 'https://b.example.com', path: crds/etcd}, " + own), High},
 		{"gets more", set(own), set("{repoURL: 'https://a.example.com', path: evil}, " + own), High},
+		{"selects other clusters", kustomization("selector: {matchLabels: {env: dev}}"), kustomization("selector: {matchLabels: {env: prod}}"), High},
 		{"begins to leave", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: rendered/leaving/ops.etcd}"), Low},
 		{"leaves to another tree", set(crd + ", " + own), set("{repoURL: 'https://a.example.com', path: evil/leaving/ops.etcd}"), High},
 		{"leaves to another host", set(crd + ", " + own), set("{repoURL: 'https://b.example.com', path: rendered/leaving/ops.etcd}"), High},

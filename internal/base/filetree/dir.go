@@ -185,6 +185,9 @@ func (d Dir) Open(perm fs.FileMode) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := d.root.resolveLinks(d.in); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.name, Err: err}
+	}
 	if err = top.MkdirAll(d.in, perm); err == nil {
 		var dir *os.Root
 		if dir, err = top.OpenRoot(d.in); err == nil {
@@ -259,8 +262,8 @@ var ErrOutside = errors.New("leads outside")
 const maxLinks = 40
 
 // ResolveLinks returns the target of a path after following its symbolic links, which readLink
-// reads. A link that leads out of the files is an error that names the link, and the kind of
-// place that it leaves. plain has the known directories that are no links; it may be nil.
+// reads. A link that leads out of the files, or into a directory .git, is an error that names the
+// link, and the kind of place that it leaves. plain has the known directories that are no links; it may be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""
 	for len(rest) > 0 {
@@ -268,6 +271,9 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 		rest = rest[1:]
 		if part == ".." && at == "." || link != "" && path.IsAbs(target) {
 			return "", fmt.Errorf("%s is a symbolic link that %w of the %s, to %s", link, ErrOutside, kind, target)
+		}
+		if link != "" && strings.EqualFold(part, ".git") {
+			return "", fmt.Errorf("%s is a symbolic link into %s, to %s", link, part, target)
 		}
 		at = path.Join(at, part)
 		if plain[at] || at == "." {

@@ -3,6 +3,7 @@ package filetree
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -50,5 +51,30 @@ func TestWriteFile(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// TestLinksIntoGit writes nothing through a link into the Git directory.
+func TestLinksIntoGit(t *testing.T) {
+	top := t.TempDir()
+	if err := os.Mkdir(filepath.Join(top, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"rendered": ".git", "report.md": ".git/config", "other": ".GIT"} {
+		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := OpenDir(top, "repository")
+	for _, name := range []string{"rendered/config", "report.md", "other/config"} {
+		if _, err := dir.WriteFile(name, []byte("x")); err == nil || !strings.Contains(err.Error(), "is a symbolic link into .") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := dir.CheckLinks(name); err == nil {
+			t.Errorf("%s: CheckLinks accepts it", name)
+		}
+	}
+	if files, err := os.ReadDir(filepath.Join(top, ".git")); err != nil || len(files) > 0 {
+		t.Errorf("in .git: %v, %v", files, err)
 	}
 }
