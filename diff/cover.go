@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -29,7 +30,8 @@ func (c *comparison) claim(f Finding) {
 	}
 }
 
-// covered reports whether a finding explains a field of an object, or everything of it.
+// covered reports whether a finding explains the field of an object at path. An empty path
+// means the whole object.
 func (c *comparison) covered(o *Object, path []step) bool {
 	return slices.ContainsFunc(c.claimed[o.Key()], func(claim []step) bool { return hasPrefix(path, claim) })
 }
@@ -201,10 +203,7 @@ func comparedContent(o *Object) map[string]any {
 		return content
 	}
 	replace := func(field string, set map[string]any) map[string]any {
-		out := map[string]any{}
-		for k, v := range content {
-			out[k] = v
-		}
+		out := maps.Clone(content)
 		out[field] = set
 		return out
 	}

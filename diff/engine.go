@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/layout"
 )
 
 // EngineObjects returns the objects of files that a GitOps engine applies or reads. A file that
@@ -66,69 +67,62 @@ func byCluster(v any) any {
 // it that end with one, such as "operators/my-etcd.etcd".
 func (o *Object) AppliedDirs() []string {
 	var out []string
-	var walk func(v any)
-	walk = func(v any) {
-		switch x := v.(type) {
-		case map[string]any:
-			for _, name := range names(x) {
-				if text, is := x[name].(string); is && name == "path" {
-					if dir := treeDir(text); dir != "" {
-						out = append(out, dir)
-					}
-				}
-				walk(x[name])
-			}
-		case []any:
-			for _, e := range x {
-				walk(e)
+	forEachField(o.Content, "", func(_, name string, v any) {
+		if text, is := v.(string); is && name == "path" {
+			if dir := treeDir(text); dir != "" {
+				out = append(out, dir)
 			}
 		}
-	}
-	walk(o.Content)
+	})
 	return out
+}
+
+// forEachField calls visit for every field below a value, in order, with the name of the field
+// that contains it.
+func forEachField(v any, in string, visit func(in, name string, v any)) {
+	switch x := v.(type) {
+	case map[string]any:
+		for _, name := range names(x) {
+			visit(in, name, x[name])
+			forEachField(x[name], name, visit)
+		}
+	case []any:
+		for _, e := range x {
+			forEachField(e, "", visit)
+		}
+	}
 }
 
 // SourceTexts returns the repositories, revisions, projects and names of sources of an engine's
 // object.
 func (o *Object) SourceTexts() []string {
 	var out []string
-	var walk func(v any, source bool)
-	walk = func(v any, source bool) {
-		switch x := v.(type) {
-		case map[string]any:
-			for _, name := range names(x) {
-				text, is := x[name].(string)
-				if is && (source && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
-					out = append(out, text)
-				}
-				walk(x[name], name == "sourceRef")
-			}
-		case []any:
-			for _, e := range x {
-				walk(e, false)
-			}
+	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
+		text, is := v.(string)
+		if is && (in == "sourceRef" && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
+			out = append(out, text)
 		}
-	}
-	walk(k8s.At(o.Content, "spec"), false)
+	})
 	return out
 }
 
 // treeDir returns the end of a path that is a directory of a tree; "" if there is none.
 func treeDir(name string) string {
-	for _, top := range []string{"operators", "namespaces", "crds", "leaving", "pieces", "resources", "reporter", "installations"} {
-		i := strings.LastIndex("/"+strings.ReplaceAll(name, "}}", "/"), "/"+top)
+	name = strings.ReplaceAll(name, "}}", "/") // a template ends with a directory
+	for _, top := range []string{layout.Operators, layout.Namespaces, layout.CRDs, layout.Leaving, layout.Pieces, layout.Resources, layout.Reporter, layout.Installations} {
+		i := strings.LastIndex("/"+name, "/"+top)
 		if i < 0 {
 			continue
 		}
-		if dir := path.Clean(strings.ReplaceAll(name, "}}", "/")[i:]); dir == top || strings.HasPrefix(dir, top+"/") {
-			return strings.TrimPrefix(dir, "/")
+		if dir := path.Clean(name[i:]); dir == top || strings.HasPrefix(dir, top+"/") {
+			return dir
 		}
 	}
 	return ""
 }
 
-// engineSeverity returns the severity of a changed field of an engine's object: most decide
-// what is applied, from where and to which cluster.
+// engineSeverity returns the severity of a changed field of an engine's object. Most fields
+// decide which files are applied, from which repository, and to which cluster.
 func engineSeverity(ch change) Severity {
 	last := ch.path[len(ch.path)-1].key
 	a, _ := ch.before.(string)
@@ -138,7 +132,7 @@ func engineSeverity(ch change) Severity {
 		return slices.Contains([]string{"dependsOn", "healthChecks", "healthCheckExprs", "interval", "retryInterval", "timeout", "retry", "wait"}, s.key)
 	}):
 		return Low
-	case last == "path" && path.Dir(treeDir(a)) == "pieces" && path.Dir(treeDir(b)) == "pieces" && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
+	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
 		return Low // a cluster begins or ceases to differ from others
 	case last == "sources" && (onlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
@@ -172,7 +166,7 @@ func startsLeaving(a, b any) bool {
 // in the tree of another path.
 func isLeavingOf(name, other string) bool {
 	dir := treeDir(name)
-	return path.Dir(dir) == "leaving" && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
+	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
 }
 
 // onlyCRDs reports whether two lists of sources differ only in directories of CRDs.
@@ -200,7 +194,7 @@ func onlyCRDs(a, b any) bool {
 func onlyCRDPaths(v any) bool {
 	list, _ := v.([]any)
 	for i, e := range list {
-		if i < len(list)-1 && path.Dir(treeDir(k8s.Text(asMap(e), "path"))) != "crds" {
+		if i < len(list)-1 && path.Dir(treeDir(k8s.Text(asMap(e), "path"))) != layout.CRDs {
 			return false
 		}
 	}

@@ -245,22 +245,9 @@ func fieldKeys(ch change, n int) []string {
 			out = append(out, s.key)
 		}
 	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch x := v.(type) {
-		case map[string]any:
-			for _, k := range names(x) {
-				out = append(out, k)
-				walk(x[k])
-			}
-		case []any:
-			for _, e := range x {
-				walk(e)
-			}
-		}
+	for _, v := range []any{ch.before, ch.after} {
+		forEachField(v, "", func(_, name string, _ any) { out = append(out, name) })
 	}
-	walk(ch.before)
-	walk(ch.after)
 	return out
 }
 

@@ -35,7 +35,7 @@ type Client struct {
 	Lookup      Lookup         // finds layouts and archives, including the vendored layout; nil: named by the user, on disk
 	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
 	Credentials *Credentials   // nil: anonymous
-	Insecure    []string       // "registry.corp:5000": hosts that may speak HTTP or show any certificate; loopback may always speak HTTP
+	Insecure    []string       // hosts that may use HTTP or an untrusted certificate, such as "registry.corp:5000"; loopback may always use HTTP
 	CertDirs    []string       // directories with <host[:port]>/*.crt, *.cert and *.key, like certs.d of docker and podman
 	Mirrors     Mirrors        // tried before the registries in references
 	UserAgent   string         // default: "quayside"

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/layout"
@@ -37,30 +38,36 @@ func (t *tree) engineFiles() map[string][]diff.File {
 	return out
 }
 
-// hasDir reports whether the tree has a file in a directory, in any cluster.
-func (t *tree) hasDir(dir string) bool {
+// subdirs returns the ends of the paths of all directories of the tree, such as
+// "operators/my-etcd.etcd" for one of a cluster.
+func (t *tree) subdirs() map[string]bool {
+	out, seen := map[string]bool{}, map[string]bool{}
 	for name := range t.have {
-		if strings.Contains("/"+name, "/"+dir+"/") {
-			return true
+		for dir := path.Dir(name); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			for end, more := dir, true; more; _, end, more = strings.Cut(end, "/") {
+				out[end] = true
+			}
 		}
 	}
-	return false
+	return out
 }
 
 // engine compares the files of both sides for GitOps engines, directory by directory: each has
 // objects for one cluster, or for all, and those of different clusters may have equal names.
 func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
-	before, after := c.Before.engineFiles(), c.After.engineFiles()
+	before := engineSide{c.Before, c.Before.engineFiles(), sync.OnceValue(c.Before.subdirs)}
+	after := engineSide{c.After, c.After.engineFiles(), sync.OnceValue(c.After.subdirs)}
 	dirs := map[string]bool{}
-	for dir := range before {
-		dirs[dir] = true
+	for _, files := range []map[string][]diff.File{before.files, after.files} {
+		for dir := range files {
+			dirs[dir] = true
+		}
 	}
-	for dir := range after {
-		dirs[dir] = true
-	}
+	introduced := len(before.files) == 0
 	var parts []diff.Part
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		a, b := before[dir], after[dir]
+		a, b := before.files[dir], after.files[dir]
 		if slices.EqualFunc(a, b, func(x, y diff.File) bool {
 			return path.Base(x.Path) == path.Base(y.Path) && bytes.Equal(x.Data, y.Data)
 		}) {
@@ -69,16 +76,16 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 		// A cluster that begins to differ from others, or ceases to, has its own directory
 		// where it shared one.
 		if a == nil {
-			a = sibling(before, dir)
+			a = sibling(before.files, dir)
 		}
 		if b == nil {
-			b = sibling(after, dir)
+			b = sibling(after.files, dir)
 		}
-		old, err := engineState(c.Before, c.After, a, after, dir, len(before) == 0)
+		old, err := before.state(after, a, dir, introduced)
 		if err != nil {
 			return nil, c.Before.wrapName(err)
 		}
-		now, err := engineState(c.After, c.Before, b, before, dir, len(before) == 0)
+		now, err := after.state(before, b, dir, introduced)
 		if err != nil {
 			return nil, c.After.wrapName(err)
 		}
@@ -107,10 +114,18 @@ func sibling(files map[string][]diff.File, dir string) []diff.File {
 	return nil
 }
 
-// engineState returns the objects of a directory for an engine. Those of operators, namespaces
-// and clusters that the other side does not have follow these; introduced marks all of them.
-// others are the files of the other side for engines.
-func engineState(s, other *Side, files []diff.File, others map[string][]diff.File, dir string, introduced bool) (diff.State, error) {
+// engineSide is one side with its files for engines by directory, and the ends of the paths of
+// its directories.
+type engineSide struct {
+	*Side
+	files map[string][]diff.File
+	dirs  func() map[string]bool
+}
+
+// state returns the objects in files of a directory. Objects of operators, namespaces and
+// clusters that the other side does not have are marked with Follows; all objects are if
+// introduced.
+func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	var err error
 	if state.Objects, err = diff.EngineObjects(files); err != nil {
@@ -119,8 +134,8 @@ func engineState(s, other *Side, files []diff.File, others map[string][]diff.Fil
 	cluster := slices.Contains(s.clusters(), path.Base(dir)) && !slices.Contains(other.clusters(), path.Base(dir))
 	for i := range state.Objects {
 		o := &state.Objects[i]
-		moved := slices.ContainsFunc(o.AppliedDirs(), func(dir string) bool { return s.hasDir(dir) && !other.hasDir(dir) })
-		o.Follows = introduced || (cluster || moved) && usesSources(others, o)
+		moved := slices.ContainsFunc(o.AppliedDirs(), func(dir string) bool { return s.dirs()[dir] && !other.dirs()[dir] })
+		o.Follows = introduced || (cluster || moved) && usesSources(other.files, o)
 	}
 	return state, nil
 }

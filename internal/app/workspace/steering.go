@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -58,14 +57,10 @@ func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, err
 	if err != nil || clone.Repo.Root() == "" {
 		return out, err
 	}
-	root, err := os.OpenRoot(clone.Repo.Root())
-	if err != nil {
-		return out, err
-	}
-	defer root.Close()
+	repo := filetree.OpenDir(clone.Repo.Root(), "repository").FS()
 	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
 		inside := filetree.Within(dir, clone.Prefix)
-		above, err := steeringAbove(root.FS(), dir, clone.Path(output), inside, want)
+		above, err := steeringAbove(repo, dir, clone.Path(output), inside, want)
 		if out = append(out, above...); err != nil || dir == "." {
 			return out, err
 		}

@@ -263,7 +263,8 @@ const maxLinks = 40
 
 // ResolveLinks returns the target of a path after following its symbolic links, which readLink
 // reads. A link that leads out of the files, or into a directory .git, is an error that names the
-// link, and the kind of place that it leaves. plain has the known directories that are no links; it may be nil.
+// link, and the kind of place that it leaves. plain has the known directories that are no links;
+// it may be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""
 	for len(rest) > 0 {
