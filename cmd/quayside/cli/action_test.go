@@ -132,7 +132,7 @@ func newJob(t *testing.T, s *forgetest.Server, dir string) *job {
 	t.Helper()
 	server, sum := releases(t)
 	j := &job{dir: dir, temp: t.TempDir(), context: map[string]string{
-		"github.token": forgetest.Token, "github.repository": forgetest.Project, "runner.os": "Linux", "github.event_name": "push",
+		"github.token": forgetest.Token, "github.repository": forgetest.Project, "runner.os": "Linux", "github.event_name": "push", "github.event.repository.default_branch": "main",
 		"inputs.version": "1.2.3", "inputs.sha256": sum, "inputs.releases": server,
 	}}
 	for name, in := range readAction(t).Inputs {

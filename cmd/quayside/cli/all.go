@@ -15,6 +15,12 @@ import (
 // addAll adds the flag --all to cmd, which must be complete otherwise. The flags in without
 // apply to one workspace and cannot be combined with it.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
+	addAllOf(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
+}
+
+// addAllOf is addAll for a command with a search of its own for the workspaces below the
+// directory top.
+func addAllOf(cmd *cobra.Command, a *app, search func(top string, args []string) ([]string, error), without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
 	run := cmd.RunE
@@ -30,8 +36,23 @@ func addAll(cmd *cobra.Command, a *app, without ...string) {
 		if !slices.Contains([]string{"text", "json", "yaml", "markdown"}, a.output) {
 			return Usagef(cmd, "--all and --output %s do not go together", a.output)
 		}
-		return a.inEachWorkspace(func() error { return run(cmd, args) })
+		top := workspace.TopDir(a.dir)
+		names, err := search(top, args)
+		if err != nil {
+			return err
+		}
+		return a.inEachWorkspace(top, names, func() error { return run(cmd, args) })
 	}
+}
+
+// workspacesBelow returns the directories at and below top that contain a workspace, relative to
+// top. Without one it returns an error.
+func workspacesBelow(top string) ([]string, error) {
+	names, err := workspace.Workspaces(top)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no workspace in or below %s", top)
+	}
+	return names, err
 }
 
 // everywhereView is the output of a command with --all.
@@ -45,12 +66,9 @@ type environmentView struct {
 	Document  any    `json:"document" doc:"output of the command there"`
 }
 
-// inEachWorkspace runs a command in each workspace in turn. It returns the worst exit code.
-func (a *app) inEachWorkspace(run func() error) error {
-	top, names, err := workspace.Workspaces(a.dir)
-	if err != nil {
-		return err
-	}
+// inEachWorkspace runs a command in each of the named workspaces below top in turn. It returns
+// the worst exit code.
+func (a *app) inEachWorkspace(top string, names []string, run func() error) error {
 	var v everywhereView
 	worst := exitOK
 	for i, name := range names {

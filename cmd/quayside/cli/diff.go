@@ -98,7 +98,7 @@ func newDiff(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.base, "base", "", "target `BRANCH` of pull requests (default: origin/HEAD, main or master)")
+	f.StringVar(&o.base, "base", "", "target `BRANCH` of pull requests (default: the target of origin/HEAD; without a remote, main or master)")
 	f.BoolVar(&o.locks, "locks", false, "compare two lock files: --locks BEFORE AFTER")
 	f.BoolVar(&o.trees, "trees", false, "compare two directories of manifests: --trees BEFORE AFTER")
 	f.Var(&o.upgrade, "upgrade", "compare with the result of an upgrade, of all operators or of one: `[NAMESPACE/]PACKAGE[@VERSION]`")
@@ -122,8 +122,26 @@ func newDiff(a *app) *cobra.Command {
 	a.offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
-	addAll(cmd, a, "locks", "trees", "save")
+	addAllOf(cmd, a, o.workspaces, "locks", "trees", "save")
 	return cmd
+}
+
+// workspaces returns the directories below top that contain a workspace on either side: a
+// branch may delete one.
+func (o *diffOptions) workspaces(top string, args []string) ([]string, error) {
+	if o.upgrade.any() || slices.ContainsFunc(args, compare.IsArtifact) || len(args) > 1 {
+		return workspacesBelow(top)
+	}
+	o.app.workspace = top
+	p, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	names, err := compare.Workspaces(p, o.base, strings.Join(args, ""))
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no workspace in or below %s", top)
+	}
+	return names, err
 }
 
 // check refuses incompatible arguments.

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,7 +30,9 @@ func (a *app) open() (*workspace.Project, error) {
 	dir, err := cmp.Or(a.workspace, a.dir), error(nil)
 	if dir == "" {
 		dir, err = workspace.Find()
-	} else if info, statErr := os.Stat(dir); statErr != nil {
+	} else if info, statErr := os.Stat(dir); a.top != "" && errors.Is(statErr, fs.ErrNotExist) {
+		// a workspace that only a revision has
+	} else if statErr != nil {
 		err = statErr
 	} else if !info.IsDir() {
 		err = fmt.Errorf("%q is not a directory", dir)

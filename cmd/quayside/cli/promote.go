@@ -210,7 +210,8 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx c
 
 // environments opens all workspaces of the repository.
 func (o *promoteOptions) environments() (upgrade.Environments, error) {
-	top, dirs, err := workspace.Workspaces(o.dir)
+	top := workspace.TopDir(o.dir)
+	dirs, err := workspacesBelow(top)
 	if err != nil {
 		return nil, err
 	}

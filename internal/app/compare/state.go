@@ -112,14 +112,7 @@ func (c *Comparison) Remote(name string) (string, error) {
 // both and B, or "A" and the work tree. For "" it compares the work tree with its merge
 // base with base, the branch that changes are merged into, or the default branch.
 func Revisions(p *workspace.Project, from From, base, revisions string) (*Comparison, error) {
-	c, err := newComparison(p, from)
-	if err != nil {
-		return nil, err
-	}
-	if c.clone.Repo == nil {
-		return nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
-	}
-	before, after, err := c.selectedRevisions(base, revisions)
+	c, before, after, err := openRevisions(p, from, base, revisions)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +128,41 @@ func Revisions(p *workspace.Project, from From, base, revisions string) (*Compar
 		return nil, err
 	}
 	return c, c.checkNotEmpty()
+}
+
+// Workspaces returns the directories below p that contain a workspace on one of the two sides
+// that Revisions compares for base and revisions, sorted.
+func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
+	c, before, after, err := openRevisions(p, Auto, base, revisions)
+	if err != nil {
+		return nil, err
+	}
+	found, err := workspace.WorkspacesAt(before, c.clone.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	var more []string
+	if after != nil {
+		more, err = workspace.WorkspacesAt(after, c.clone.Prefix)
+	} else {
+		more, err = workspace.Workspaces(p.Name())
+	}
+	found = append(found, more...)
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// openRevisions returns a comparison without sides, and the selected revisions as in
+// selectedRevisions.
+func openRevisions(p *workspace.Project, from From, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
+	if c, err = newComparison(p, from); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.clone.Repo == nil {
+		return nil, nil, nil, fmt.Errorf("%s is not in a Git repository: compare with --upgrade, --locks or --trees", p.Location())
+	}
+	before, after, err = c.selectedRevisions(base, revisions)
+	return c, before, after, err
 }
 
 // checkNotEmpty returns an error if neither side has a workspace. There would never be a

@@ -147,14 +147,22 @@ const (
 	maxSearched    = 50_000 // files and directories
 )
 
-// Workspaces returns the directories at and below top that contain a workspace, relative to
-// top, sorted. An empty top is the root of the Git repository around the current directory,
-// or that directory if there is none. Names with a leading dot are skipped.
-func Workspaces(top string) (string, []string, error) {
-	if top == "" {
-		top = "."
-		top = filetree.OpenDir(top, "").Top()
+// TopDir returns the directory to search for workspaces: dir, or if that is empty the root of
+// the Git repository around the current directory, or that directory if there is none.
+func TopDir(dir string) string {
+	if dir == "" {
+		return filetree.OpenDir(".", "").Top()
 	}
+	return dir
+}
+
+// isMarker reports whether a file makes its directory a workspace: its settings, or its lock,
+// so that a workspace does not escape a check by losing its settings.
+func isMarker(name string) bool { return name == settings.FileName || name == LockFile }
+
+// Workspaces returns the directories at and below top that contain a workspace, relative to
+// top, sorted; nil if there is none. Names with a leading dot are skipped.
+func Workspaces(top string) ([]string, error) {
 	var found []string
 	seen := 0
 	err := fs.WalkDir(filetree.OpenDir(top, "").FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -166,16 +174,28 @@ func Workspaces(top string) (string, []string, error) {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
-		case !d.IsDir() && d.Name() == settings.FileName:
+		case !d.IsDir() && isMarker(d.Name()):
 			found = append(found, path.Dir(name))
 		}
 		return nil
 	})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("no workspace in or below %s", top)
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// WorkspacesAt returns the directories of a revision that contain a workspace, like Workspaces.
+// top is a directory in the repository.
+func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
+	entries, err := rev.List(top)
+	var found []string
+	for _, e := range entries {
+		name := strings.TrimPrefix(e.Path, strings.TrimPrefix(top+"/", "./"))
+		if isMarker(path.Base(name)) && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+			found = append(found, path.Dir(name))
+		}
 	}
 	slices.Sort(found)
-	return top, found, err
+	return slices.Compact(found), err
 }
 
 // Below returns the directories below the root that contain a workspace, sorted. It skips

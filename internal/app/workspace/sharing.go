@@ -19,7 +19,8 @@ func (p *Project) SharedWith(files []string) ([]string, error) {
 	if len(shared) == 0 {
 		return nil, nil
 	}
-	top, dirs, err := Workspaces(p.disk.Top())
+	top := TopDir(p.disk.Top())
+	dirs, err := Workspaces(top)
 	if err != nil {
 		return nil, err
 	}

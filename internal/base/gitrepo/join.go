@@ -145,8 +145,11 @@ func (r *Repo) upstreams() []plumbing.ReferenceName {
 			out = append(out, plumbing.NewRemoteReferenceName(branch.Remote, branch.Merge.Short()))
 		}
 	}
-	if branch, err := r.defaultBranch(); err == nil {
-		out = append(out, branch)
+	if head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil && head.Target() != "" {
+		out = append(out, head.Target())
+	}
+	for _, name := range localDefaults {
+		out = append(out, plumbing.NewRemoteReferenceName("origin", name.Short()), name)
 	}
 	return out
 }

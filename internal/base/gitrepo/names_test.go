@@ -40,6 +40,7 @@ func TestAmbiguous(t *testing.T) {
 	if v, err := r.Head(); err != nil || v.Hash() != head {
 		t.Errorf("head: %v, %v, want %s", v, err, head)
 	}
+	git(t, dir, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
 	if v, err := r.DefaultBranch(); err != nil || v.Hash() != old {
 		t.Errorf("default branch: %v, %v, want %s", v, err, old)
 	}

@@ -15,6 +15,7 @@ package gitrepo
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -168,12 +169,19 @@ func (r *Repo) Shallow() bool {
 	return err == nil && len(ends) > 0
 }
 
+// realPath returns the absolute path of a directory, which need not exist, without symbolic
+// links.
 func realPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(abs)
+	real, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, fs.ErrNotExist) && abs != filepath.Dir(abs) {
+		real, err = realPath(filepath.Dir(abs))
+		real = filepath.Join(real, filepath.Base(abs))
+	}
+	return real, err
 }
 
 // HeadBranch returns the current branch; empty if HEAD is detached or unreadable.
@@ -208,33 +216,29 @@ func (r *Repo) Branches(below string) ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// DefaultBranch returns the tip of the default branch: the first existing one of the
-// target of origin/HEAD, origin/main, origin/master, main and master.
+// DefaultBranch returns the tip of the default branch: the target of origin/HEAD, or in a
+// repository without a remote "origin" the branch main or master. It never guesses a branch of
+// origin by its name, because others may push one of that name.
 func (r *Repo) DefaultBranch() (*Revision, error) {
-	name, err := r.defaultBranch()
-	if err != nil {
-		return nil, err
+	head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false)
+	if err == nil && strings.HasPrefix(string(head.Target()), "refs/remotes/origin/") {
+		return r.called(head.Target().Short(), string(head.Target()))
 	}
-	return r.called(name.Short(), string(name))
-}
-
-func (r *Repo) defaultBranch() (plumbing.ReferenceName, error) {
-	names := []plumbing.ReferenceName{
-		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
-		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
+	if _, err := r.git.Remote("origin"); err == nil {
+		return nil, errors.New("the default branch of origin is unknown: run 'git remote set-head origin --auto', or give the branch with --base")
 	}
-	if head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil {
-		names = slices.Insert(names, 0, head.Target())
-	}
-	for _, name := range names {
+	for _, name := range localDefaults {
 		if _, err := r.git.Reference(name, true); err == nil {
-			return name, nil
+			return r.called(name.Short(), string(name))
 		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
-			return "", err
+			return nil, err
 		}
 	}
-	return "", errors.New("no origin/HEAD, main or master to compare with: give the branch with --base, or a revision")
+	return nil, errors.New("no main or master to compare with: give the branch with --base, or a revision")
 }
+
+// localDefaults are the usual names of the default branch.
+var localDefaults = []plumbing.ReferenceName{plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master")}
 
 // Address returns the address of a remote. remote is its name, a URL or a path.
 func (r *Repo) Address(remote string) (string, error) {
