@@ -94,13 +94,15 @@ func forEachField(v any, in string, visit func(in, name string, v any)) {
 }
 
 // SourceTexts returns the repositories, revisions, projects and names of sources of an engine's
-// object.
+// object, and the directories that contain those of its clusters.
 func (o *Object) SourceTexts() []string {
 	var out []string
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
 		text, is := v.(string)
 		if is && (in == "sourceRef" && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
 			out = append(out, text)
+		} else if is && name == "directory" {
+			out = append(out, path.Dir(text)+"/")
 		}
 	})
 	return out

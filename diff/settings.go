@@ -13,6 +13,7 @@ func settingRules() []Rule {
 		{SettingsPolicy, High, "policy loosened", "findings are accepted that the base refuses"},
 		{SettingsWaiver, High, "waiver added or extended", "it holds for everything that comes after this change"},
 		{"settings.catalogs", High, "source of a catalog or mirror changed", "bundles and images come from elsewhere, under the name that reviewers know"},
+		{"settings.promotion", High, "promotion requirement loosened", "versions reach this environment that the base would hold back"},
 		{"settings.names", High, "name of the cluster's own object allowed", "a bundle may then replace an object of the cluster, such as its administrator's role"},
 		{"settings.extends", High, "inherited settings changed", "the file that the settings come from is another one, perhaps with other reviewers"},
 	}

@@ -280,6 +280,10 @@ func TestFaults(t *testing.T) {
 			t.Errorf("got\n%v\nwant in it\n%s", err, want)
 		}
 	}
+	fsys["four"] = &fstest.MapFile{Data: []byte("one"), Mode: fs.ModeSymlink}
+	if _, err := LoadFS(fsys); err == nil || !strings.Contains(err.Error(), "four: symbolic links to directories are not followed") {
+		t.Errorf("a link to a directory: %v", err)
+	}
 }
 
 // TestVersionsOfCRDs has those that are not served among the APIs of a bundle, as

@@ -145,6 +145,11 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		if visited++; visited > maxVisited || len(dirs) > maxBundles {
 			return errors.New("too many files for a directory of bundles")
 		}
+		if e.Type()&fs.ModeSymlink != 0 {
+			if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {
+				return fmt.Errorf("%s: symbolic links to directories are not followed: copy the bundle", name)
+			}
+		}
 		if !e.IsDir() {
 			return nil
 		}

@@ -218,6 +218,9 @@ func (l *loader) walk(root found) {
 			}
 			inside[p] = built || inside[path.Dir(p)]
 			return nil
+		case !hidden && !inside[path.Dir(p)] && d.Type()&fs.ModeSymlink != 0 && l.isDir(p):
+			l.errs.Addf(l.pos(p), "symbolic links to directories are not followed: list the target in spec.declarations")
+			return nil
 		case hidden || !isManifest(p):
 			return nil
 		}
@@ -246,6 +249,12 @@ func (l *loader) walk(root found) {
 		return nil
 	})
 	l.errs.Add(l.pos(root.path), err)
+}
+
+// isDir reports whether a path is a directory, or a link to one.
+func (l *loader) isDir(name string) bool {
+	info, err := fs.Stat(l.fsys, name)
+	return err == nil && info.IsDir()
 }
 
 // unreadable returns the error for an unreadable path. The file system refuses symbolic links

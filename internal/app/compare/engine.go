@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/internal/layout"
 )
 
@@ -131,9 +132,12 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 	if state.Objects, err = diff.EngineObjects(files); err != nil {
 		return state, err
 	}
-	cluster := slices.Contains(s.clusters(), path.Base(dir)) && !slices.Contains(other.clusters(), path.Base(dir))
+	onlyHere := func(cluster string) bool {
+		return slices.Contains(s.clusters(), cluster) && !slices.Contains(other.clusters(), cluster)
+	}
 	for i := range state.Objects {
 		o := &state.Objects[i]
+		cluster := onlyHere(path.Base(dir)) || onlyHere(k8s.Text(o.Content, "spec", "defaultValues", "cluster"))
 		moved := slices.ContainsFunc(o.AppliedDirs(), func(dir string) bool { return s.dirs()[dir] && !other.dirs()[dir] })
 		o.Follows = introduced || (cluster || moved) && usesSources(other.files, o)
 	}

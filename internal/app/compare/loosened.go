@@ -49,7 +49,37 @@ func (c *Comparison) loosened() ([]diff.Finding, error) {
 	if a.Extends != b.Extends || !slices.Equal(a.Extended, b.Extended) {
 		l.add("settings.extends", "spec.extends", cmp.Or(strings.Join(a.Extended, ", "), a.Extends), cmp.Or(strings.Join(b.Extended, ", "), b.Extends), "settings are inherited from other files")
 	}
+	l.promotion()
 	return l.found, l.policy()
+}
+
+// promotion compares the requirements for a promotion into this environment.
+func (l *loosening) promotion() {
+	from, to := l.before.Settings.Follows, l.after.Settings.Follows
+	if from != "" && from != to {
+		l.add("settings.promotion", "spec.follows", from, to, "versions are promoted from another environment")
+	}
+	a, b := l.before.Settings.Promotion, l.after.Settings.Promotion
+	switch {
+	case a == nil:
+	case b == nil:
+		l.add("settings.promotion", "spec.promotion", "set", "", "versions are promoted without observed health")
+	default:
+		for _, f := range []struct {
+			name          string
+			before, after any
+			looser        bool
+		}{
+			{"healthy", a.Healthy, b.Healthy, b.Healthy < a.Healthy},
+			{"soak", a.Soak, b.Soak, b.Soak < a.Soak},
+			{"clusters", a.Clusters, b.Clusters, b.Clusters < a.Clusters},
+			{"observedWithin", a.ObservedWithin, b.ObservedWithin, b.ObservedWithin > a.ObservedWithin},
+		} {
+			if f.looser {
+				l.add("settings.promotion", "spec.promotion."+f.name, fmt.Sprint(f.before), fmt.Sprint(f.after), "versions are promoted with less observed health")
+			}
+		}
+	}
 }
 
 // add records a finding about a field of the settings after.
@@ -145,7 +175,9 @@ func (l *loosening) catalogs() {
 		b, known := was[c.ID]
 		before, after := string(b.Source), string(c.Source)
 		switch {
-		case !known || before == after:
+		case before == after:
+		case !known:
+			l.add("settings.catalogs", "catalog "+c.ID.String(), "", after, "catalog added", diff.Low)
 		case repositoryOf(b.Source) == repositoryOf(c.Source):
 			l.add("settings.catalogs", "catalog "+c.ID.String(), before, after, "catalog is read at another tag or digest", diff.Low)
 		default:

@@ -58,6 +58,10 @@ func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, err
 		return out, err
 	}
 	repo := filetree.OpenDir(clone.Repo.Root(), "repository").FS()
+	modules, err := submodulesIn(repo, clone.Path(output))
+	if out = append(out, modules...); err != nil {
+		return out, err
+	}
 	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
 		inside := filetree.Within(dir, clone.Prefix)
 		above, err := steeringAbove(repo, dir, clone.Path(output), inside, want)
@@ -65,6 +69,30 @@ func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, err
 			return out, err
 		}
 	}
+}
+
+// submodulesIn returns the faults of the submodules of the repository in the tree: a GitOps tool
+// that fetches submodules applies their content.
+func submodulesIn(repo fs.FS, output string) ([]string, error) {
+	const name = ".gitmodules"
+	data, err := fs.ReadFile(repo, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	paths, err := gitrepo.Submodules(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var out []string
+	for _, at := range paths {
+		if filetree.Within(at, output) {
+			out = append(out, fmt.Sprintf("%s: a submodule is in the rendered tree (%s)", inert.Line(at), name))
+		}
+	}
+	return out, nil
 }
 
 // steeringAbove returns the faults of the files in a directory above the tree: those that

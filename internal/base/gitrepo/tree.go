@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -263,4 +264,19 @@ func (v *Revision) fault(name string, err error) error {
 		err = errors.New("an object of it is missing in the repository: is this a partial or broken clone?")
 	}
 	return fmt.Errorf("%s:%s: %w", v.name, strings.TrimSuffix(name, "/"), err)
+}
+
+// Submodules returns the sorted paths in the content of a .gitmodules file. Git fetches no
+// submodule that this file does not name.
+func Submodules(data []byte) ([]string, error) {
+	modules := config.NewModules()
+	if err := modules.Unmarshal(data); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range modules.Submodules {
+		out = append(out, path.Clean(m.Path))
+	}
+	slices.Sort(out)
+	return out, nil
 }
