@@ -73,7 +73,24 @@ func (c *comparison) removed(p lockfile.Pin) {
 		rule = "upgrade.left-behind"
 		message = fmt.Sprintf("%s %s stays in the clusters, unmanaged: to uninstall it, run 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
 	}
+	c.claimRemoved(p.Key())
 	pinDiff{c, p, p}.add(rule, Finding{Before: p.VersionText(), Message: message})
+}
+
+// claimRemoved marks the removed objects of an operator as explained by a finding about the
+// operator, except for those whose removal is a risk of its own. It returns the number of
+// removed objects.
+func (c *comparison) claimRemoved(operator string) int {
+	n := 0
+	for _, o := range c.before.order {
+		if o.Operator != operator || c.after.byKey[o.Key()] != nil {
+			continue
+		}
+		if n++; c.whenRemoved(o) < Medium {
+			c.claimed[o.Key()] = wholeObject()
+		}
+	}
+	return n
 }
 
 // followed reports that another operator replaces old.
@@ -108,13 +125,7 @@ func compareLeftovers(c *comparison) {
 		if _, again := c.after.pin(l.Key()); stays || again {
 			continue
 		}
-		n := 0
-		for _, o := range c.before.order {
-			if o.Operator == l.Key() && c.after.byKey[o.Key()] == nil {
-				n++
-				c.claimed[o.Key()] = wholeObject()
-			}
-		}
+		n := c.claimRemoved(l.Key())
 		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{
 			Before: l.VersionText(), Message: fmt.Sprintf("%s of %s removed (replaced by %s)", pluralize(n, "leftover object", "leftover objects"), l.Key(), l.ReplacedBy),
 		})
