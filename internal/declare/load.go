@@ -10,11 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/inert"
-	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
@@ -317,25 +314,15 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// applied returns a warning for a declaration that OLM or the API server would also get, because
-// its file is below a directory applied by the GitOps tool, or because a kustomization beside or
-// above the file lists it as a resource. It returns "" for all others.
+// applied returns a warning for a declaration below a directory that the GitOps tool applies, and
+// "" for all others.
 func (l *loader) applied(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir == "." || strings.HasPrefix(file, dir+"/") {
 			return fmt.Sprintf("this declaration is in %q, which the GitOps tool applies to the cluster: move it, or exclude it there", l.shown(dir))
 		}
 	}
-	for dir := path.Dir(file); ; dir = path.Dir(dir) {
-		k := Kustomization(l.fsys, dir)
-		builtHere := slices.ContainsFunc(l.tops, func(o *overlay.Overlay) bool { return o.File == k })
-		if k != "" && !builtHere && isListed(l.fsys, dir, k, file) {
-			return fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: remove it there", l.shown(k))
-		}
-		if dir == "." {
-			return ""
-		}
-	}
+	return ""
 }
 
 // Kustomization returns the path of a directory's kustomization file, or "".
@@ -347,34 +334,4 @@ func Kustomization(fsys fs.FS, dir string) string {
 		}
 	}
 	return ""
-}
-
-// isListed reports whether a kustomization lists as a resource the file, or a directory that
-// contains it and has no kustomization of its own.
-func isListed(fsys fs.FS, dir, kustomizationFile, file string) bool {
-	if info, err := fs.Stat(fsys, kustomizationFile); err != nil || info.Size() > 1<<20 {
-		return false
-	}
-	data, err := fs.ReadFile(fsys, kustomizationFile)
-	if err != nil {
-		return false
-	}
-	docs, err := yamlnode.Documents(kustomizationFile, data, yamlnode.Limits{Bytes: 1 << 20, Nodes: 50_000})
-	if err != nil || len(docs) == 0 {
-		return false // kustomize reports the fault
-	}
-	for _, field := range []string{"resources", "bases"} {
-		_, list := yamlnode.Field(docs[0], field)
-		if list == nil || list.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, item := range list.Content {
-			name, _ := yamlnode.Text(item)
-			target := path.Join(dir, name)
-			if target == file || strings.HasPrefix(file, target+"/") && Kustomization(fsys, target) == "" {
-				return true
-			}
-		}
-	}
-	return false
 }

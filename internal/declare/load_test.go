@@ -86,20 +86,12 @@ func TestLoadFSErrors(t *testing.T) {
 }
 
 func TestDeclarationWhereItIsApplied(t *testing.T) {
-	const listed = `"%s" lists this declaration as a resource, so the GitOps tool would apply it to the cluster: remove it there`
 	for name, c := range map[string]struct {
 		fsys fstest.MapFS
 		opt  declare.LoadOptions
 		want string
 	}{
-		"ok/alone":               {fsys: fstest.MapFS{"s/a.yaml": own("a")}},
-		"ok/other resources":     {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: [b.yaml]\n")}},
-		"ok/directory says no":   {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: []\n"), "kustomization.yaml": text("resources: [s]\n")}},
-		"ok/broken kustomizaton": {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/Kustomization": text("resources: [\n")}},
-		"ok/nothing declared":    {fsys: fstest.MapFS{"s/a.yaml": text("a: b\n"), "s/kustomization.yaml": text("resources: [a.yaml]\n")}},
-		"beside":                 {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: [a.yaml]\n")}, want: fmt.Sprintf(listed, "s/kustomization.yaml")},
-		"above":                  {fsys: fstest.MapFS{"s/a.yaml": own("a"), "kustomization.yml": text("bases: [./s/a.yaml]\n")}, want: fmt.Sprintf(listed, "kustomization.yml")},
-		"directory":              {fsys: fstest.MapFS{"x/s/a.yaml": own("a"), "x/kustomization.yaml": text("resources: [s/]\n")}, want: fmt.Sprintf(listed, "x/kustomization.yaml")},
+		"ok/alone": {fsys: fstest.MapFS{"s/a.yaml": own("a")}},
 		"applied directory": {
 			fsys: fstest.MapFS{"apps/s/a.yaml": own("a")}, opt: declare.LoadOptions{Applied: []string{"rendered", "apps"}},
 			want: `this declaration is in "apps", which the GitOps tool applies to the cluster: move it, or exclude it there`,

@@ -94,6 +94,9 @@ func IsToolKey(key string) bool {
 type Applier struct {
 	Group, Kind string
 	Paths       []string
+	Recurse     string // field beside a path that includes subdirectories: "directory.recurse"; empty: they are included
+	Ignores     string // name of the files that exclude files from the tool; empty for none
+	Root        bool   // the tool applies the root of the repository where the field is missing
 }
 
 // Appliers returns the appliers of all profiles.

@@ -79,8 +79,8 @@ func (argoCD) About() About {
 			{Tool: "Helm and Argo CD", Keys: []string{"helm.sh/hook*", "helm.sh/resource-policy"}},
 		},
 		Appliers: []Applier{
-			{"argoproj.io", "Application", []string{"spec.source.path", "spec.sources.[].path"}},
-			{"argoproj.io", "ApplicationSet", []string{
+			{Group: "argoproj.io", Kind: "Application", Paths: []string{"spec.source.path", "spec.sources.[].path"}, Recurse: "directory.recurse"},
+			{Group: "argoproj.io", Kind: "ApplicationSet", Paths: []string{
 				"spec.template.spec.source.path", "spec.template.spec.sources.[].path", "spec.generators.[].git.directories.[].path",
 				"spec.generators.[].matrix.generators.[].git.directories.[].path", "spec.generators.[].list.elements.[].path",
 			}},

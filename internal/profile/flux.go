@@ -91,7 +91,7 @@ func (flux) About() About {
 	return About{
 		Tool: "Flux", Kind: "a Kustomization", Namespace: "flux-system", Manager: "kustomize-controller",
 		Directives: []Directive{{Tool: "Flux", Domains: []string{"fluxcd.io"}}},
-		Appliers:   []Applier{{"kustomize.toolkit.fluxcd.io", "Kustomization", []string{"spec.path"}}},
+		Appliers:   []Applier{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Paths: []string{"spec.path"}, Ignores: ".sourceignore", Root: true}},
 		Protects:   "leaves it", DirectoryPerCluster: true,
 		Draft:      []string{"sourceRef:", "  kind: GitRepository", "  name: flux-system"},
 		IgnoreFile: ".sourceignore",

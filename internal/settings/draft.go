@@ -12,6 +12,7 @@ import (
 // Draft holds the settings of a new workspace. Empty fields get defaults.
 type Draft struct {
 	Name              string
+	Declarations      []string // paths relative to the workspace
 	Catalogs          []Catalog
 	KubernetesVersion string
 	OpenShiftVersion  string
@@ -37,9 +38,16 @@ func (d Draft) Text() []byte {
 	if d.Name != "" {
 		say("metadata:", "  "+formatField("name", d.Name))
 	}
+	declarations := "  # declarations: [subscriptions]"
+	if len(d.Declarations) > 0 {
+		declarations = "  declarations:"
+		for _, name := range d.Declarations {
+			declarations += "\n  - " + encodeScalar(name)
+		}
+	}
 	say("spec:",
 		"  # Files and directories with Subscriptions, OperatorGroups, ClusterExtensions and similar kinds.",
-		"  # declarations: [subscriptions]", "",
+		declarations, "",
 		"  # Sources of operators.")
 	if len(d.Catalogs) == 0 {
 		say("  # catalogs:", "  # - name: operatorhubio-catalog", "  #   namespace: olm", "  #   source: image:quay.io/operatorhubio/catalog:latest")

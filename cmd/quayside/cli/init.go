@@ -31,6 +31,7 @@ type initOptions struct {
 	profile  string
 	catalogs []string
 	mirrors  []string
+	declared []string
 }
 
 func newInit(a *app) *cobra.Command {
@@ -50,6 +51,9 @@ func newInit(a *app) *cobra.Command {
 			OpenShift version), an image, a directory, or any other source of spec.catalogs. To set
 			the name that Subscriptions use, write NAMESPACE/NAME=SOURCE. Paths are relative to the
 			workspace.
+
+			quayside looks for declarations in the repository. On a terminal it offers to read them;
+			otherwise it prints the flag --declarations for them.
 
 			If you reach registries through a mirror, --mirrors names a file with its configuration,
 			as for podman or a cluster.`),
@@ -71,6 +75,7 @@ func newInit(a *app) *cobra.Command {
 	f.StringVar(&o.draft.KubernetesVersion, "kubernetes", "", "Kubernetes `VERSION` of the clusters, such as 1.34")
 	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "OpenShift `VERSION` of the clusters, such as 4.20")
 	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with registry mirrors: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
+	f.StringArrayVar(&o.declared, "declarations", nil, "a `PATH` with Subscriptions, ClusterExtensions and similar kinds; may be given several times")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	a.complete(cmd, "profile", profile.Names())
@@ -108,7 +113,11 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		}
 		return err
 	}
-	if err := o.ask(cmd.Context()); err != nil {
+	found, err := o.undeclared(dir)
+	if err != nil {
+		return err
+	}
+	if err := o.ask(cmd.Context(), found); err != nil {
 		return err
 	}
 	if err := o.complete(dir); err != nil {
@@ -135,6 +144,9 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		for _, name := range r.Files {
 			fmt.Fprintln(w, o.out.Sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
 		}
+		if len(found) > 0 && len(o.draft.Declarations) == 0 {
+			o.log.Note("found declarations in %s: to read them, set spec.declarations in %s, or use --declarations", inert.Line(strings.Join(found, ", ")), settings.FileName)
+		}
 		if len(o.draft.Catalogs) == 0 {
 			o.log.Note("next: add a catalog to spec.catalogs of %s, or declare a CatalogSource", settings.FileName)
 			return
@@ -143,12 +155,33 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	})
 }
 
-// ask prompts for the values of unset flags.
-func (o *initOptions) ask(ctx context.Context) error {
+// undeclared returns the directories of the repository with declarations that no workspace
+// reads, relative to dir.
+func (o *initOptions) undeclared(dir string) ([]string, error) {
+	p, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	if err != nil {
+		return nil, err
+	}
+	return p.Undeclared()
+}
+
+// ask prompts for the values of unset flags. found are the directories with declarations.
+func (o *initOptions) ask(ctx context.Context, found []string) error {
 	if !o.prompt.IsInteractive() {
 		return nil
 	}
 	var err error
+	if len(found) > 0 && len(o.declared) == 0 {
+		line, err := o.prompt.Line(ctx, "declarations, separated by spaces (none: do not read these) ["+strings.Join(found, " ")+"]:")
+		if err != nil {
+			return err
+		}
+		if o.declared = strings.Fields(line); line == "" {
+			o.declared = found
+		} else if line == "none" {
+			o.declared = nil
+		}
+	}
 	if o.profile == "" {
 		if o.profile, err = o.prompt.Choose(ctx, "GitOps tool", profile.Names()); err != nil {
 			return err
@@ -183,6 +216,7 @@ func (o *initOptions) ask(ctx context.Context) error {
 
 // complete parses the flags into the draft.
 func (o *initOptions) complete(dir string) error {
+	o.draft.Declarations = o.declared
 	o.draft.Profile, o.draft.Path = profile.Name(o.profile), workspace.InRepository(dir)
 	if o.draft.Name == "" {
 		abs, err := filepath.Abs(dir)

@@ -60,6 +60,11 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
+	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
+		if err := p.errUndeclared(); err != nil {
+			return nil, err
+		}
+	}
 	named := opt.Named
 	if opt.Named, err = allPlaced(named, in.Read, set); err != nil {
 		return nil, err

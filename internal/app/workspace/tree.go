@@ -32,6 +32,7 @@ type TreeReport struct {
 	earlier []string       // overlays of an earlier layout
 	edited  []string       // files edited by hand
 	steers  []string       // faults of files of others that change what is applied
+	applied []diag.Warning // operators that OLM would install as well
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
@@ -72,7 +73,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkLayout(); err != nil {
+	if err := errors.Join(r.checkLayout(), r.doubled()); err != nil {
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
@@ -124,6 +125,12 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		if r.steers, err = p.steering(names, res.Tree); err != nil {
 			return nil, err
 		}
+		var notes []diag.Warning
+		if r.applied, notes, err = p.stillApplied(lock); err != nil {
+			return nil, err
+		}
+		p.Log.Warn(notes)
+		r.Warnings = append(r.Warnings, notes...)
 	}
 	return r, nil
 }
@@ -159,7 +166,7 @@ func (r *TreeReport) Err() error {
 	if len(r.earlier) > 0 {
 		return errors.Join(r.differs(), errEarlierOverlays())
 	}
-	return errors.Join(r.differs(), r.steered())
+	return errors.Join(r.differs(), r.steered(), r.doubled())
 }
 
 func errEarlierOverlays() error {
@@ -189,6 +196,19 @@ func (r *TreeReport) steered() error {
 	}
 	return &DiffersError{Msg: strings.Join(r.steers, "\n") + "\n  hint: " + steeringHint}
 }
+
+// doubled returns an error for each operator that OLM would install as well.
+func (r *TreeReport) doubled() error {
+	var faults diag.List
+	for _, w := range r.applied {
+		if !w.Waived {
+			faults.Add(w.Pos, diag.Hintf(w.Pos, doubledHint, "%s [%s]", w.Msg, w.Code))
+		}
+	}
+	return faults.Err()
+}
+
+const doubledHint = "take the Subscription out of that path; if OLM runs the operator, see docs/adopt.md; or add a waiver for still-applied"
 
 // manyFiles is the maximum number of written files to list individually.
 const manyFiles = 40

@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/filetree"
+	"github.com/quayside/quayside/internal/base/gitrepo"
+	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// survey reads the repository around the workspace. It skips rendered trees and catalogs.
+func (p *Project) survey() (*declare.Survey, error) {
+	repo, prefix := p.Repository()
+	var skipped []string
+	for _, c := range p.Settings.Catalogs {
+		if dir, ok := c.Source.Directory(); ok {
+			skipped = append(skipped, path.Join(prefix, dir))
+		}
+	}
+	return declare.NewSurvey(repo, func(dir string) bool {
+		if dir == prefix || filetree.Within(prefix, dir) {
+			return false
+		}
+		_, err := fs.Stat(repo, path.Join(dir, filetree.Index))
+		return err == nil || slices.Contains(skipped, dir) || dir == path.Join(prefix, p.Settings.Output)
+	})
+}
+
+// declaredPaths returns the declared paths of the workspace at dir, relative to the repository.
+func declaredPaths(dir string, w *settings.Workspace) []string {
+	var out []string
+	for _, d := range w.Declarations {
+		out = append(out, path.Join(dir, d.Path))
+	}
+	return out
+}
+
+// allDeclared returns the declared paths of all workspaces of the repository, relative to it,
+// and whether there is only one workspace.
+func (p *Project) allDeclared() (paths []string, single bool, err error) {
+	dirs, err := Workspaces(p.Top())
+	for _, dir := range dirs {
+		if w, err := Dir(path.Join(p.Top(), dir)).ReadSettings(); err == nil { // its own commands report the error
+			paths = append(paths, declaredPaths(dir, w)...)
+		}
+	}
+	return paths, len(dirs) <= 1, err
+}
+
+// Undeclared returns the directories of the repository with declarations for OLM that no
+// workspace reads, relative to this workspace.
+func (p *Project) Undeclared() ([]string, error) {
+	if !p.OnDisk() {
+		return nil, nil
+	}
+	s, err := p.survey()
+	if err != nil {
+		return nil, err
+	}
+	all, _, err := p.allDeclared()
+	_, prefix := p.Repository()
+	var out []string
+	for _, dir := range s.Dirs(all) {
+		out = append(out, filetree.Relative(prefix, dir))
+	}
+	return out, err
+}
+
+// errUndeclared returns an error if nothing is declared here, and a directory of the repository
+// has declarations that no workspace reads.
+func (p *Project) errUndeclared() error {
+	dirs, err := p.Undeclared()
+	if err != nil || len(dirs) == 0 {
+		return err
+	}
+	at := p.Settings.At("spec.declarations")
+	return diag.Hintf(at, fmt.Sprintf("set spec.declarations to [%s] in %s", strings.Join(dirs, ", "), settings.FileName),
+		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))
+}
+
+// stillApplied returns a warning for each declaration of a pinned operator that a GitOps tool
+// applies: OLM and quayside would both install the operator. In a repository with several
+// workspaces it judges only declarations of this one, because others may belong to other
+// clusters. An operator that OLM installed may be on its way out of OLM: its warning is a note.
+func (p *Project) stillApplied(lock *lockfile.File) (faults, notes []diag.Warning, err error) {
+	if !p.OnDisk() {
+		return nil, nil, nil
+	}
+	s, err := p.survey()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, single, err := p.allDeclared()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, prefix := p.Repository()
+	for _, a := range s.Applied(declaredPaths(prefix, p.Settings), all, p.isForeign()) {
+		i := slices.IndexFunc(lock.Pins, func(pin lockfile.Pin) bool {
+			return pin.Package == a.Of.Package && (a.Of.Namespace == "" || a.Of.Namespace == pin.Namespace)
+		})
+		if i < 0 || !single && !a.Declared {
+			continue
+		}
+		pin := lock.Pins[i]
+		w := diag.Warning{
+			Pos: a.Of.Pos, Code: "still-applied", Subject: pin.Key(),
+			Msg: fmt.Sprintf("%s (%s) applies the declaration of %s, which quayside renders: OLM would install it as well", a.By, a.Pos, pin.Key()),
+		}
+		if pin.Adopted != nil {
+			notes = append(notes, w)
+		} else {
+			faults = append(faults, w)
+		}
+	}
+	return p.Waive(faults), p.Waive(notes), nil
+}
+
+// isForeign returns a function that reports whether a URL is another repository's. Without a
+// known URL of this one it accepts none.
+func (p *Project) isForeign() func(url string) bool {
+	name := func(url string) string {
+		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
+		return url[strings.LastIndexAny(url, "/:")+1:]
+	}
+	var own []string
+	if g := p.Settings.GitOps; g != nil && g.RepoURL != "" {
+		own = append(own, name(g.RepoURL))
+	}
+	if clone, err := p.Clone(); err == nil && clone.Repo.Origin() != "" {
+		own = append(own, name(clone.Repo.Origin()))
+	} else if err != nil && !errors.Is(err, gitrepo.ErrNone) {
+		own = nil
+	}
+	return func(url string) bool { return len(own) > 0 && !slices.Contains(own, name(url)) }
+}
