@@ -54,7 +54,7 @@ const (
 
 // NewSurvey reads the manifests in fsys, the files of a repository. It does not enter
 // directories that skip accepts, nor names with a leading dot, nor what Git ignores. Files
-// that are not valid YAML are ignored.
+// that are not valid YAML are ignored. A missing directory is empty.
 func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 	s := &Survey{fsys: fsys, requests: map[string][]Request{}, ignored: map[string]*gitrepo.Ignore{}}
 	git, seen := gitrepo.NewIgnore(), 0
@@ -64,6 +64,8 @@ func NewSurvey(fsys fs.FS, skip func(dir string) bool) (*Survey, error) {
 		}
 		hidden := name != "." && strings.HasPrefix(d.Name(), ".")
 		switch {
+		case name == "." && errors.Is(err, fs.ErrNotExist):
+			return fs.SkipAll
 		case err != nil:
 			return err
 		case d.IsDir() && (hidden || skip(name) || git.Match(name, true)):

@@ -27,7 +27,7 @@ func (barge) About() About {
 	return About{
 		Tool: "Barge", Kind: "a Cargo", Namespace: "barges", Manager: "barge",
 		Directives: []Directive{{Tool: "Barge", Domains: []string{"barge.example.com"}}},
-		Appliers:   []Applier{{"barge.example.com", "Cargo", []string{"spec.path"}}},
+		Appliers:   []Applier{{Group: "barge.example.com", Kind: "Cargo", Paths: []string{"spec.path"}}},
 		Protects:   "sails past it", DirectoryPerCluster: true,
 		Draft: []string{"harbour: north"}, IgnoreFile: ".bargeignore",
 	}
