@@ -47,7 +47,7 @@ func compareLifecycles(c *comparison) {
 			d.old = c.opt.Lifecycle(old)
 		}
 		d.support()
-		if versions, _ := d.now.Fits(model.OpenShift, ""); len(versions) == 0 {
+		if versions, _ := d.now.SupportsPlatform(model.OpenShift, ""); len(versions) == 0 {
 			continue
 		}
 		if c.after.OpenShiftVersion != "" {
@@ -100,8 +100,8 @@ func (d lifecycleDiff) support() {
 // milder if the previous version did not support the previous OpenShift version either.
 func (d lifecycleDiff) platform() {
 	is, target := d.now, d.c.after.OpenShiftVersion
-	said, fits := is.Fits(model.OpenShift, target)
-	before, fitted := d.old.Fits(model.OpenShift, d.c.before.OpenShiftVersion)
+	said, fits := is.SupportsPlatform(model.OpenShift, target)
+	before, fitted := d.old.SupportsPlatform(model.OpenShift, d.c.before.OpenShiftVersion)
 	if fits || d.pinDiff.old.Version == d.pinDiff.now.Version && !fitted {
 		return
 	}

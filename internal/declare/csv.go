@@ -110,16 +110,16 @@ func derivedProperties(o csv) []model.Property {
 	}
 	service := func(a apiRef) model.GVK { return model.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
 	for _, a := range o.Spec.CRDs.Owned {
-		out = append(out, model.Provided(crd(a)))
+		out = append(out, model.GVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Owned {
-		out = append(out, model.Provided(service(a)))
+		out = append(out, model.GVKProperty(service(a)))
 	}
 	for _, a := range o.Spec.CRDs.Required {
-		out = append(out, model.Required(crd(a)))
+		out = append(out, model.RequiredGVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Required {
-		out = append(out, model.Required(service(a)))
+		out = append(out, model.RequiredGVKProperty(service(a)))
 	}
 	return out
 }

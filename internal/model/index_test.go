@@ -32,7 +32,7 @@ func TestIndex(t *testing.T) {
 	if got := x.Catalogs(); !slices.Equal(got, []*Catalog{cluster, one, two}) {
 		t.Errorf("Catalogs() are not in the order of their IDs: %v", got)
 	}
-	if got := x.Having("b"); !slices.Equal(got, []*Catalog{cluster, two}) {
+	if got := x.CatalogsWith("b"); !slices.Equal(got, []*Catalog{cluster, two}) {
 		t.Errorf("Having(b) = %v", got)
 	}
 	if _, err := NewIndex(one, two, one); err == nil || err.Error() != `catalog "ns/one" is given twice` {

@@ -99,7 +99,7 @@ func TestFits(t *testing.T) {
 		{&model.SupportedVersion{}, "openshift", "4.16", nil, true},
 		{nil, "openshift", "4.16", nil, true},
 	} {
-		said, fits := c.v.Fits(c.platform, c.version)
+		said, fits := c.v.SupportsPlatform(c.platform, c.version)
 		if d := cmp.Diff(c.said, said); d != "" || fits != c.fits {
 			t.Errorf("%s %q: %t, want %t\n%s", c.platform, c.version, fits, c.fits, d)
 		}

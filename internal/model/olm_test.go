@@ -31,7 +31,7 @@ func TestWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Read([]Property{PackageProperty("a", "1.0.0"), Provided(g), Provided(g), Required(g), UpTo("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
+	got := Read([]Property{PackageProperty("a", "1.0.0"), GVKProperty(g), GVKProperty(g), RequiredGVKProperty(g), MaxOpenShiftVersionProperty("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
 	if r := got.Requires[1].Range.String(); r != "<2.0.0" {
 		t.Errorf("range %q", r)
 	}
