@@ -65,7 +65,7 @@ func (s *State) fate(o *Object, along string) string {
 	switch {
 	case !s.protects(o):
 		return "it is deleted, " + along
-	case !s.keeps(o) && fate == profile.Asks:
+	case !s.keeps(o) && fate == profile.RemovalConfirm:
 		return tool + " deletes it after a confirmation, " + along
 	}
 	return "it is protected and not pruned; a manual deletion deletes it " + along
@@ -75,7 +75,7 @@ func (s *State) fate(o *Object, along string) string {
 // confirmation.
 func (s *State) protects(o *Object) bool {
 	fate, _ := profile.RemovalOf(o.Content)
-	return fate != profile.Pruned || s.keeps(o)
+	return fate != profile.RemovalPrune || s.keeps(o)
 }
 
 // keeps reports whether an object is never pruned, whatever its own annotations: some

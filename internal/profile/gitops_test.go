@@ -282,7 +282,7 @@ func TestOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	wave := func(apiVersion, kind string, at profile.Place) int {
-		o := p.Adorn(k8s.New(apiVersion, kind, "ns", "x"), at)
+		o := p.Annotate(k8s.New(apiVersion, kind, "ns", "x"), at)
 		n, err := strconv.Atoi(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if err != nil {
 			t.Fatal(err)
@@ -301,24 +301,24 @@ func TestOrder(t *testing.T) {
 		{wave(hooks, "ValidatingWebhookConfiguration", first)},
 		{wave("example.com/v1", "Thing", first)},
 	}
-	for level := range 102 { // the last ones are not told apart
-		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Whose: profile.Required}
+	for level := range 102 { // the last ones share their waves
+		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Provider: profile.EarlierOperator}
 		if level == 101 {
 			at.Level, needed.Level = 1000, 1000
 			order = order[:len(order)-6]
 		}
 		order = append(order, [][]int{
 			{wave(rbac, "ClusterRole", at), wave("v1", "ServiceAccount", at)},
-			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Whose: profile.Foreign})},
-			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Whose: profile.Foreign})},
+			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
+			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
 			// It may be what the program waits for, or wait for the program.
-			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Whose: profile.Nobodys})},
+			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Provider: profile.NoOperator})},
 			{wave(hooks, "ValidatingWebhookConfiguration", at)},
 			{wave("example.com/v1", "Thing", at)},
 		}...)
 	}
-	foreign := profile.Place{Whose: profile.Foreign}
-	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Whose: profile.Foreign})})
+	foreign := profile.Place{Provider: profile.OtherOperator}
+	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Provider: profile.OtherOperator})})
 	for i, waves := range order {
 		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
 			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])
@@ -337,10 +337,10 @@ func TestFluxClusters(t *testing.T) {
 			cluster := path.Base(dir)
 			crds := map[bool]string{false: "./rendered/crds", true: "./rendered/clusters/" + cluster + "/crds"}[own]
 			at := map[string]string{"a": "./rendered/", "b": "./rendered/clusters/b/"}[cluster]
-			type line struct{ Name, Path, After, Secret string }
+			type entry struct{ Name, Path, After, Secret string }
 			secret := map[string]string{"b": "b-kubeconfig"}[cluster]
 			prefix := "env-" + cluster + "-"
-			want := []line{
+			want := []entry{
 				{prefix + "crds", crds, "", secret},
 				{prefix + "reporter", at + "reporter", prefix + "crds", secret},
 				{prefix + "installations", at + "installations", prefix + "reporter", secret},
@@ -348,9 +348,9 @@ func TestFluxClusters(t *testing.T) {
 				{prefix + "independent", at + "all", prefix + "platform", secret},
 				{prefix + "operators", at + "all", prefix + "independent", secret},
 			}
-			var got []line
+			var got []entry
 			for _, o := range objects {
-				l := line{Name: o.Name(), Path: k8s.Text(o, "spec", "path"), Secret: k8s.Text(o, "spec", "kubeConfig", "secretRef", "name")}
+				l := entry{Name: o.Name(), Path: k8s.Text(o, "spec", "path"), Secret: k8s.Text(o, "spec", "kubeConfig", "secretRef", "name")}
 				for _, d := range k8s.Items(o, "spec", "dependsOn") {
 					l.After = k8s.Text(d, "name")
 				}

@@ -62,15 +62,15 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			places := []profile.Place{{}, {First: true}, {Level: 2, Whose: profile.Required}, {Whose: profile.Foreign}}
+			places := []profile.Place{{}, {First: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
 			for i, o := range slices.Repeat(objects(), len(places)) {
 				at := places[i/len(objects())]
 				before := k8s.Copy(o)
-				once := p.Adorn(o, at)
+				once := p.Annotate(o, at)
 				if !k8s.Equal(o, before) {
 					t.Errorf("%s was changed", o.Key())
 				}
-				if !k8s.Equal(once, p.Adorn(once, at)) {
+				if !k8s.Equal(once, p.Annotate(once, at)) {
 					t.Errorf("%s is another after the second time", o.Key())
 				}
 				stripped := k8s.Without(k8s.With(once, k8s.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
@@ -84,7 +84,7 @@ func TestProfiles(t *testing.T) {
 				}
 			}
 			in := k8s.New("quayside.dev/v1alpha1", "Installation", "ns", "x")
-			if k8s.Text(p.AdornInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
+			if k8s.Text(p.AnnotateInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
 				t.Error("an Installation was changed in place, or is another")
 			}
 			for _, told := range []func() profile.Tree{given, inPieces} {
@@ -263,7 +263,7 @@ func TestSyncOptions(t *testing.T) {
 		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
 		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
 	} {
-		o := p.Adorn(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
+		o := p.Annotate(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
 		if got := k8s.Text(o, "metadata", "annotations", key); got != want {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}
