@@ -105,8 +105,8 @@ func TestSchemaMirrors(t *testing.T) {
 	}
 	walk := func(a, b map[string]any) (found, added []string) {
 		w := schemaWalk{
-			say:   func(rule, at string, _ []step, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
-			added: func(at string, _ []step) { added = append(added, at) },
+			report: func(rule, at string, _ []step, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
+			added:  func(at string, _ []step) { added = append(added, at) },
 		}
 		w.root(a, b)
 		return found, added

@@ -116,7 +116,7 @@ func TestReadingIsCounted(t *testing.T) {
 		}
 		list := []Reading{{Operator: "ops/a", Links: links, Texts: []ReadingText{text}}, {Operator: "ops/b", Links: links[1:]}}
 		var w textWriter
-		w.reading(list)
+		w.writeReading(list)
 		plain := w.out.String()
 		if strings.Count(plain, "changelogs to read") != 1 || strings.Count(plain, "(was ") != 1 || strings.Count(plain, "\n        ") != c.in+c.out+min(c.left, 1) {
 			t.Errorf("got\n%s", plain)

@@ -96,7 +96,7 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 			f.Vulnerabilities = append(f.Vulnerabilities, Vulnerability{ID: id, Also: []string{"GHSA" + id[3:]}, Severity: "high"})
 			f.Counts["high"]++
 		}
-		f.Message = f.tally(f.Rule)
+		f.Message = f.summary(f.Rule)
 	case 3:
 		f.Rule, f.Message = "images.changed", "another build"
 		for _, at := range some("x", "y", "z") {
@@ -202,7 +202,7 @@ func TestPartlyWaived(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, f := range r.Findings {
-		got[f.subject()+": "+f.words()] = f.Waiver
+		got[f.subject()+": "+f.fullMessage()] = f.Waiver
 	}
 	want := map[string]string{
 		"ServiceAccount ops/demo cronjobs.batch: may now create cronjobs.batch in all namespaces": "",
