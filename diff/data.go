@@ -51,7 +51,7 @@ func compareDeletions(c *comparison) {
 	}, "Namespace")
 	for _, kind := range names(rules) {
 		c.each(func(p pair) {
-			if p.after == nil && !leftBehind(c.before, c.after, p.before.Operator) {
+			if p.after == nil && !isLeftBehind(c.before, c.after, p.before.Operator) {
 				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], covers: wholeObject()})
 			}
 		}, kind)
@@ -87,7 +87,7 @@ func (s *State) keeps(o *Object) bool {
 // reportRemovedCRD reports a removed CRD and its custom resources in the repository.
 func (c *comparison) reportRemovedCRD(crd *Object) {
 	serves := crd.serves()
-	orphans := c.after.of(serves)
+	orphans := c.after.objectsOf(serves)
 	f := Finding{covers: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
 	if n := len(orphans); n > 0 {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))

@@ -96,9 +96,9 @@ func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object,
 	return read(f, pins)
 }
 
-// Base returns the files of a tree in dir that contain the rendered objects, without overlays of
+// BaseFiles returns the files of a tree in dir that contain the rendered objects, without overlays of
 // clusters and files of GitOps tools. dir "." is the root.
-func Base(dir string, files []File) []File {
+func BaseFiles(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
 		rest, ok := cutDir(dir, f.Path)
@@ -186,15 +186,15 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// Built returns an object that an overlay builds, from JSON. sources are the files that may change
+// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may change
 // it, the most likely one first. There must be at least one.
-func Built(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
+func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
-	return Made(content, pins, sources), err
+	return NewBuilt(content, pins, sources), err
 }
 
-// Made returns an object that an overlay builds, from content as decoded by Content. See Built.
-func Made(content map[string]any, pins []lockfile.Pin, sources []File) Object {
+// NewBuilt returns an object that an overlay builds, from content as decoded by Content. See ParseBuilt.
+func NewBuilt(content map[string]any, pins []lockfile.Pin, sources []File) Object {
 	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
 

@@ -32,7 +32,7 @@ var (
 // operator, cluster and severity; without it, the page shows everything. The page has at most
 // MaxPage bytes: the least severe findings that do not fit are only counted.
 func HTML(r *Report) ([]byte, error) {
-	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: htmlOf(r)}.HTML()
+	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: newHTMLPage(r)}.HTML()
 }
 
 // htmlPage is the data for the template.
@@ -104,8 +104,8 @@ const (
 	fewNames     = 20 // maximum number of objects in a list
 )
 
-// htmlOf returns the template data for a report.
-func htmlOf(r *Report) htmlPage {
+// newHTMLPage returns the template data for a report.
+func newHTMLPage(r *Report) htmlPage {
 	p := htmlPage{Headline: r.changedOperators(), Before: inert.Cut(r.Before, 300), After: inert.Cut(r.After, 300), Counts: htmlCounts(r.Findings)}
 	for _, f := range r.Findings {
 		if f.Waiver != "" {
@@ -117,7 +117,7 @@ func htmlOf(r *Report) htmlPage {
 	p.addOperators(r)
 	plans := room(MaxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), inOf(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
 		if !plans.fit(p.Removals[len(p.Removals)-1].Name) {
 			p.noteOmitted(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
 			break
@@ -155,7 +155,7 @@ func (p *htmlPage) setFilters(r *Report) {
 	names := map[string]bool{}
 	lists := room(MaxPage / 16)
 	for _, op := range r.Operators {
-		if name := nameOf(op.Name); !names[name] && lists.fit(name, name) {
+		if name := operatorTitle(op.Name); !names[name] && lists.fit(name, name) {
 			names[name] = true
 			p.Names = append(p.Names, name)
 		}
@@ -191,7 +191,7 @@ func (p *htmlPage) addOperators(r *Report) {
 	for _, op := range r.Operators {
 		k := key(op.Name, op.Clusters)
 		item := htmlOperator{
-			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.versionChange(), 200),
+			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.versionChange(), 200),
 			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
 		}
 		item.addObjects("added", op.Added)
@@ -313,11 +313,11 @@ func (f htmlFinding) texts() []string {
 	return out
 }
 
-// nameOf returns the name of an operator, cut to 200 bytes.
-func nameOf(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
+// operatorTitle returns the name of an operator, cut to 200 bytes.
+func operatorTitle(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
 
-// inOf returns the names of clusters, cut to 600 bytes, or "" for all clusters.
-func inOf(clusters []string) string {
+// clusterNames returns the names of clusters, cut to 600 bytes, or "" for all clusters.
+func clusterNames(clusters []string) string {
 	return inert.Cut(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
 }
 
@@ -353,14 +353,14 @@ func formatRanges(names, list []string) string {
 // room is the number of bytes that remain for one part of a page.
 type room int
 
-// frame is an upper bound in bytes for the markup of one item: an operator with its row in the
+// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in the
 // contents, or a finding in its own group.
-const frame = 1800
+const itemOverhead = 1800
 
 // fit subtracts the size of texts and of their markup. It reports whether they fit. Once it has
 // returned false, it always returns false.
 func (r *room) fit(texts ...string) bool {
-	*r -= frame
+	*r -= itemOverhead
 	for _, s := range texts {
 		*r -= room(escapedLength(s))
 	}

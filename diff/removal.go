@@ -45,8 +45,8 @@ type Kind struct {
 func planRemovals(before, after *view) []Removal {
 	removed := map[string]string{}
 	isReplaced := func(operator string) bool {
-		_, before := before.leaves(operator)
-		_, after := after.leaves(operator)
+		_, before := before.replacedOperator(operator)
+		_, after := after.replacedOperator(operator)
 		return before || after
 	}
 	for _, p := range before.Pins {
@@ -59,7 +59,7 @@ func planRemovals(before, after *view) []Removal {
 			removed[o.Operator] = ""
 		}
 	}
-	maps.DeleteFunc(removed, func(operator, _ string) bool { return isReplaced(operator) || leftBehind(before, after, operator) })
+	maps.DeleteFunc(removed, func(operator, _ string) bool { return isReplaced(operator) || isLeftBehind(before, after, operator) })
 	var out []Removal
 	for _, operator := range names(removed) {
 		out = append(out, planRemoval(before, after, operator, removed[operator]))
@@ -89,7 +89,7 @@ func planRemoval(before, after *view, operator, version string) Removal {
 		}
 	}
 	for _, k := range r.Kinds {
-		for _, o := range after.of(k8s.Key{Group: k.Group, Kind: k.Kind}) {
+		for _, o := range after.objectsOf(k8s.Key{Group: k.Group, Kind: k.Kind}) {
 			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, k8s.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}

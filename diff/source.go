@@ -18,7 +18,7 @@ type Source struct {
 	Leaving           []lockfile.Leaving // leaving operators of the lock
 	KeepsDefinitions  bool               // see State
 	ByOperator        bool               // see State
-	Tree              []File             // rendered files, in any order; see [Base]
+	Tree              []File             // rendered files, in any order; see [BaseFiles]
 	Own               []File             // other files of the repository, in any order
 }
 

@@ -203,8 +203,8 @@ func (v *view) namespace(name string) *Object {
 	return nil
 }
 
-// of returns the objects of a kind in any version: first the user's own, then the rendered ones.
-func (v *view) of(kind k8s.Key) []*Object {
+// objectsOf returns the objects of a kind in any version: first the user's own, then the rendered ones.
+func (v *view) objectsOf(kind k8s.Key) []*Object {
 	var out []*Object
 	add := func(o *Object) {
 		if ref := o.Key(); ref.Group == kind.Group && ref.Kind == kind.Kind {
@@ -229,17 +229,17 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// leftBehind reports whether the objects of an operator remain in the clusters, although after does
+// isLeftBehind reports whether the objects of an operator remain in the clusters, although after does
 // not contain the operator. This is true if its Application or Kustomization is removed without
 // deleting its objects.
-func leftBehind(before, after *view, operator string) bool {
+func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
 	return pinned && before.ByOperator && !slices.ContainsFunc(after.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
 }
 
-// leaves returns the entry in Leaving of an operator that has a successor, given as
+// replacedOperator returns the entry in Leaving of an operator that has a successor, given as
 // "namespace/package". Operators that are being uninstalled are not found.
-func (v *view) leaves(operator string) (lockfile.Leaving, bool) {
+func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator && l.ReplacedBy != "" })
 	if i < 0 {
 		return lockfile.Leaving{}, false

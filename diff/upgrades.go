@@ -51,12 +51,12 @@ func compareUpgrades(c *comparison) {
 		d.compareSettings()
 	}
 	for _, p := range sortedPins(c.before.Pins) {
-		l, leaves := c.after.leaves(p.Key())
-		if leaves {
+		l, replaced := c.after.replacedOperator(p.Key())
+		if replaced {
 			c.reportReplaced(p, l.ReplacedBy)
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
 			outcome := "is removed from this cluster"
-			if leftBehind(c.before, c.after, p.Key()) {
+			if isLeftBehind(c.before, c.after, p.Key()) {
 				outcome = "stays in this cluster, unmanaged"
 			}
 			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
@@ -69,7 +69,7 @@ func compareUpgrades(c *comparison) {
 // reportRemoved reports an operator that is uninstalled or left behind.
 func (c *comparison) reportRemoved(p lockfile.Pin) {
 	rule, message := "upgrade.removed", fmt.Sprintf("%s %s removed", p.Package, p.VersionText())
-	if leftBehind(c.before, c.after, p.Key()) {
+	if isLeftBehind(c.before, c.after, p.Key()) {
 		rule = "upgrade.left-behind"
 		message = fmt.Sprintf("%s %s stays in the clusters, unmanaged: to uninstall it, run 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
 	}
@@ -120,7 +120,7 @@ func compareLeftovers(c *comparison) {
 		if l.ReplacedBy == "" {
 			continue // reported when the uninstallation began
 		}
-		_, stays := c.after.leaves(l.Key())
+		_, stays := c.after.replacedOperator(l.Key())
 		if _, installed := c.after.pin(l.Key()); stays || installed {
 			continue
 		}
