@@ -43,11 +43,11 @@ func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(o
 // ComparePackaged orders two bundles of one version like OLM v1: by the explicit release, or else
 // by the build metadata of the version.
 func (b *Bundle) ComparePackaged(other *Bundle) int {
-	return b.packaged().Compare(other.packaged())
+	return b.effectiveRelease().Compare(other.effectiveRelease())
 }
 
-// packaged returns the explicit release, or else the build metadata of the version as a release.
-func (b *Bundle) packaged() Release {
+// effectiveRelease returns the explicit release, or else the build metadata of the version as a release.
+func (b *Bundle) effectiveRelease() Release {
 	if b.facts.Release == nil {
 		return LegacyRelease(b.version)
 	}

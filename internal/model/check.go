@@ -150,13 +150,13 @@ func (p *Package) applyDeprecations(faults *diag.List) {
 		if d.Message == "" {
 			faults.Addf(d.Pos, "deprecation of %s %q in package %q has no message", d.Schema, d.Name, p.Name())
 		}
-		if err := p.deprecate(d); err != nil {
+		if err := p.applyDeprecation(d); err != nil {
 			faults.Add(d.Pos, err)
 		}
 	}
 }
 
-func (p *Package) deprecate(d DeprecationData) error {
+func (p *Package) applyDeprecation(d DeprecationData) error {
 	switch d.Schema {
 	case "olm.package":
 		if d.Name != "" && d.Name != p.Name() {

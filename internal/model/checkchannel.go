@@ -119,7 +119,7 @@ func (c *Channel) findHead(faults *diag.List) *Entry {
 // checkChain walks the replaces chain from the head to the first skipped entry. It reports a cycle,
 // and entries that are neither in the chain nor skipped.
 func (c *Channel) checkChain(head *Entry, faults *diag.List) {
-	skipped := c.skipped()
+	skipped := c.skippedNames()
 	reached := map[string]bool{}
 	var path []string
 	for e := head; e != nil; e = c.byName[e.data.Replaces] {
@@ -154,7 +154,7 @@ func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 
 // sortEntries fills c.walk and sorts c.entries.
 func (c *Channel) sortEntries(head *Entry) {
-	skipped := c.skipped()
+	skipped := c.skippedNames()
 	seen := make(map[*Entry]bool, len(c.entries))
 	for e := head; e != nil && !seen[e]; e = c.byName[e.data.Replaces] {
 		seen[e] = true
@@ -168,7 +168,7 @@ func (c *Channel) sortEntries(head *Entry) {
 	c.entries = append(slices.Clone(c.walk), rest...)
 }
 
-func (c *Channel) skipped() map[string]bool {
+func (c *Channel) skippedNames() map[string]bool {
 	skipped := map[string]bool{}
 	for _, e := range c.entries {
 		for _, s := range e.data.Skips {

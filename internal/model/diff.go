@@ -148,11 +148,11 @@ func (d *differ) diffChannels(c CatalogChange, a, b *Channel) {
 	d.add(CatalogChange{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
 	d.add(CatalogChange{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
 	diffParts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
-		(*Entry).edges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
+		(*Entry).formatEdges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
 }
 
-// edges formats the replaces, skips and skipRange of e.
-func (e *Entry) edges() string {
+// formatEdges formats the replaces, skips and skipRange of e.
+func (e *Entry) formatEdges() string {
 	var parts []string
 	if name := e.Replaces(); name != "" {
 		parts = append(parts, "replaces "+name)

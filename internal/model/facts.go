@@ -80,12 +80,12 @@ func (r *Reader) Add(f *Facts, p Property) error {
 	case TypeMaxVersion:
 		f.MaxVersion = plainText(p.Value)
 	case TypeGVKRequired, TypePackageRequired, TypeLabelRequired, TypeConstraint:
-		r.require(f, p)
+		r.addRequirement(f, p)
 	}
 	return nil
 }
 
-func (r *Reader) require(f *Facts, p Property) {
+func (r *Reader) addRequirement(f *Facts, p Property) {
 	key := requirementKey{p.Type, string(p.Value)}
 	got, ok := r.requires[key]
 	if !ok {

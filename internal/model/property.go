@@ -50,10 +50,10 @@ type (
 )
 
 // GVKProperty returns the olm.gvk property of a bundle that provides an API.
-func GVKProperty(g GVK) Property { return newProperty(TypeGVK, fields(g)) }
+func GVKProperty(g GVK) Property { return newProperty(TypeGVK, gvkFields(g)) }
 
 // RequiredGVKProperty returns the olm.gvk.required property of a bundle that requires an API.
-func RequiredGVKProperty(g GVK) Property { return newProperty(TypeGVKRequired, fields(g)) }
+func RequiredGVKProperty(g GVK) Property { return newProperty(TypeGVKRequired, gvkFields(g)) }
 
 // PackageProperty returns the olm.package property with the name and version of a bundle's
 // package.
@@ -116,7 +116,7 @@ func GroupOf(crd string) (string, bool) {
 	return group, ok
 }
 
-func fields(g GVK) map[string]string {
+func gvkFields(g GVK) map[string]string {
 	return map[string]string{"group": g.Group, "kind": g.Kind, "version": g.Version}
 }
 
