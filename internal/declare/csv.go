@@ -48,7 +48,7 @@ type apiRef struct {
 func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 	var o csv
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
-	c := r.checker(n, diag.Fields{})
+	c := r.newChecker(n, diag.Fields{})
 	if _, m := yamlnode.Field(n, "metadata"); m != nil { // positions only for metadata: the rest is large, and its faults are not reported
 		for field, pos := range yamlnode.Positions(r.file, m) {
 			c.Fields["metadata."+field] = pos

@@ -38,11 +38,11 @@ type typedObject[Spec, Status any] struct {
 // decode decodes n into v and returns a checker for its fields.
 func (r *reader) decode(n *yaml.Node, v any) checker {
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, v))
-	return r.checker(n, yamlnode.Positions(r.file, n))
+	return r.newChecker(n, yamlnode.Positions(r.file, n))
 }
 
-// checker returns a checker for n that finds the positions of its fields in fields.
-func (r *reader) checker(n *yaml.Node, fields diag.Fields) checker {
+// newChecker returns a checker for n that finds the positions of its fields in fields.
+func (r *reader) newChecker(n *yaml.Node, fields diag.Fields) checker {
 	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
 }
 

@@ -23,7 +23,7 @@ const (
 // readRegular reads a file for a kustomization. It rejects symbolic links, because kustomize
 // resolves a linked directory to its real location.
 func (l *loader) readRegular(name string) ([]byte, error) {
-	if link := l.link(name); link != "" {
+	if link := l.findLink(name); link != "" {
 		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.displayPath(link))
 	}
 	info, err := fs.Stat(l.fsys, name)

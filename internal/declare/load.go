@@ -63,7 +63,7 @@ const (
 // unless [LoadOptions.Absent] lists it. A link out of the file system is an error.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
-	l.find()
+	l.findFiles()
 	l.build()
 	for _, f := range l.files {
 		l.readFile(f)
@@ -136,8 +136,8 @@ func (l *loader) displayPath(name string) string {
 
 func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.displayPath(file)} }
 
-// find collects the files and the directories with kustomizations, sorted and without duplicates.
-func (l *loader) find() {
+// findFiles collects the files and the directories with kustomizations, sorted and without duplicates.
+func (l *loader) findFiles() {
 	paths := l.opt.Paths
 	if len(paths) == 0 {
 		paths = []Path{{Path: "."}}
@@ -154,7 +154,7 @@ func (l *loader) find() {
 		case errors.Is(err, fs.ErrNotExist):
 			l.errs.Addf(l.pos(p), "no such file or directory: %w", fs.ErrNotExist)
 		case err != nil:
-			l.errs.Add(l.pos(p), l.unreadable(p, err))
+			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
 		case info.IsDir():
 			l.walk(candidate{p, entry, true})
 		case p == Kustomization(l.fsys, path.Dir(p)):
@@ -230,7 +230,7 @@ func (l *loader) walk(root candidate) {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			l.errs.Add(l.pos(p), l.unreadable(p, err))
+			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
 			return nil
 		case !info.Mode().IsRegular():
 			return nil
@@ -258,17 +258,17 @@ func (l *loader) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// unreadable returns the error for an unreadable path. It explains symbolic links out of the
+// explainUnreadable returns the error for an unreadable path. It explains symbolic links out of the
 // repository, which the file system refuses to follow.
-func (l *loader) unreadable(name string, err error) error {
-	if link := l.link(name); link != "" {
+func (l *loader) explainUnreadable(name string, err error) error {
+	if link := l.findLink(name); link != "" {
 		return fmt.Errorf("%s is a symbolic link that leads out of the repository: replace it with a copy of its target", l.displayPath(link))
 	}
 	return err
 }
 
-// link returns the first symbolic link among a path and its parents, or "".
-func (l *loader) link(name string) string {
+// findLink returns the first symbolic link among a path and its parents, or "".
+func (l *loader) findLink(name string) string {
 	steps := strings.Split(name, "/")
 	for i := range steps {
 		at := path.Join(steps[:i+1]...)

@@ -80,7 +80,7 @@ func (r *reader) readOperatorPolicy(n *yaml.Node) {
 	s := Subscription{
 		Dialect: OCM, Name: sub.Name, Namespace: sub.Namespace, Package: sub.Name, Channels: singleton(sub.Channel), DefaultChannel: sub.Channel == "",
 		Catalog: c.policyCatalog(sub.Source, sub.SourceNamespace), Allowed: c.versionsListed(o.Spec.Versions, sub.StartingCSV), StartingCSV: sub.StartingCSV,
-		Approval: Automatic, Policy: CatalogProvided, Config: c.config(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
+		Approval: Automatic, Policy: CatalogProvided, Config: c.checkConfig(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
 	}
 	if o.Spec.UpgradeApproval == "None" {
 		s.Approval = Manual

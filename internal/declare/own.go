@@ -64,7 +64,7 @@ func (r *reader) readSubscriptionOwn(n *yaml.Node) {
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
 		Channels: singleton(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.parseCatalog(o.Spec.Catalog),
 		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
-		Config: c.config(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
+		Config: c.checkConfig(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
 	c.setWatch(&s, o.Spec.WatchNamespaces)
 	s.Replaces = c.checkOperator(o.Spec.Replaces)

@@ -114,7 +114,7 @@ func (r *reader) readSubscriptionV0(n *yaml.Node) {
 		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
 		Channels: singleton(o.Spec.Channel), Catalog: &model.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
 		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
-		Config: c.config(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
+		Config: c.checkConfig(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
 		Pos: c.Whole, Fields: c.Fields,
 	}
 	s.Digest = s.digest()
@@ -136,9 +136,9 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// config checks the SubscriptionConfig at the path at, and returns it as canonical JSON. It returns
+// checkConfig checks the SubscriptionConfig at the path at, and returns it as canonical JSON. It returns
 // nil if it is absent or empty.
-func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
+func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
 	}

@@ -155,7 +155,7 @@ func (c checker) readConfig(s *Subscription, n *yaml.Node, spec specV1) {
 		c.Namespace("spec.config.inline.watchNamespace", w)
 		s.Watch = []string{w}
 	}
-	s.Config = c.config(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
+	s.Config = c.checkConfig(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
 }
 
 type specClusterCatalog struct {
