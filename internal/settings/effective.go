@@ -88,7 +88,7 @@ func (w *Workspace) effective() *yaml.Node {
 	}
 	spec := *w
 	spec.Extends = ""
-	addField(root, "spec", b.value(reflect.ValueOf(spec), "spec"))
+	addField(root, "spec", b.build(reflect.ValueOf(spec), "spec"))
 	dropField(root.Content[len(root.Content)-1], "extends")
 	return root
 }
@@ -96,8 +96,8 @@ func (w *Workspace) effective() *yaml.Node {
 // treeBuilder converts Go values to YAML trees. It omits empty fields unless set contains them.
 type treeBuilder struct{ set diag.Fields }
 
-// value converts the value of a field.
-func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
+// build converts the value of a field.
+func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
 	if raw, ok := v.Interface().(json.RawMessage); ok {
 		return fromJSON(raw)
 	}
@@ -110,7 +110,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		return b.value(v.Elem(), field)
+		return b.build(v.Elem(), field)
 	case reflect.Struct:
 		out := mappingNode()
 		for _, f := range yamlnode.Fields(v.Type()) {
@@ -119,7 +119,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 			if value.Kind() == reflect.Pointer && value.IsNil() || isEmpty(value) && !set {
 				continue
 			}
-			if n := b.value(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
+			if n := b.build(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
 				addField(out, f.Name, n)
 			}
 		}
@@ -127,7 +127,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 	case reflect.Slice:
 		out := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for i := range v.Len() {
-			out.Content = append(out.Content, b.value(v.Index(i), diag.Item(field, i)))
+			out.Content = append(out.Content, b.build(v.Index(i), diag.Item(field, i)))
 		}
 		return out
 	case reflect.Map:
@@ -135,7 +135,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
-			addField(out, k.String(), b.value(v.MapIndex(k), field+"."+k.String()))
+			addField(out, k.String(), b.build(v.MapIndex(k), field+"."+k.String()))
 		}
 		return out
 	case reflect.String:
