@@ -196,7 +196,7 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 		}
 		c := t.Clusters[0]
 		destination := c.argoDestination()
-		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.clusterPartName(c.Name, part))
+		o := t.GitOps.newObject("argoproj.io/v1alpha1", "Application", t.GitOps.clusterPartName(c.Name, part))
 		o["spec"] = applicationSpec(t, part, c.Name, c.Prefix, fieldMap(&destination))
 		out = append(out, o)
 	}
@@ -225,7 +225,7 @@ func (c Cluster) argoDestination() Destination {
 // applicationSet returns an ApplicationSet that creates an Application for each cluster. By default
 // it deletes no Applications, and deleting an Application keeps the applied objects.
 func applicationSet(t Tree, part string) k8s.Object {
-	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.partName(part))
+	o := t.GitOps.newObject("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.partName(part))
 	var elements []any
 	for _, c := range t.Clusters {
 		destination := c.argoDestination()

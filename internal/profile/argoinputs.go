@@ -59,7 +59,7 @@ func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	if t.GitOps.Granularity != PerCluster {
 		for _, p := range t.Pieces {
 			addFile(p.Name, func(c Cluster) (Input, bool) {
-				in := t.input(c)
+				in := t.newInput(c)
 				in.Sources = pieceSources(t, p, c.Prefix)
 				in.Application, in.Directory = objectName(t.GitOps.ownerOf(c.Name), p.Name), in.Sources[len(in.Sources)-1].Path
 				in.IgnoreDifferences = t.GitOps.IgnoreDifferences
@@ -70,7 +70,7 @@ func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	}
 	for _, part := range argoParts(t) {
 		addFile(part, func(c Cluster) (Input, bool) {
-			in := t.input(c)
+			in := t.newInput(c)
 			in.Sources = argoSources(t, part, c.Name, c.Prefix)
 			in.Application, in.Directory = t.GitOps.clusterPartName(c.Name, part), in.Sources[len(in.Sources)-2].Path
 			in.IgnoreDifferences = t.GitOps.IgnoreDifferences

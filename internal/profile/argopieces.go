@@ -36,7 +36,7 @@ func argoPieces(t Tree) map[string][]k8s.Object {
 		sets = append(sets, pieceSet(t, p))
 	}
 	g := t.GitOps
-	all := g.object("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
+	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
 	// If this Application is deleted, for example because the environment was renamed, the
 	// ApplicationSets must be deleted, too. Otherwise they would fight with those of the new name
 	// over all objects.
@@ -63,7 +63,7 @@ func unlimitedRetry(r *Retry) map[string]any {
 // deleted, its Applications are deleted, too, but by default their objects are kept.
 func pieceSet(t Tree, p Piece) k8s.Object {
 	g := t.GitOps
-	o := g.object("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
+	o := g.newObject("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
 	generator, name, prefix := memberGenerator(t), "{{.application}}", "{{.prefix}}"
 	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
 	key := "cluster"

@@ -222,7 +222,7 @@ func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) 
 // with the kubeconfig of the target cluster. If it is empty, the target is the cluster in which
 // Flux runs.
 func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
-	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
+	o := g.newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
 	source := map[string]any{"kind": string(g.SourceRef.Kind), "name": g.SourceRef.Name}
 	if ns := g.SourceRef.Namespace; ns != "" && ns != g.Namespace {
 		source["namespace"] = ns

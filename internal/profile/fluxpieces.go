@@ -43,7 +43,7 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 			if len(substitute) > 0 {
 				cluster.owner, cluster.kubeConfig = ownerVariable, kubeConfigVariable
 			}
-			out[dir] = cluster.pieces(t)
+			out[dir] = cluster.kustomizations(t)
 		}
 		o := fluxObject(g, objectName(owner, parent), path.Join(g.Path, dir), "")
 		spec := k8s.Map(o, "spec")
@@ -63,8 +63,8 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 // fluxCluster is one cluster, or several clusters that share Kustomizations.
 type fluxCluster struct{ name, owner, prefix, kubeConfig string }
 
-// pieces returns a Kustomization per piece and per package with CRDs.
-func (c fluxCluster) pieces(t Tree) []k8s.Object {
+// kustomizations returns a Kustomization per piece and per package with CRDs.
+func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 	var out []k8s.Object
 	crds := map[string]bool{}
 	for _, p := range t.Pieces {
@@ -124,8 +124,8 @@ const environmentKey = "quayside.dev/environment"
 func (flux) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	var out []k8s.Object
 	for _, c := range t.Clusters {
-		in := t.input(c, string(Flux), c.Name)
-		o := t.GitOps.object("fluxcd.controlplane.io/v1", "ResourceSetInputProvider", t.GitOps.clusterPartName(c.Name, "inputs"))
+		in := t.newInput(c, string(Flux), c.Name)
+		o := t.GitOps.newObject("fluxcd.controlplane.io/v1", "ResourceSetInputProvider", t.GitOps.clusterPartName(c.Name, "inputs"))
 		o = k8s.Label(o, map[string]string{environmentKey: t.GitOps.Name})
 		o["spec"] = map[string]any{"type": "Static", "defaultValues": fieldMap(&in)}
 		out = append(out, o)

@@ -32,8 +32,8 @@ func fieldMap(v any) map[string]any {
 	return out
 }
 
-// object returns an object for the tool, with the configured namespace and labels.
-func (g GitOps) object(apiVersion, kind, name string) k8s.Object {
+// newObject returns an object for the tool, with the configured namespace and labels.
+func (g GitOps) newObject(apiVersion, kind, name string) k8s.Object {
 	return k8s.Label(k8s.New(apiVersion, kind, g.Namespace, name), g.Labels)
 }
 

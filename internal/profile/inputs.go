@@ -26,9 +26,9 @@ func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "what is said of a cluster in inputs/ of a tree", Input{})
 }
 
-// input returns the fields of Input that all tools use. The elements of dir are the directory in
+// newInput returns the fields of Input that all tools use. The elements of dir are the directory in
 // the tree.
-func (t Tree) input(c Cluster, dir ...string) Input {
+func (t Tree) newInput(c Cluster, dir ...string) Input {
 	g := t.GitOps
 	values := map[string]string{}
 	maps.Copy(values, c.Values)
