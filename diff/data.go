@@ -58,8 +58,8 @@ func compareDeletions(c *comparison) {
 	}
 }
 
-// describeRemoval describes what the GitOps tool does with an object that is removed from the tree, and with
-// its dependents, which along names.
+// describeRemoval describes what the GitOps tool does with an object that is removed from the tree,
+// and with its dependents. along names the dependents.
 func (s *State) describeRemoval(o *Object, along string) string {
 	removal, tool := profile.RemovalOf(o.Content)
 	switch {
@@ -197,8 +197,8 @@ func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// isImplied reports whether a and b are equal after the API server has set defaults, or allocated
-// by the API server.
+// isImplied reports whether the difference between a and b is a default or a value that the API
+// server allocates.
 func isImplied(kind, field string, a, b any) bool {
 	if kind == "Service" { // the API server allocates spec.clusterIP and spec.ipFamilies
 		return a == nil || b == nil || a == "" || b == ""

@@ -186,14 +186,15 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may change
-// it, the most likely one first. There must be at least one.
+// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may
+// change it, the most likely one first. There must be at least one.
 func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
 	return NewBuilt(content, pins, sources), err
 }
 
-// NewBuilt returns an object that an overlay builds, from content as decoded by Content. See ParseBuilt.
+// NewBuilt returns an object that an overlay builds, from content as decoded by Content. See
+// ParseBuilt.
 func NewBuilt(content map[string]any, pins []lockfile.Pin, sources []File) Object {
 	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
