@@ -15,10 +15,10 @@ func apiRules() []Rule {
 	}
 }
 
-// api is a row of apiTable.
+// api is the lifecycle of one API version, a row of apiTable.
 type api struct {
-	deprecated, removed minor // zero: not deprecated, not removed
-	instead             string
+	deprecated, removed minor  // zero if the version is not deprecated or not removed
+	instead             string // replacement; "" if there is none
 }
 
 // minor is a Kubernetes version.
@@ -28,12 +28,13 @@ func (m minor) isZero() bool { return m == minor{} }
 
 func (m minor) String() string { return fmt.Sprintf("%d.%d", m.major, m.minor) }
 
-// reached reports whether target is m or later. It is false for the zero value of m.
+// reached reports whether target is m or later. It is false if m is zero.
 func (m minor) reached(target minor) bool {
 	return !m.isZero() && (target.major > m.major || target.major == m.major && target.minor >= m.minor)
 }
 
-// parseMinor parses "1.34", "v1.34.2" or "1.34+"; ok is false for anything else.
+// parseMinor parses the major and minor version in texts such as "1.34", "v1.34.2" or "1.34+". It
+// returns false for an invalid text.
 func parseMinor(s string) (minor, bool) {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimSpace(s), "v"), ".")
 	if len(parts) < 2 {
@@ -44,6 +45,7 @@ func parseMinor(s string) (minor, bool) {
 	return minor{a, b}, err1 == nil && err2 == nil && a > 0 && b >= 0
 }
 
+// servedAPIs parses apiTable.
 func servedAPIs() map[k8s.Ref]api {
 	out := map[k8s.Ref]api{}
 	for _, line := range strings.Split(strings.TrimSpace(apiTable), "\n") {
@@ -59,9 +61,9 @@ func servedAPIs() map[k8s.Ref]api {
 	return out
 }
 
-// compareAPIs reports objects at an API version that the target does not serve or
-// deprecates: objects that are new or changed their version, and all others if an upgrade
-// of the target itself deprecates or removes the version.
+// compareAPIs reports objects whose API version the target Kubernetes deprecates or no longer
+// serves. It checks added objects and objects with another API version, and unchanged objects if
+// the upgrade of Kubernetes deprecates or removes their version.
 func compareAPIs(c *comparison) {
 	target, ok := parseMinor(c.after.KubernetesVersion)
 	if !ok {
@@ -70,10 +72,10 @@ func compareAPIs(c *comparison) {
 	}
 	old, _ := parseMinor(c.before.KubernetesVersion)
 	table := servedAPIs()
-	look := func(o, was *Object) {
+	check := func(o, was *Object) {
 		kind := o.Key().Kind
 		a, listed := table[k8s.Ref{APIVersion: k8s.Text(o.Content, "apiVersion"), Kind: kind}]
-		news := was == nil || was.version() != o.version()
+		isNew := was == nil || was.version() != o.version()
 		if !listed {
 			return
 		}
@@ -82,24 +84,24 @@ func compareAPIs(c *comparison) {
 			f.Before = k8s.Text(was.Content, "apiVersion")
 		}
 		switch {
-		case a.removed.reached(target) && (news || !a.removed.reached(old)):
+		case a.removed.reached(target) && (isNew || !a.removed.reached(old)):
 			f.Message = fmt.Sprintf("%s %s is not served since Kubernetes %s%s", f.After, kind, a.removed, replacementText(a))
 			c.add("api.removed", o, f)
-		case !a.removed.reached(target) && a.deprecated.reached(target) && (news || !a.deprecated.reached(old)):
+		case !a.removed.reached(target) && a.deprecated.reached(target) && (isNew || !a.deprecated.reached(old)):
 			f.Message = fmt.Sprintf("%s %s is deprecated since Kubernetes %s%s%s", f.After, kind, a.deprecated, removalText(a), replacementText(a))
 			c.add("api.deprecated", o, f)
 		}
 	}
 	for _, o := range c.after.order {
-		look(o, c.before.byKey[o.Key()])
+		check(o, c.before.byKey[o.Key()])
 	}
-	had := map[k8s.Key]*Object{}
+	before := map[k8s.Key]*Object{}
 	for i := range c.before.Resources {
-		had[c.before.Resources[i].Key()] = &c.before.Resources[i]
+		before[c.before.Resources[i].Key()] = &c.before.Resources[i]
 	}
 	for i := range c.after.Resources {
 		o := &c.after.Resources[i]
-		look(o, had[o.Key()])
+		check(o, before[o.Key()])
 	}
 }
 

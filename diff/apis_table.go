@@ -1,9 +1,9 @@
 package diff
 
-// apiTable lists the APIs that Kubernetes has deprecated or removed: group and version,
-// kind, deprecated since, removed in, replacement; "-" for none. Its sources are the
-// APILifecycle methods of k8s.io/api and, for APIs that k8s.io/api does not contain, the
-// Kubernetes deprecated API migration guide. A test compares the table with k8s.io/api.
+// apiTable lists the API versions that Kubernetes has deprecated or removed. The columns are group
+// and version, kind, deprecated since, removed in, and replacement, or "-". The sources are the
+// APILifecycle methods of k8s.io/api and, for APIs missing there, the Kubernetes deprecated API
+// migration guide. A test compares the table with k8s.io/api.
 const apiTable = `
 core/v1 ComponentStatus 1.19 - -
 core/v1 Endpoints 1.33 - discovery.k8s.io/v1/EndpointSlice

@@ -65,8 +65,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestAPITable holds the table against what k8s.io/api says of itself: every
-// removal and deprecation of it is in the table, with the same versions.
+// TestAPITable compares the table with the removals and deprecations in k8s.io/api.
 func TestAPITable(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -80,7 +79,7 @@ func TestAPITable(t *testing.T) {
 	seen := 0
 	for gvk := range scheme.AllKnownTypes() {
 		object, err := scheme.New(gvk)
-		// Lists, options, reviews and discovery are spoken, never applied.
+		// Lists, options, reviews and discovery objects are not applied.
 		spoken := gvk.Group == "admission.k8s.io" || gvk.Group == "apidiscovery.k8s.io"
 		if err != nil || spoken || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
 			continue

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBlame finds the line of an overlay that caused a finding.
+// TestBlame checks the line of an overlay to which a finding is attributed.
 func TestBlame(t *testing.T) {
 	patch := "kind: Deployment\nmetadata:\n  name: operator\nspec:\n  replicas: 3\n"
 	field := stepPath("spec", "replicas")

@@ -16,24 +16,25 @@ func clusterRules() []Rule {
 	}
 }
 
-// Part is the comparison for a group of clusters with equal states.
+// Part is the comparison of one group of clusters that have equal states.
 type Part struct {
 	Clusters []string // sorted
 	Report   *Report
 }
 
-// Fleet holds the names of the clusters before and after, sorted.
+// Fleet holds the sorted names of all clusters before and after.
 type Fleet struct{ Before, After []string }
 
-// Join joins the parts into one report. Findings, operators and plans that do not apply to
-// all clusters name their clusters. The names of the states and the order of the parts are
-// those of the first part. A single cluster is not named.
+// Join combines the parts into one report. Findings, operators and plans that do not apply to all
+// clusters list their clusters. The names of the states and the order are those of the first part.
+// A report for a single cluster lists no clusters.
 func Join(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	r := joinParts(parts, fleet, opt)
 	r.addSettings(opt)
 	return r
 }
 
+// joinParts is Join without the findings about settings.
 func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	all := fleet.all()
 	if len(all) < 2 && len(parts) == 1 {
@@ -43,7 +44,7 @@ func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	c := &comparison{opt: opt, rules: rulesByID()}
 	for _, name := range all {
 		if len(all) < 2 {
-			break // a single cluster is not named
+			break // findings for a single cluster list no clusters
 		}
 		rule, message := "clusters.added", "the cluster is new"
 		switch {
@@ -60,7 +61,7 @@ func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	}
 	out := &Report{Before: parts[0].Report.Before, After: parts[0].Report.After, Clusters: all, scanned: opt.Scans != nil}
 	for _, p := range parts {
-		j.take(p)
+		j.addPart(p)
 		for _, n := range p.Report.Notes {
 			if !slices.Contains(out.Notes, n) {
 				out.Notes = append(out.Notes, n)
@@ -71,22 +72,22 @@ func joinParts(parts []Part, fleet Fleet, opt CompareOptions) *Report {
 	return out
 }
 
-// all returns the names of all clusters, sorted.
+// all returns the sorted names of all clusters.
 func (f Fleet) all() []string {
 	out := slices.Concat(f.Before, f.After)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// alike collects equal items of several parts, in order of first appearance.
-type alike[T any] struct {
+// grouped collects the equal items of several parts in order of first appearance.
+type grouped[T any] struct {
 	items    []T
 	clusters [][]string
 	at       map[string]int
 }
 
-// add adds an item for some clusters. Items with the same key are equal.
-func (a *alike[T]) add(item T, clusters []string, key ...any) {
+// add adds an item for some clusters. Items with equal keys are equal.
+func (a *grouped[T]) add(item T, clusters []string, key ...any) {
 	if a.at == nil {
 		a.at = map[string]int{}
 	}
@@ -100,37 +101,38 @@ func (a *alike[T]) add(item T, clusters []string, key ...any) {
 	a.clusters[i] = append(a.clusters[i], clusters...)
 }
 
-// each calls f with every item and its clusters, sorted; nil means all of them.
-func (a *alike[T]) each(all []string, f func(item T, clusters []string)) {
+// each calls f with every item and its sorted clusters, or nil if these are all.
+func (a *grouped[T]) each(all []string, f func(item T, clusters []string)) {
 	for i, item := range a.items {
-		in := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))
-		if slices.Equal(in, all) {
-			in = nil
+		itemClusters := slices.Compact(slices.Sorted(slices.Values(a.clusters[i])))
+		if slices.Equal(itemClusters, all) {
+			itemClusters = nil
 		}
-		f(item, in)
+		f(item, itemClusters)
 	}
 }
 
-// joiner joins the parts of a report.
+// joiner combines the parts of a report.
 type joiner struct {
 	all      []string
-	findings alike[Finding]
-	objects  alike[OperatorReport] // with one object each, or none
-	removals alike[Removal]
+	findings grouped[Finding]
+	objects  grouped[OperatorReport] // each with at most one object
+	removals grouped[Removal]
 }
 
-func (j *joiner) take(p Part) {
+// addPart adds the findings, objects and removals of a part.
+func (j *joiner) addPart(p Part) {
 	for _, f := range p.Report.Findings {
 		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Also, f.Before, f.After, f.Message, f.parts())
 	}
 	for _, op := range p.Report.Operators {
-		one := OperatorReport{Name: op.Name, From: op.From, To: op.To}
-		j.objects.add(one, p.Clusters, one)
+		header := OperatorReport{Name: op.Name, From: op.From, To: op.To}
+		j.objects.add(header, p.Clusters, header)
 		for i, refs := range [][]Ref{op.Added, op.Changed, op.Removed} {
 			for _, ref := range refs {
-				with := one
-				*[]*[]Ref{&with.Added, &with.Changed, &with.Removed}[i] = []Ref{ref}
-				j.objects.add(with, p.Clusters, with)
+				item := header
+				*[]*[]Ref{&item.Added, &item.Changed, &item.Removed}[i] = []Ref{ref}
+				j.objects.add(item, p.Clusters, item)
 			}
 		}
 	}
@@ -139,47 +141,47 @@ func (j *joiner) take(p Part) {
 	}
 }
 
-// fill adds the joined findings, operators and removals to a report.
+// fill adds the combined findings, operators and removals to r.
 func (j *joiner) fill(r *Report) {
-	var ops alike[OperatorReport]
-	j.objects.each(j.all, func(op OperatorReport, in []string) {
-		if op.Clusters = in; len(op.Added)+len(op.Changed)+len(op.Removed) > 0 {
-			ops.add(OperatorReport{Name: op.Name, From: op.From, To: op.To, Clusters: in}, nil, op.Name, in)
-			to := &ops.items[ops.at[fmt.Sprintf("%q", []any{op.Name, in})]]
+	var ops grouped[OperatorReport]
+	j.objects.each(j.all, func(op OperatorReport, clusters []string) {
+		if op.Clusters = clusters; len(op.Added)+len(op.Changed)+len(op.Removed) > 0 {
+			ops.add(OperatorReport{Name: op.Name, From: op.From, To: op.To, Clusters: clusters}, nil, op.Name, clusters)
+			to := &ops.items[ops.at[fmt.Sprintf("%q", []any{op.Name, clusters})]]
 			to.Added, to.Changed, to.Removed = append(to.Added, op.Added...), append(to.Changed, op.Changed...), append(to.Removed, op.Removed...)
 		}
 	})
-	j.findings.each(j.all, func(f Finding, in []string) {
-		f.Clusters = in
+	j.findings.each(j.all, func(f Finding, clusters []string) {
+		f.Clusters = clusters
 		r.Findings = append(r.Findings, f)
 	})
 	r.Operators = ops.items
-	j.removals.each(j.all, func(x Removal, in []string) {
-		x.Clusters = in
+	j.removals.each(j.all, func(x Removal, clusters []string) {
+		x.Clusters = clusters
 		r.Removals = append(r.Removals, x)
 	})
 	r.arrange(j.objects.items)
 }
 
-// arrange adds an operator for every finding that has none for the same clusters, with the
-// versions of known, and sorts the report.
+// arrange adds an operator for each finding whose operator is missing for the finding's clusters,
+// and sorts the report. It takes the versions of operators from known.
 func (r *Report) arrange(known []OperatorReport) {
 	for _, f := range r.Findings {
-		about := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
+		missing := OperatorReport{Name: f.Operator, Clusters: f.Clusters}
 		if slices.ContainsFunc(r.Operators, func(op OperatorReport) bool { return op.Name == f.Operator && slices.Equal(op.Clusters, f.Clusters) }) {
 			continue
 		}
 		if i := slices.IndexFunc(known, func(op OperatorReport) bool { return op.Name == f.Operator }); i >= 0 {
-			about.From, about.To = known[i].From, known[i].To
+			missing.From, missing.To = known[i].From, known[i].To
 		}
-		r.Operators = append(r.Operators, about)
+		r.Operators = append(r.Operators, missing)
 	}
 	slices.SortStableFunc(r.Findings, compareFindings)
-	r.rank()
+	r.sortOperators()
 }
 
-// onlyIn formats clusters as the prefix of a message, "" for all: "38 clusters (c01, c02,
-// c04 and 35 more): ".
+// onlyIn formats clusters as the prefix of a message, such as "38 clusters (c01, c02, c04 and 35
+// more): ". It returns "" if clusters is empty, which means all.
 func onlyIn(clusters []string) string {
 	switch {
 	case len(clusters) == 0:

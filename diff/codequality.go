@@ -14,29 +14,28 @@ type qualityLocation struct {
 	Lines map[string]int `json:"lines"`
 }
 
-// CodeQuality returns the report in the Code Quality format of GitLab, for merge requests:
-// a list of the findings without a waiver, each at its line in the committed files. A
-// finding without a file, or in a removed file, is at fallback, the path of the lock. The
-// fingerprints, by which GitLab recognizes a finding, are those of [SARIF], and are
-// unique.
+// CodeQuality returns the report in the Code Quality format of GitLab, for merge requests. It
+// contains every finding without a waiver at its line in the committed files. A finding without a
+// file or in a removed file is at fallback, the path of the lock. Fingerprints are unique and equal
+// those of [SARIF], so GitLab recognizes findings.
 func CodeQuality(r *Report, fallback string) ([]byte, error) {
 	issues, seen := []qualityIssue{}, map[string]bool{}
 	for _, f := range r.Findings {
-		print := findingFingerprint(f)
-		if f.Waiver != "" || seen[print] {
+		fingerprint := findingFingerprint(f)
+		if f.Waiver != "" || seen[fingerprint] {
 			continue
 		}
-		seen[print] = true
-		at := qualityLocation{f.Place.Path, map[string]int{"begin": max(f.Place.Line, 1)}}
+		seen[fingerprint] = true
+		location := qualityLocation{f.Place.Path, map[string]int{"begin": max(f.Place.Line, 1)}}
 		if f.Place.Path == "" || f.Place.Removed {
-			at = qualityLocation{fallback, map[string]int{"begin": 1}}
+			location = qualityLocation{fallback, map[string]int{"begin": 1}}
 		}
-		issues = append(issues, qualityIssue{findingSentence(f), f.Rule, print, qualitySeverity(f.Severity), at})
+		issues = append(issues, qualityIssue{findingSentence(f), f.Rule, fingerprint, qualitySeverity(f.Severity), location})
 	}
 	return indentJSON(issues)
 }
 
-// qualitySeverity returns the severity in the terms of GitLab.
+// qualitySeverity returns GitLab's name for a severity.
 func qualitySeverity(s Severity) string {
 	return map[Severity]string{Critical: "blocker", High: "critical", Medium: "major", Low: "minor", Info: "info"}[s]
 }

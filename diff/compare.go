@@ -12,39 +12,40 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// CompareOptions configure a comparison. The zero value reports all findings with the severities
-// of [Rules].
+// CompareOptions configures a comparison. The zero value reports all findings with the default
+// severities of [Rules].
 type CompareOptions struct {
-	Severity map[string]Severity // by rule ID; Off disables the rule
-	// BaseSeverity is Severity on the side before: of two, the worse counts. nil: only Severity counts.
+	Severity map[string]Severity // overrides by rule ID; Off disables the rule
+	// BaseSeverity contains the overrides of the state before. If it is not nil, the higher
+	// severity of both applies.
 	BaseSeverity map[string]Severity
-	Settings     []Finding // about settings that are loosened; a severity caps that of the rule
-	OnlyPolicy   bool      // settings, locks and trees differ in nothing but the policy and trust
+	Settings     []Finding // findings about loosened settings; their severity is an upper limit for that of the rule
+	OnlyPolicy   bool      // settings, locks and trees differ only in the policy and trust settings
 
-	Mirrors []string      // prefixes of mirrored images: "quay.io/org"; nil skips the check
-	Today   string        // "2027-01-31", the day to check support for; empty skips the check
+	Mirrors []string      // prefixes of mirrored images, such as "quay.io/org"; nil skips the check
+	Today   string        // day for the check of support, such as "2027-01-31"; empty skips the check
 	Scans   *scan.Results // scan results of images; nil skips the check
-	// Lifecycle returns the lifecycle of a pin's version from its catalog; nil if the catalog
-	// states none or is unknown. A nil Lifecycle skips the check.
+	// Lifecycle returns the support periods of a pin's version, or nil if they are unknown. If
+	// Lifecycle is nil, the check is skipped.
 	Lifecycle func(lockfile.Pin) *model.SupportedVersion
 
-	Stored map[string][]string // by CRD name: the versions in which clusters store objects; missing: unknown
+	Stored map[string][]string // API versions in which clusters store objects, by CRD name; a missing CRD is unknown
 }
 
-// comparison is one run of Compare.
+// comparison is the state of one call of Compare.
 type comparison struct {
 	before, after *view
 	opt           CompareOptions
 	rules         map[string]Rule
 	changed       []pair
-	claimed       map[k8s.Key][][]step // by object: the fields that findings explain
+	claimed       map[k8s.Key][][]step // by object: the paths of fields that findings explain
 	found         []Finding
-	mild          int // findings below medium severity
+	lowFindings   int // number of findings below medium severity
 	notes         []string
 }
 
-// Compare reports the changes from before to after. The order of objects, pins and
-// resources does not matter. An error names the invalid state.
+// Compare reports the changes from before to after. It ignores the order of objects, pins and
+// resources. It returns an error for an invalid state or an unknown rule in opt.Severity.
 func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	rules := rulesByID()
 	for _, id := range names(opt.Severity) {
@@ -62,8 +63,8 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	}
 	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairObjects(old, now), claimed: map[k8s.Key][][]step{}}
 	for _, f := range ruleFamilies() {
-		for _, run := range f.checks {
-			run(c)
+		for _, check := range f.checks {
+			check(c)
 		}
 	}
 	c.found = foldFindings(c.found)
@@ -71,21 +72,22 @@ func Compare(before, after State, opt CompareOptions) (*Report, error) {
 	return c.report(), nil
 }
 
-// add records a finding about the object with the severity of its rule, at most capped.
+// add records a finding about an object with the severity of its rule, limited by capped. Overrides
+// in the options take precedence over the limit.
 func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severity) {
 	r, ok := c.rules[rule]
 	if !ok {
 		panic("diff: no rule " + rule)
 	}
 	f.Rule, f.Severity = rule, r.Severity
-	for _, most := range capped {
-		f.Severity = min(f.Severity, most)
+	for _, limit := range capped {
+		f.Severity = min(f.Severity, limit)
 	}
 	base := f.Severity
-	if s, tuned := c.opt.BaseSeverity[rule]; tuned {
+	if s, ok := c.opt.BaseSeverity[rule]; ok {
 		base = s
 	}
-	if s, tuned := c.opt.Severity[rule]; tuned {
+	if s, ok := c.opt.Severity[rule]; ok {
 		f.Severity = s
 	}
 	if c.opt.BaseSeverity != nil {
@@ -94,7 +96,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if f.where == nil {
 		f.where = about
 	}
-	c.claim(f) // also of a rule that is off: the user does not want to read of its fields
+	c.claim(f) // also if the rule is off: its fields must not be reported by other rules
 	if f.Severity == Off {
 		return
 	}
@@ -104,10 +106,10 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	if about != nil {
 		f.Object = about.Ref()
 		f.Operator = cmp.Or(f.Operator, about.Operator)
-		f.Place.Path, f.Place.Removed = f.where.Path, c.gone(f.where)
+		f.Place.Path, f.Place.Removed = f.where.Path, c.isBefore(f.where)
 		f.was, f.is = c.before.byKey[about.Key()], c.after.byKey[about.Key()]
 		if f.was == nil && f.is == nil {
-			f.is = about // the user's own object
+			f.is = about // an object of State.Resources
 		}
 	}
 	for i, s := range f.spots {
@@ -116,7 +118,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		}
 	}
 	if f.Severity < Medium {
-		if c.mild++; c.mild > maxFindings {
+		if c.lowFindings++; c.lowFindings > maxFindings {
 			c.note("only the first %d findings of low and info severity are listed", maxFindings)
 			return
 		}
@@ -125,17 +127,17 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	c.found = append(c.found, f)
 }
 
-// maxFindings limits the number of findings below medium severity in a report: the compared
-// states may be untrusted. Others are all listed; an object has at most a thousand.
+// maxFindings limits the findings below medium severity, because the compared states may be
+// untrusted. More severe findings are not limited, but an object has at most maxChanges.
 const maxFindings = 50_000
 
-// maxValue limits Before and After, in bytes.
+// maxValue is the maximum length of Finding.Before and After in bytes.
 const maxValue = 4000
 
-// gone reports whether o is an object of the state before.
-func (c *comparison) gone(o *Object) bool { return c.before.byKey[o.Key()] == o }
+// isBefore reports whether o is an object of the state before.
+func (c *comparison) isBefore(o *Object) bool { return c.before.byKey[o.Key()] == o }
 
-// note records, once, that a check was skipped, and the reason.
+// note records a reason why a check was skipped. Repeated notes are ignored.
 func (c *comparison) note(format string, args ...any) {
 	n := fmt.Sprintf(format, args...)
 	if !slices.Contains(c.notes, n) {
@@ -143,7 +145,7 @@ func (c *comparison) note(format string, args ...any) {
 	}
 }
 
-// each calls f for every changed, added or removed object of the kinds.
+// each calls f for every changed, added or removed object of the given kinds.
 func (c *comparison) each(f func(pair), kinds ...string) {
 	for _, p := range c.changed {
 		if p.object().Key().Is(kinds...) {
@@ -152,7 +154,7 @@ func (c *comparison) each(f func(pair), kinds ...string) {
 	}
 }
 
-// hasOperator reports whether the state contains a pin or an object of the operator.
+// hasOperator reports whether the state contains a pin or an object of an operator.
 func (v *view) hasOperator(operator string) bool {
 	if _, ok := v.pin(operator); ok {
 		return true
@@ -160,6 +162,7 @@ func (v *view) hasOperator(operator string) bool {
 	return slices.ContainsFunc(v.order, func(o *Object) bool { return o.Operator == operator })
 }
 
+// pluralize formats a number with the singular or plural of a noun.
 func pluralize(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

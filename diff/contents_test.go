@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// fully returns the documents of a text as the full parser reads them.
-func fully(data []byte) ([]map[string]any, error) {
+// parseFully parses a text with the full parser.
+func parseFully(data []byte) ([]map[string]any, error) {
 	docs, err := yamlnode.Documents("x.yaml", data, yamlnode.Limits{})
 	if err != nil {
 		return nil, err
@@ -36,11 +36,11 @@ func fully(data []byte) ([]map[string]any, error) {
 	return out, nil
 }
 
-// agree fails the test where contents finds something else than the full parser.
-func agree(t *testing.T, name string, data []byte) {
+// compareParsers fails the test if parseContents and the full parser differ.
+func compareParsers(t *testing.T, name string, data []byte) {
 	t.Helper()
 	got, fault := parseContents(File{Path: "x.yaml", Data: data})
-	want, err := fully(data)
+	want, err := parseFully(data)
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" || (err == nil) != (fault == nil) {
 		t.Errorf("%s: %v and %v\n-full +fast\n%s\n%.2000s", name, err, fault, d, data)
 	}
@@ -52,11 +52,11 @@ func TestContents(t *testing.T) {
 		`{"a": 18446744073709551616, "b": 9223372036854775808, "c": 1e16, "d": 1e19, "e": -0.0, "f": 1.50}`,
 		"a: .inf\n", "- a\n", "a: b\n---\n~\n---\nc: &x d\n",
 	} {
-		agree(t, "given", []byte(text))
+		compareParsers(t, "given", []byte(text))
 	}
 }
 
-// TestExamplesTakeTheFastPath holds that what quayside writes is read fast.
+// TestExamplesTakeTheFastPath checks that files in quayside's format are parsed by the fast path.
 func TestExamplesTakeTheFastPath(t *testing.T) {
 	taken, total := 0, 0
 	err := filepath.WalkDir("../examples", func(name string, d fs.DirEntry, err error) error {
@@ -65,14 +65,14 @@ func TestExamplesTakeTheFastPath(t *testing.T) {
 		}
 		_, inTree, _ := strings.Cut(name, "/rendered/")
 		if level, _, _ := strings.Cut(inTree, "/"); !slices.Contains([]string{"crds", "installations", "namespaces", "operators", "reporter"}, level) {
-			return nil // what holds no object of an operator
+			return nil // contains no objects of operators
 		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		total++
-		agree(t, name, data)
+		compareParsers(t, name, data)
 		var docs yamlnode.Stream
 		docs.Reset(bytes.NewReader(data), 0, len(data))
 		var r yamlnode.Reader
@@ -92,10 +92,10 @@ func TestExamplesTakeTheFastPath(t *testing.T) {
 	}
 }
 
-// FuzzContents holds that the fast way finds what the full parser finds.
+// FuzzContents compares the fast path with the full parser.
 func FuzzContents(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  a: |\n    b\n"))
 	f.Add([]byte("a: b\n---\nc: |\n  d\n  ---\n---\n# said\n---\ne: f\n"))
 	f.Add([]byte("a: 1.0\nb: \"\\u0000\"\n'yes': no\nc:\n- 1\n- -.5e3\n"))
-	f.Fuzz(func(t *testing.T, data []byte) { agree(t, "drawn", data) })
+	f.Fuzz(func(t *testing.T, data []byte) { compareParsers(t, "drawn", data) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// rendered returns the state of an installation of one bundle of the corpus.
+// rendered returns the state with one installed bundle of the corpus.
 func rendered(t testing.TB, pkg, version, replaces string) State {
 	t.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
@@ -38,14 +38,13 @@ func rendered(t testing.TB, pkg, version, replaces string) State {
 		files = append(files, File{Path: path, Data: data})
 	}
 	s := State{Name: b.CSV.Name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin}}
-	if s.Objects, err = Objects(Base(".", files), s.Pins); err != nil {
+	if s.Objects, err = Objects(BaseFiles(".", files), s.Pins); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// upgrades are steps that were published; each report was held against the two
-// bundles by a person.
+// upgrades returns published upgrades. Their reports were compared manually with the bundles.
 func upgrades() [][3]string {
 	return [][3]string{
 		{"rabbitmq-cluster-operator", "2.22.1", "2.22.3"},

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// claim records the fields that a finding explains: those of covers, or else its steps.
+// claim records the fields that a finding explains: those in covers, or else the path in steps.
 func (c *comparison) claim(f Finding) {
 	mark := func(o *Object, covers [][]step, steps []step) {
 		if o == nil {
@@ -30,8 +30,8 @@ func (c *comparison) claim(f Finding) {
 	}
 }
 
-// covered reports whether a finding explains the field of an object at path. An empty path
-// means the whole object.
+// covered reports whether a finding explains the field of o at path. An empty path means the whole
+// object.
 func (c *comparison) covered(o *Object, path []step) bool {
 	return slices.ContainsFunc(c.claimed[o.Key()], func(claim []step) bool { return hasPrefix(path, claim) })
 }
@@ -40,20 +40,20 @@ func hasPrefix(path, prefix []step) bool {
 	return len(prefix) <= len(path) && slices.Equal(path[:len(prefix)], prefix)
 }
 
-// wholeObject is the claim of an object that was added or removed.
+// wholeObject returns the covers of a finding that explains all fields of an object.
 func wholeObject() [][]step { return [][]step{{}} }
 
-// nothing is the claim of a finding that explains no change of a field.
+// nothing returns the covers of a finding that explains no changed field.
 func nothing() [][]step { return [][]step{} }
 
-// change is a field that differs; a value is nil where the field is absent.
+// change is a changed field. A value is nil if the field is absent.
 type change struct {
 	path          []step
 	before, after any
 }
 
-// fieldDiff collects the topmost fields of an object that differ, without those that
-// findings explain and without exemptions.
+// fieldDiff collects the changed fields of an object, except for those that findings explain and
+// for exemptions. It lists only the topmost field of a changed subtree.
 type fieldDiff struct {
 	c       *comparison
 	p       pair
@@ -61,48 +61,48 @@ type fieldDiff struct {
 	changes []change
 }
 
-// maxChanges limits the changes of one object: it may be untrusted.
+// maxChanges limits the changes per object, because the states may be untrusted.
 const maxChanges = 1000
 
-// unexplained returns the changed fields of an object that no finding explains.
+// unexplained returns the changed fields of p that no finding explains.
 func (c *comparison) unexplained(p pair) []change {
 	d := fieldDiff{c: c, p: p, exempts: exemptions()}
 	d.compare(nil, c.claimed[p.after.Key()], comparedContent(p.before), comparedContent(p.after))
 	return d.changes
 }
 
-// compare compares the values at a path. claims are those of the path and of fields below it.
+// compare compares the values a and b at a path. claims are the claimed paths in and below it.
 func (d *fieldDiff) compare(at []step, claims [][]step, a, b any) {
-	if len(d.changes) >= maxChanges || reflect.DeepEqual(a, b) || d.exempt(at, a, b) {
+	if len(d.changes) >= maxChanges || reflect.DeepEqual(a, b) || d.isExempt(at, a, b) {
 		return
 	}
 	if slices.ContainsFunc(claims, func(claim []step) bool { return len(claim) == len(at) }) {
 		return
 	}
-	divides := len(claims) > 0 || len(at) > 0 && at[0].key == "metadata" // some fields below may be explained or exempt
+	descend := len(claims) > 0 || len(at) > 0 && at[0].key == "metadata" // some fields below the path may be explained or exempt
 	x, mapA := a.(map[string]any)
 	y, mapB := b.(map[string]any)
-	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && divides {
+	if mapA && mapB || (mapA && b == nil || mapB && a == nil) && descend {
 		for _, name := range union(x, y) {
 			if n := len(at); n > 0 && at[n-1].by == name && (a == nil || b == nil) {
-				continue // the key of an element is in the path of its other fields
+				continue // the path of the other fields contains the key of the element
 			}
-			d.enter(at, step{key: name}, claims, x[name], y[name])
+			d.compareField(at, step{key: name}, claims, x[name], y[name])
 		}
-		if has := sameKeys(x, y); !has { // a field that is null on one side and absent on the other
-			d.nulls(at, x, y)
+		if has := sameKeys(x, y); !has { // a field is null on one side and absent on the other
+			d.compareNulls(at, x, y)
 		}
 		return
 	}
 	l, listA := a.([]any)
 	m, listB := b.([]any)
-	if by := elementKey(l, m); by != "" && (listA && listB || (a == nil || b == nil) && divides) {
-		d.elements(at, claims, by, l, m)
+	if by := elementKey(l, m); by != "" && (listA && listB || (a == nil || b == nil) && descend) {
+		d.compareElements(at, claims, by, l, m)
 		return
 	}
 	if listA && listB && len(l) == len(m) {
 		for i := range l {
-			d.enter(at, step{key: strconv.Itoa(i), by: "#"}, claims, l[i], m[i])
+			d.compareField(at, step{key: strconv.Itoa(i), by: "#"}, claims, l[i], m[i])
 		}
 		return
 	}
@@ -118,20 +118,20 @@ func sameKeys(x, y map[string]any) bool {
 	return len(x) == len(y)
 }
 
-// nulls adds the fields that are null on one side and absent on the other.
-func (d *fieldDiff) nulls(at []step, x, y map[string]any) {
+// compareNulls adds the fields that are null on one side and absent on the other.
+func (d *fieldDiff) compareNulls(at []step, x, y map[string]any) {
 	for _, name := range union(x, y) {
 		_, had := x[name]
 		_, has := y[name]
 		path := below(at, step{key: name})
-		if had != has && x[name] == nil && y[name] == nil && !d.exempt(path, nil, nil) {
+		if had != has && x[name] == nil && y[name] == nil && !d.isExempt(path, nil, nil) {
 			d.changes = append(d.changes, change{path, x[name], y[name]})
 		}
 	}
 }
 
-// enter compares the values one step below a path.
-func (d *fieldDiff) enter(at []step, s step, claims [][]step, a, b any) {
+// compareField compares the values of the field s below a path.
+func (d *fieldDiff) compareField(at []step, s step, claims [][]step, a, b any) {
 	if reflect.DeepEqual(a, b) {
 		return
 	}
@@ -144,9 +144,11 @@ func (d *fieldDiff) enter(at []step, s step, claims [][]step, a, b any) {
 	d.compare(below(at, s), inside, a, b)
 }
 
+// below returns a copy of at, extended by s.
 func below(at []step, s step) []step { return append(at[:len(at):len(at)], s) }
 
-// elementKey returns the field that identifies the elements of both lists; "" if none does.
+// elementKey returns the name of a field that identifies the elements of both lists, or "" if there
+// is none.
 func elementKey(l, m []any) string {
 	unique := func(list []any, by string) bool {
 		seen := map[string]bool{}
@@ -170,8 +172,9 @@ func elementKey(l, m []any) string {
 	return ""
 }
 
-// elements compares the elements of two lists by a key, and the order of those in both.
-func (d *fieldDiff) elements(at []step, claims [][]step, by string, l, m []any) {
+// compareElements compares the elements of two lists by a key field, and the order of elements in
+// both lists.
+func (d *fieldDiff) compareElements(at []step, claims [][]step, by string, l, m []any) {
 	index := func(list []any) (of map[string]any, order []any) {
 		of = map[string]any{}
 		for _, e := range list {
@@ -183,7 +186,7 @@ func (d *fieldDiff) elements(at []step, claims [][]step, by string, l, m []any) 
 	x, was := index(l)
 	y, is := index(m)
 	for _, name := range union(x, y) {
-		d.enter(at, step{key: name, by: by}, claims, x[name], y[name])
+		d.compareField(at, step{key: name, by: by}, claims, x[name], y[name])
 	}
 	other := func(of map[string]any) func(any) bool {
 		return func(name any) bool { return of[name.(string)] == nil }
@@ -194,8 +197,8 @@ func (d *fieldDiff) elements(at []step, claims [][]step, by string, l, m []any) 
 	}
 }
 
-// comparedContent returns the content of an object for the comparison of its fields: rules of RBAC
-// are sets of grants and subjects of bindings sets, so that their order does not matter.
+// comparedContent returns the content of an object for the comparison of its fields. RBAC rules are
+// converted to a set of grants, and subjects to a set, so that their order does not matter.
 func comparedContent(o *Object) map[string]any {
 	content := o.Content
 	key := o.Key()
@@ -225,7 +228,7 @@ func comparedContent(o *Object) map[string]any {
 	return content
 }
 
-// subjectOf returns a subject of a binding in a namespace.
+// subjectOf returns the subject m of a binding in a namespace.
 func subjectOf(namespace string, m map[string]any) k8s.Subject {
 	s := k8s.Subject{Kind: k8s.Text(m, "kind"), Name: k8s.Text(m, "name")}
 	if s.Kind == "ServiceAccount" {
@@ -246,11 +249,12 @@ func withoutFields(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// maxRoleGrants limits the grants by which a role is compared; larger ones are compared as text.
+// maxRoleGrants limits the size of roles that are compared by grants. Larger roles are compared as
+// text.
 const maxRoleGrants = 20_000
 
-// roleGrants returns the permissions in the rules of a role, each as "verb object", and the
-// fields that are no permissions; nil if there are too many.
+// roleGrants returns the grants in the rules of a role, each as "verb object", and rules with other
+// fields. It returns nil if there are too many.
 func roleGrants(role map[string]any) map[string]any {
 	set := map[string]any{}
 	for i, rule := range k8s.List(role, "rules") {
@@ -287,7 +291,7 @@ func roleGrants(role map[string]any) map[string]any {
 	return set
 }
 
-// formatPath formats a field for readers: "spec.containers[manager].image",
+// formatPath formats a path for users, such as "spec.containers[manager].image" or
 // "spec.versions[v1] spec.size minimum".
 func formatPath(path []step) string {
 	var b strings.Builder
@@ -310,7 +314,7 @@ func formatPath(path []step) string {
 	return b.String()
 }
 
-// formatSchemaPath formats the path of a keyword in the schema of a CRD.
+// formatSchemaPath formats the path of a keyword in the schema of a CRD for users.
 func formatSchemaPath(path []step) string {
 	field, keyword := "", ""
 	for i := 0; i < len(path); i++ {
@@ -331,42 +335,42 @@ func formatSchemaPath(path []step) string {
 	return strings.TrimSpace(strings.TrimPrefix(field, ".") + " " + keyword)
 }
 
-// exemption is a kind of change that is no finding.
+// exemption is a kind of change that is not reported.
 type exemption struct {
 	what, reason string
 	matches      func(d *fieldDiff, at []step, a, b any) bool
 }
 
-// exemptions are all changes of fields that diff does not report.
+// exemptions returns all kinds of field changes that are not reported.
 func exemptions() []exemption {
-	label := func(at []step, name string) bool {
+	isLabel := func(at []step, name string) bool {
 		return len(at) >= 3 && at[len(at)-3].key == "metadata" && at[len(at)-1].key == name && slices.Contains([]string{"labels", "annotations"}, at[len(at)-2].key)
 	}
-	crd := func(d *fieldDiff) bool { return d.p.after.Key().Is(crdKind) }
+	isCRD := func(d *fieldDiff) bool { return d.p.after.Key().Is(crdKind) }
 	return []exemption{
 		{"`quayside.dev/version`", "quayside's own label and annotation", func(_ *fieldDiff, at []step, _, _ any) bool {
-			return label(at, k8s.LabelVersion)
+			return isLabel(at, k8s.LabelVersion)
 		}},
 		{"`app.kubernetes.io/version` with the operator's version", "repeats the version of the operator", func(d *fieldDiff, at []step, a, b any) bool {
-			return label(at, "app.kubernetes.io/version") && d.isVersions(a, b)
+			return isLabel(at, "app.kubernetes.io/version") && d.isVersions(a, b)
 		}},
 		{"`helm.sh/chart` that ends with the operator's version", "repeats the version of the operator", func(d *fieldDiff, at []step, a, b any) bool {
-			return label(at, "helm.sh/chart") && d.isVersions(a, b)
+			return isLabel(at, "helm.sh/chart") && d.isVersions(a, b)
 		}},
 		{"`controller-gen.kubebuilder.io/version` of a CRD", "the version of a tool that its author used", func(d *fieldDiff, at []step, _, _ any) bool {
-			return crd(d) && label(at, "controller-gen.kubebuilder.io/version")
+			return isCRD(d) && isLabel(at, "controller-gen.kubebuilder.io/version")
 		}},
 		{"`description`, `title`, `example` and `externalDocs` in the schema of a CRD", "documentation", func(d *fieldDiff, at []step, _, _ any) bool {
-			return crd(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && slices.Contains([]string{"description", "title", "example", "externalDocs"}, at[len(at)-1].key)
+			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && slices.Contains([]string{"description", "title", "example", "externalDocs"}, at[len(at)-1].key)
 		}},
 		{"`x-kubernetes-list-type: atomic`, `x-kubernetes-map-type: granular`, and limits of 0 or `false`, written out or left out in the schema of a CRD", "the default of the API server", func(d *fieldDiff, at []step, a, b any) bool {
-			return crd(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && isSchemaDefault(at[len(at)-1].key, a) && isSchemaDefault(at[len(at)-1].key, b)
+			return isCRD(d) && len(at) > 4 && at[3].key == "schema" && at[len(at)-2].key != "properties" && isSchemaDefault(at[len(at)-1].key, a) && isSchemaDefault(at[len(at)-1].key, b)
 		}},
 		{"`prefix` and `overlays` in `clusters.yaml`", "what the cluster gets by them is compared", func(d *fieldDiff, at []step, _, _ any) bool {
 			return d.p.after.Key().Is("File.quayside.dev") && len(at) == 3 && (at[2].key == "prefix" || at[2].key == "overlays") && strings.HasSuffix(d.p.after.Path, "clusters.yaml")
 		}},
 		{"`status` of a CRD", "the API server writes it and ignores that of a manifest", func(d *fieldDiff, at []step, _, _ any) bool {
-			return crd(d) && len(at) == 1 && at[0].key == "status"
+			return isCRD(d) && len(at) == 1 && at[0].key == "status"
 		}},
 		{"`metadata.creationTimestamp`, `generation`, `resourceVersion`, `uid`, `selfLink`, `managedFields`", "the API server writes them", func(_ *fieldDiff, at []step, _, _ any) bool {
 			return len(at) == 2 && at[0].key == "metadata" && slices.Contains([]string{"creationTimestamp", "generation", "resourceVersion", "uid", "selfLink", "managedFields"}, at[1].key)
@@ -374,7 +378,7 @@ func exemptions() []exemption {
 	}
 }
 
-// isSchemaDefault reports whether a keyword of a schema is absent or has its default.
+// isSchemaDefault reports whether v, the value of a schema keyword, is absent or the default.
 func isSchemaDefault(keyword string, v any) bool {
 	switch keyword {
 	case "x-kubernetes-list-type":
@@ -389,21 +393,22 @@ func isSchemaDefault(keyword string, v any) bool {
 	return false
 }
 
-func (d *fieldDiff) exempt(at []step, a, b any) bool {
+func (d *fieldDiff) isExempt(at []step, a, b any) bool {
 	return len(at) > 0 && slices.ContainsFunc(d.exempts, func(x exemption) bool { return x.matches(d, at, a, b) })
 }
 
-// isVersions reports whether the values before and after end with the versions of the operator.
+// isVersions reports whether both values end with the operator's version of their state, and are
+// otherwise equal.
 func (d *fieldDiff) isVersions(a, b any) bool {
 	operator := d.p.after.Operator
 	was, had := d.c.before.pin(operator)
 	is, has := d.c.after.pin(operator)
-	name := func(v any, version string) (name string, ok bool) {
+	cutVersion := func(v any, version string) (prefix string, ok bool) {
 		text, _ := v.(string)
-		text = strings.ReplaceAll(text, "_", "+") // labels have no plus
+		text = strings.ReplaceAll(text, "_", "+") // label values cannot contain a plus sign
 		return strings.CutSuffix(text, strings.TrimPrefix(version, "v"))
 	}
-	x, ok1 := name(a, was.Version)
-	y, ok2 := name(b, is.Version)
+	x, ok1 := cutVersion(a, was.Version)
+	y, ok2 := cutVersion(b, is.Version)
 	return had && has && ok1 && ok2 && x == y && (x == "" || x == "v" || strings.HasSuffix(x, "-") || strings.HasSuffix(x, "-v"))
 }

@@ -13,21 +13,22 @@ import (
 
 const crdKind = "CustomResourceDefinition.apiextensions.k8s.io"
 
-// crdDiff compares a CRD that exists on both sides.
+// crdDiff compares the two states of a CRD.
 type crdDiff struct {
 	c        *comparison
 	old, now *Object
 }
 
+// compareCRDs reports changes of CRDs that exist on both sides.
 func compareCRDs(c *comparison) {
 	c.each(func(p pair) {
 		if !p.both() {
 			return
 		}
 		d := crdDiff{c, p.before, p.after}
-		d.names()
-		d.versions()
-		d.conversion()
+		d.compareNames()
+		d.compareVersions()
+		d.compareConversion()
 		if k8s.True(d.old.Content, "spec", "preserveUnknownFields") && !k8s.True(d.now.Content, "spec", "preserveUnknownFields") {
 			d.add("crd.preserve-changed", Finding{
 				Field: "spec.preserveUnknownFields", Before: "true", After: "false",
@@ -39,10 +40,10 @@ func compareCRDs(c *comparison) {
 
 func (d crdDiff) add(rule string, f Finding, capped ...Severity) { d.c.add(rule, d.now, f, capped...) }
 
-// names compares the scope and the names of the resource. Group and plural are its
-// identity.
-func (d crdDiff) names() {
-	one := func(rule string, where ...string) {
+// compareNames compares the scope and the names of the resource, except for group and plural, which
+// identify it.
+func (d crdDiff) compareNames() {
+	compareField := func(rule string, where ...string) {
 		a, b := k8s.At(d.old.Content, where...), k8s.At(d.now.Content, where...)
 		if !reflect.DeepEqual(a, b) {
 			d.add(rule, Finding{
@@ -51,25 +52,25 @@ func (d crdDiff) names() {
 			})
 		}
 	}
-	one("crd.scope-changed", "spec", "scope")
-	one("crd.kind-changed", "spec", "names", "kind")
+	compareField("crd.scope-changed", "spec", "scope")
+	compareField("crd.kind-changed", "spec", "names", "kind")
 	// A name that the API server defaults to the same value is not a change.
 	kind := k8s.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 		a, b := k8s.Text(d.old.Content, "spec", "names", name), k8s.Text(d.now.Content, "spec", "names", name)
 		if cmp.Or(a, implied) != cmp.Or(b, implied) {
-			one("crd.names-changed", "spec", "names", name)
+			compareField("crd.names-changed", "spec", "names", name)
 		}
 	}
 	for _, name := range []string{"shortNames", "categories"} {
 		a, b := k8s.Texts(d.old.Content, "spec", "names", name), k8s.Texts(d.now.Content, "spec", "names", name)
 		if slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) }) {
-			one("crd.names-changed", "spec", "names", name)
+			compareField("crd.names-changed", "spec", "names", name)
 		}
 	}
 }
 
-// quoteValue formats v for a message.
+// quoteValue formats v for a message, cut to 80 bytes.
 func quoteValue(v any) string {
 	if v == nil {
 		return "nothing"
@@ -80,11 +81,11 @@ func quoteValue(v any) string {
 	return inert.Cut(formatValue(v), 80)
 }
 
-// conversion compares the conversion between versions.
-func (d crdDiff) conversion() {
+// compareConversion compares the conversion strategies.
+func (d crdDiff) compareConversion() {
 	a, b := conversionStrategy(d.old.Content), conversionStrategy(d.now.Content)
 	if a == b {
-		return // other fields are compared as those of any object
+		return // the other fields are compared by compareObjects
 	}
 	f := Finding{
 		Field: "spec.conversion.strategy", Before: a, After: b, steps: stepPath("spec", "conversion"), covers: [][]step{stepPath("spec", "conversion", "strategy")},

@@ -1,9 +1,8 @@
 package diff
 
-// crdRules returns the rules about changes of a CRD. The behaviour of the API server is
-// that of apiextensions-apiserver and the Kubernetes API conventions ("api_changes");
-// ratcheting (stored objects are accepted as long as the invalid part does not change)
-// exists since Kubernetes 1.30.
+// crdRules returns the rules for changes of CRDs. They are based on apiextensions-apiserver and on
+// the Kubernetes API conventions ("api_changes"). Since Kubernetes 1.30, the API server accepts an
+// update of an invalid stored object if the invalid part does not change (ratcheting).
 func crdRules() []Rule {
 	const (
 		refused  = "the API server refuses this update of an established CRD; the CRD, with every object of it, would have to be deleted first"

@@ -9,28 +9,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// widget returns a definition with one version v1 whose spec.x is of the schema.
+// widget returns a CRD with one version v1, in which spec.x has schema x.
 func widget(x string) string {
 	return widgetOf(fmt.Sprintf("{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {x: %s}}}}}}", x))
 }
 
-// widgetOf returns a definition with these versions.
+// widgetOf returns a CRD with the given versions.
 func widgetOf(versions ...string) string {
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.demo.io}\n" +
 		"spec:\n  group: demo.io\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets, singular: widget}\n  versions:\n  - " + strings.Join(versions, "\n  - ") + "\n"
 }
 
-// version returns one entry of spec.versions.
+// versionEntry returns an item of spec.versions.
 func versionEntry(name, flags, schema string) string {
 	return fmt.Sprintf("{name: %s, %s, schema: {openAPIV3Schema: %s}}", name, flags, schema)
 }
 
-// TestFieldRules changes the schema of spec.x. Where the answers come from:
+// TestFieldRules changes the schema of spec.x. The sources of the expectations are:
 //
-//	[conv]  Kubernetes API conventions and "Changing the API": what is compatible
-//	[val]   apiextensions-apiserver pkg/apiserver/validation and kube-openapi: what a write is checked for
-//	[prune] apiextensions-apiserver schema/pruning: what is kept
-//	[def]   apiextensions-apiserver schema/defaulting: what is filled in, on reads too
+//	[conv]  Kubernetes API conventions and "Changing the API": compatible changes
+//	[val]   apiextensions-apiserver pkg/apiserver/validation and kube-openapi: validation of writes
+//	[prune] apiextensions-apiserver schema/pruning: preserved fields
+//	[def]   apiextensions-apiserver schema/defaulting: defaults, also on reads
 //	[ssa]   Kubernetes documentation, server-side apply, "compatibility across topology changes"
 //	[cel]   Kubernetes documentation, CRD validation rules and ratcheting
 func TestFieldRules(t *testing.T) {
@@ -160,21 +160,21 @@ func TestFieldRules(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := lines(between(t, widget(c.before), widget(c.after)))
+			got := lines(compareManifests(t, widget(c.before), widget(c.after)))
 			if d := cmp.Diff(append([]string{}, c.want...), got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			if got := lines(between(t, widget(c.after), widget(c.after))); len(got) > 0 {
+			if got := lines(compareManifests(t, widget(c.after), widget(c.after))); len(got) > 0 {
 				t.Errorf("compared with itself: %v", got)
 			}
 		})
 	}
 }
 
-// TestDefinitionRules changes what stands around the schema. [reg] is
+// TestDefinitionRules changes the fields of a CRD outside of the schema. [reg] is
 // apiextensions-apiserver pkg/apis/apiextensions/validation,
-// ValidateCustomResourceDefinitionUpdate; [ver] the Kubernetes documentation,
-// "Versions in CustomResourceDefinitions".
+// ValidateCustomResourceDefinitionUpdate; [ver] is the Kubernetes documentation, "Versions in
+// CustomResourceDefinitions".
 func TestDefinitionRules(t *testing.T) {
 	const (
 		plain = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
@@ -253,7 +253,7 @@ func TestDefinitionRules(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := lines(between(t, c.before, c.after))
+			got := lines(compareManifests(t, c.before, c.after))
 			if d := cmp.Diff(append([]string{}, c.want...), got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}

@@ -9,26 +9,27 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func (d crdDiff) versions() {
+// compareVersions compares the versions of the CRD and their storage.
+func (d crdDiff) compareVersions() {
 	old, now := k8s.ParseCRD(d.old.Content), k8s.ParseCRD(d.now.Content)
 	seen, observed := d.c.opt.Stored[old.Name]
 	stored := slices.Concat(k8s.Texts(d.old.Content, "status", "storedVersions"), seen)
 	for _, a := range old.Versions {
 		if b, ok := now.Version(a.Name); ok {
-			d.version(a, b)
+			d.compareVersion(a, b)
 			continue
 		}
-		d.versionGone(a, a.Storage || slices.Contains(stored, a.Name), observed)
+		d.reportRemovedVersion(a, a.Storage || slices.Contains(stored, a.Name), observed)
 	}
 	for _, name := range seen {
 		_, had := old.Version(name)
 		if _, has := now.Version(name); !had && !has {
-			d.versionGone(k8s.CRDVersion{Name: name}, true, true)
+			d.reportRemovedVersion(k8s.CRDVersion{Name: name}, true, true)
 		}
 	}
 	for _, b := range now.Versions {
 		if _, ok := old.Version(b.Name); !ok {
-			d.versionNew(b, old)
+			d.reportAddedVersion(b, old)
 		}
 	}
 	a, hadOne := old.Stored()
@@ -41,13 +42,14 @@ func (d crdDiff) versions() {
 	}
 }
 
+// versionSteps returns the path of a field in a version of a CRD.
 func versionSteps(name string, more ...string) []step {
 	return append([]step{{key: "spec"}, {key: "versions"}, {by: "name", key: name}}, stepPath(more...)...)
 }
 
-// versionGone reports a removed version. stored means that objects may be stored in it,
-// observed that the stored versions were read from clusters.
-func (d crdDiff) versionGone(v k8s.CRDVersion, stored, observed bool) {
+// reportRemovedVersion reports a removed version. stored means that objects may be stored in the
+// version. observed means that clusters reported the stored versions.
+func (d crdDiff) reportRemovedVersion(v k8s.CRDVersion, stored, observed bool) {
 	f := Finding{Field: v.Name, Before: "served", steps: stepPath("spec", "versions"), covers: [][]step{versionSteps(v.Name)}}
 	switch {
 	case stored:
@@ -69,9 +71,9 @@ func (d crdDiff) versionGone(v k8s.CRDVersion, stored, observed bool) {
 	}
 }
 
-// versionNew reports a new version. Without conversion, its schema must accept the fields
-// of the stored version.
-func (d crdDiff) versionNew(v k8s.CRDVersion, old k8s.CRD) {
+// reportAddedVersion reports an added version. If there is no conversion webhook, its schema must
+// contain the fields of the stored version.
+func (d crdDiff) reportAddedVersion(v k8s.CRDVersion, old k8s.CRD) {
 	d.add("crd.version-added", Finding{
 		Field: v.Name, After: servedState(v), Message: fmt.Sprintf("version %s is added", v.Name), steps: versionSteps(v.Name),
 	})
@@ -80,7 +82,7 @@ func (d crdDiff) versionNew(v k8s.CRDVersion, old k8s.CRD) {
 		return
 	}
 	var lost []string
-	w := schemaWalk{say: func(rule, at string, _ []step, _ Finding, _ ...Severity) {
+	w := schemaWalk{report: func(rule, at string, _ []step, _ Finding, _ ...Severity) {
 		if rule == "crd.field-removed" || rule == "crd.type-changed" || rule == "crd.map-removed" || rule == "crd.unknown-fields-pruned" {
 			lost = append(lost, at)
 		}
@@ -105,8 +107,8 @@ func servedState(v k8s.CRDVersion) string {
 	return "not served"
 }
 
-// version compares a version that exists on both sides.
-func (d crdDiff) version(a, b k8s.CRDVersion) {
+// compareVersion compares a version that exists on both sides.
+func (d crdDiff) compareVersion(a, b k8s.CRDVersion) {
 	if a.Served && !b.Served {
 		d.add("crd.version-unserved", Finding{
 			Field: a.Name, Before: "served", After: "not served", steps: versionSteps(a.Name, "served"),
@@ -119,7 +121,7 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 			Message: fmt.Sprintf("version %s is deprecated", a.Name),
 		})
 	}
-	d.subresources(a, b)
+	d.compareSubresources(a, b)
 	for _, s := range a.Selectable {
 		if !slices.Contains(b.Selectable, s) {
 			d.add("crd.selectable-field-removed", Finding{
@@ -128,8 +130,8 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 			})
 		}
 	}
-	// No client writes a version that neither side serves, but the schema of the storage
-	// version still decides which fields are kept.
+	// Clients cannot write a version that neither side serves, but the schema of the storage
+	// version determines which fields are preserved.
 	worst := Critical
 	if !a.Served && !b.Served {
 		if !a.Storage && !b.Storage {
@@ -143,7 +145,7 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 		return append(versionSteps(b.Name, "schema", "openAPIV3Schema"), steps...)
 	}
 	w := schemaWalk{
-		say: func(rule, at string, steps []step, f Finding, capped ...Severity) {
+		report: func(rule, at string, steps []step, f Finding, capped ...Severity) {
 			f.Field, f.steps = b.Name+" "+at, inSchema(steps)
 			for i := range f.covers {
 				f.covers[i] = inSchema(f.covers[i])
@@ -161,7 +163,8 @@ func (d crdDiff) version(a, b k8s.CRDVersion) {
 	}
 }
 
-func (d crdDiff) subresources(a, b k8s.CRDVersion) {
+// compareSubresources compares the subresources status and scale of a version.
+func (d crdDiff) compareSubresources(a, b k8s.CRDVersion) {
 	_, hadStatus := a.Subresources["status"]
 	_, hasStatus := b.Subresources["status"]
 	f := Finding{Field: b.Name + " status", steps: versionSteps(b.Name), covers: [][]step{versionSteps(b.Name, "subresources", "status")}}

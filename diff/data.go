@@ -26,7 +26,7 @@ func dataRules() []Rule {
 	}
 }
 
-// compareDeletions reports added CRDs and removed objects whose deletion has side effects.
+// compareDeletions reports added CRDs, and removed objects whose deletion loses data or protection.
 func compareDeletions(c *comparison) {
 	c.each(func(p pair) {
 		switch {
@@ -35,10 +35,10 @@ func compareDeletions(c *comparison) {
 				After: diag.Some(k8s.ParseCRD(p.after.Content).Served(), 8), Message: "new kind, " + k8s.Text(p.after.Content, "spec", "scope"), steps: stepPath("metadata", "name"), covers: wholeObject(),
 			})
 		case p.after == nil:
-			c.crdGone(p.before)
+			c.reportRemovedCRD(p.before)
 		}
 	}, crdKind)
-	words := map[string][2]string{
+	rules := map[string][2]string{
 		"PersistentVolumeClaim":           {"data.volume-claim-removed", "the claim is deleted"},
 		"StatefulSet.apps":                {"data.stateful-set-removed", "the StatefulSet is deleted"},
 		"Secret":                          {"data.secret-removed", "the Secret is deleted"},
@@ -46,69 +46,69 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{covers: wholeObject(), Message: "the namespace is removed: " + c.before.fate(p.before, "and everything in it")})
+			c.add("data.namespace-removed", p.before, Finding{covers: wholeObject(), Message: "the namespace is removed: " + c.before.describeRemoval(p.before, "and everything in it")})
 		}
 	}, "Namespace")
-	for _, kind := range names(words) {
+	for _, kind := range names(rules) {
 		c.each(func(p pair) {
-			if p.after == nil && !leftBehind(c.before, c.after, p.before.Operator) {
-				c.add(words[kind][0], p.before, Finding{Message: words[kind][1], covers: wholeObject()})
+			if p.after == nil && !isLeftBehind(c.before, c.after, p.before.Operator) {
+				c.add(rules[kind][0], p.before, Finding{Message: rules[kind][1], covers: wholeObject()})
 			}
 		}, kind)
 	}
 }
 
-// fate describes the treatment of an object that is removed from the tree, and of its
-// dependents, by the tool that applies the object. along names the dependents.
-func (s *State) fate(o *Object, along string) string {
-	fate, tool := profile.RemovalOf(o.Content)
+// describeRemoval describes what the GitOps tool does with an object that is removed from the tree,
+// and with its dependents. along names the dependents.
+func (s *State) describeRemoval(o *Object, along string) string {
+	removal, tool := profile.RemovalOf(o.Content)
 	switch {
 	case !s.protects(o):
 		return "it is deleted, " + along
-	case !s.keeps(o) && fate == profile.Asks:
+	case !s.keeps(o) && removal == profile.RemovalConfirm:
 		return tool + " deletes it after a confirmation, " + along
 	}
 	return "it is protected and not pruned; a manual deletion deletes it " + along
 }
 
-// protects reports whether the tool that applies an object does not prune it without
-// confirmation.
+// protects reports whether the GitOps tool does not prune the object without confirmation.
 func (s *State) protects(o *Object) bool {
-	fate, _ := profile.RemovalOf(o.Content)
-	return fate != profile.Pruned || s.keeps(o)
+	removal, _ := profile.RemovalOf(o.Content)
+	return removal != profile.RemovalPrune || s.keeps(o)
 }
 
-// keeps reports whether an object is never pruned, whatever its own annotations: some
-// engines track no CRDs, and an engine that applies each operator by itself never empties
-// the piece of a Namespace.
+// keeps reports whether the GitOps tool never prunes the object, regardless of annotations. Some
+// tools do not track CRDs. A tool that applies each operator separately never empties the piece of
+// a Namespace.
 func (s *State) keeps(o *Object) bool {
 	return s.KeepsDefinitions && k8s.IsCRD(o.Content) || s.ByOperator && o.Key().Is("Namespace")
 }
 
-func (c *comparison) crdGone(crd *Object) {
+// reportRemovedCRD reports a removed CRD and its custom resources in the repository.
+func (c *comparison) reportRemovedCRD(crd *Object) {
 	serves := crd.serves()
-	lost := c.after.of(serves)
-	f := Finding{covers: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
-	if n := len(lost); n > 0 {
+	orphans := c.after.objectsOf(serves)
+	f := Finding{covers: wholeObject(), Before: diag.Some(k8s.ParseCRD(crd.Content).Served(), 8), Message: fmt.Sprintf("the CRD of %s is removed: %s", serves.Kind, c.before.describeRemoval(crd, "and every object of it in the cluster"))}
+	if n := len(orphans); n > 0 {
 		f.Message += fmt.Sprintf("; including %s of this repository", pluralize(n, "object", "objects"))
 	}
-	if kin := c.renamedTo(serves); kin != "" {
+	if kin := c.newGroups(serves); kin != "" {
 		f.Message += "; the kind exists in group " + kin + " now: objects have to be migrated first"
 	}
 	worst := Critical
 	if crd.Operator == "quayside" {
-		worst = Low // OperatorCondition: only operators keep objects of it, which disappear with the last of them
+		worst = Low // OperatorCondition: its objects belong to operators and are deleted with the last operator
 	}
 	c.add("data.crd-removed", crd, f, worst)
-	for _, o := range lost {
+	for _, o := range orphans {
 		c.add("data.resource-orphaned", o, Finding{
 			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("the CRD of %s is removed", serves.GroupKind()), steps: stepPath("kind"), covers: nothing(),
 		})
 	}
 }
 
-// renamedTo returns the groups of new CRDs of the same kind, joined; "" for none.
-func (c *comparison) renamedTo(gone k8s.Key) string {
+// newGroups returns the groups of added CRDs with the kind of a removed one, joined by commas.
+func (c *comparison) newGroups(gone k8s.Key) string {
 	var out []string
 	for k := range c.after.crds {
 		if k.Kind == gone.Kind && k.Group != gone.Group && c.before.crds[k] == nil {
@@ -119,17 +119,17 @@ func (c *comparison) renamedTo(gone k8s.Key) string {
 	return strings.Join(out, ", ")
 }
 
-// fixed is a kind with its immutable fields.
-type fixed struct {
+// immutableFields are the immutable fields of a kind.
+type immutableFields struct {
 	kind   string
-	fields []string // dotted
-	except []string // names below fields that may change
+	fields []string // paths, separated by dots
+	except []string // names below these fields that are mutable
 }
 
-// fixedFields lists the fields that the validation of each kind refuses to change
-// (kubernetes pkg/apis/*/validation, the Validate…Update functions).
-func fixedFields() []fixed {
-	return []fixed{
+// immutableKinds lists the fields that the API server refuses to change (kubernetes
+// pkg/apis/*/validation, functions Validate…Update).
+func immutableKinds() []immutableFields {
+	return []immutableFields{
 		{"Deployment.apps", []string{"spec.selector"}, nil},
 		{"ReplicaSet.apps", []string{"spec.selector"}, nil},
 		{"DaemonSet.apps", []string{"spec.selector"}, nil},
@@ -147,15 +147,15 @@ func fixedFields() []fixed {
 	}
 }
 
-// compareImmutable reports changes that the API server would refuse.
+// compareImmutable reports changes of immutable fields.
 func compareImmutable(c *comparison) {
-	for _, k := range fixedFields() {
+	for _, k := range immutableKinds() {
 		c.each(func(p pair) {
 			if !p.both() {
 				return
 			}
 			for _, f := range k.fields {
-				c.fixed(p, k, strings.Split(f, "."))
+				c.checkImmutable(p, k, strings.Split(f, "."))
 			}
 		}, k.kind)
 	}
@@ -164,17 +164,19 @@ func compareImmutable(c *comparison) {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {
-			c.fixed(p, fixed{}, []string{f})
+			c.checkImmutable(p, immutableFields{}, []string{f})
 		}
 	}, "Secret", "ConfigMap")
 }
 
-func (c *comparison) fixed(p pair, k fixed, where []string) {
+// checkImmutable reports a change of the field where of kind k, or of the immutable fields below
+// it.
+func (c *comparison) checkImmutable(p pair, k immutableFields, where []string) {
 	a, b := k8s.At(p.before.Content, where...), k8s.At(p.after.Content, where...)
 	if k.except != nil {
 		for _, name := range union(asMap(a), asMap(b)) {
 			if !slices.Contains(k.except, name) {
-				c.fixed(p, fixed{kind: k.kind}, append(slices.Clone(where), name))
+				c.checkImmutable(p, immutableFields{kind: k.kind}, append(slices.Clone(where), name))
 			}
 		}
 		return
@@ -185,22 +187,23 @@ func (c *comparison) fixed(p pair, k fixed, where []string) {
 	}
 	f := Finding{Field: name, Before: formatValue(a), After: formatValue(b), Message: name + " cannot be changed", steps: stepPath(where...)}
 	if asMap(a) != nil || asMap(b) != nil {
-		f.covers = nothing() // other findings are about its fields
+		f.covers = nothing() // other findings explain the changes of its fields
 	}
 	if p.after.Key().Kind == "Secret" && name != "type" {
-		f.Before, f.After = "", "" // never show the content of a Secret
+		f.Before, f.After = "", "" // contents of Secrets are never reported
 	}
 	c.add("immutable.field-changed", p.after, f)
 }
 
 func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// isImplied reports whether the API server fills in or accepts the difference.
+// isImplied reports whether the difference between a and b is a default or a value that the API
+// server allocates.
 func isImplied(kind, field string, a, b any) bool {
 	if kind == "Service" { // the API server allocates spec.clusterIP and spec.ipFamilies
 		return a == nil || b == nil || a == "" || b == ""
 	}
-	instead, ok := map[string]string{
+	defaultValue, ok := map[string]string{
 		"Secret type": "Opaque",
 		"StatefulSet.apps spec.podManagementPolicy":        "OrderedReady",
 		"StorageClass.storage.k8s.io reclaimPolicy":        "Delete",
@@ -208,11 +211,11 @@ func isImplied(kind, field string, a, b any) bool {
 		"PriorityClass.scheduling.k8s.io preemptionPolicy": "PreemptLowerPriority",
 		"Job.batch spec.completionMode":                    "NonIndexed",
 	}[kind+" "+field]
-	given := func(v any) any {
+	orDefault := func(v any) any {
 		if v == nil || v == "" {
-			return instead
+			return defaultValue
 		}
 		return v
 	}
-	return ok && reflect.DeepEqual(given(a), given(b))
+	return ok && reflect.DeepEqual(orDefault(a), orDefault(b))
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDecisions holds decisions of rules that a mutant of the package lived
-// through.
+// TestDecisions covers decisions that mutation testing found untested.
 func TestDecisions(t *testing.T) {
 	const (
 		object  = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
@@ -64,15 +63,15 @@ func TestDecisions(t *testing.T) {
 		{"a clusterIP is kept", service("{clusterIP: 10.0.0.1}"), service("{clusterIP: 10.0.0.2}"), []string{"high immutable.field-changed spec.clusterIP: 10.0.0.1 → 10.0.0.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(append([]string{}, c.want...), lines(between(t, c.before, c.after))); d != "" {
+			if d := cmp.Diff(append([]string{}, c.want...), lines(compareManifests(t, c.before, c.after))); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
 	}
 }
 
-// TestFolding folds findings of one object that say the same: at low and below
-// whatever the field, above where the fields have one name.
+// TestFolding checks that equal findings of one object are combined: up to low severity for any
+// fields, above it only for fields with the same name.
 func TestFolding(t *testing.T) {
 	of := func(s Severity, fields ...string) []string {
 		var in []Finding

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// EngineObjects returns the objects of files that a GitOps engine applies or reads. A file that
-// holds no Kubernetes objects, such as the list of clusters, is an object of kind File; its
-// lists of clusters are maps. The error lists all broken files.
+// EngineObjects returns the objects in files that a GitOps tool applies or reads. A file without
+// Kubernetes objects, such as clusters.yaml, becomes one object of kind File, in which a list of
+// clusters is a map by name. The error lists all invalid files.
 func EngineObjects(files []File) ([]Object, error) {
 	var out []Object
 	var faults diag.List
@@ -49,7 +49,8 @@ func engineObjects(f File) ([]Object, error) {
 	return []Object{{Path: f.Path, Content: content, key: k8s.Object(content).Key()}}, nil
 }
 
-// byCluster returns a list of entries of clusters as a map, or else v itself.
+// byCluster converts a list of clusters to a map by name. It returns v if v is not a list of
+// uniquely named clusters.
 func byCluster(v any) any {
 	out := map[string]any{}
 	list, _ := v.([]any)
@@ -63,12 +64,12 @@ func byCluster(v any) any {
 	return out
 }
 
-// AppliedDirs returns the directories of a tree that an engine's object applies: the paths in
-// it that end with one, such as "operators/my-etcd.etcd".
+// AppliedDirs returns the directories of a tree that a GitOps tool's object applies, such as
+// "operators/my-etcd.etcd". These are the ends of the fields called path.
 func (o *Object) AppliedDirs() []string {
 	var out []string
 	forEachField(o.Content, "", func(_, name string, v any) {
-		if text, is := v.(string); is && name == "path" {
+		if text, ok := v.(string); ok && name == "path" {
 			if dir := treeDir(text); dir != "" {
 				out = append(out, dir)
 			}
@@ -77,8 +78,8 @@ func (o *Object) AppliedDirs() []string {
 	return out
 }
 
-// forEachField calls visit for every field below a value, in order, with the name of the field
-// that contains it.
+// forEachField calls visit for every field in v, sorted by name within an object. visit receives
+// the name of the field, and in, the name of the field that contains it.
 func forEachField(v any, in string, visit func(in, name string, v any)) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -93,24 +94,24 @@ func forEachField(v any, in string, visit func(in, name string, v any)) {
 	}
 }
 
-// SourceTexts returns the repositories, revisions, projects and names of sources of an engine's
-// object, and the directories that contain those of its clusters.
+// SourceTexts returns the repositories, revisions, projects and source names in an object of a
+// GitOps tool, and the directories that contain the directories of its clusters.
 func (o *Object) SourceTexts() []string {
 	var out []string
 	forEachField(k8s.At(o.Content, "spec"), "", func(in, name string, v any) {
-		text, is := v.(string)
-		if is && (in == "sourceRef" && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
+		text, ok := v.(string)
+		if ok && (in == "sourceRef" && name == "name" || slices.Contains([]string{"repoURL", "targetRevision", "revision", "project", "url"}, name)) {
 			out = append(out, text)
-		} else if is && name == "directory" {
+		} else if ok && name == "directory" {
 			out = append(out, path.Dir(text)+"/")
 		}
 	})
 	return out
 }
 
-// treeDir returns the end of a path that is a directory of a tree; "" if there is none.
+// treeDir returns the suffix of a path that is a directory of a tree, or "" if there is none.
 func treeDir(name string) string {
-	name = strings.ReplaceAll(name, "}}", "/") // a template ends with a directory
+	name = strings.ReplaceAll(name, "}}", "/") // a template ends with a directory name
 	for _, top := range []string{layout.Operators, layout.Namespaces, layout.CRDs, layout.Leaving, layout.Pieces, layout.Resources, layout.Reporter, layout.Installations} {
 		i := strings.LastIndex("/"+name, "/"+top)
 		if i < 0 {
@@ -123,8 +124,8 @@ func treeDir(name string) string {
 	return ""
 }
 
-// engineSeverity returns the severity of a changed field of an engine's object. Most fields
-// decide which files are applied, from which repository, and to which cluster.
+// engineSeverity returns the severity of a changed field in an object of a GitOps tool. It is high
+// unless the field affects neither which files are applied, nor the repository, nor the cluster.
 func engineSeverity(ch change) Severity {
 	last := ch.path[len(ch.path)-1].key
 	a, _ := ch.before.(string)
@@ -135,21 +136,21 @@ func engineSeverity(ch change) Severity {
 	}):
 		return Low
 	case last == "path" && path.Dir(treeDir(a)) == layout.Pieces && path.Dir(treeDir(b)) == layout.Pieces && strings.TrimSuffix(a, treeDir(a)) == strings.TrimSuffix(b, treeDir(b)):
-		return Low // a cluster begins or ceases to differ from others
+		return Low // a cluster starts or stops sharing pieces with others
 	case last == "sources" && (onlyCRDs(ch.before, ch.after) || startsLeaving(ch.before, ch.after)):
 		return Low
 	case (last == "path" || last == "directory") && isLeavingOf(b, a):
-		return Low // upgrade.removed is about the operator
+		return Low // rule upgrade.removed reports the operator
 	case last == "argocd.argoproj.io/manifest-generate-paths":
-		return Low // when the sources are read again, not which
+		return Low // when Argo CD compares the sources, not which sources
 	case otherHost(ch.before, ch.after):
 		return Critical
 	}
 	return High
 }
 
-// startsLeaving reports whether the sources after are only the directory of an operator that is
-// being uninstalled, in the same tree and repository.
+// startsLeaving reports whether the sources change from those of an operator to the directory for
+// its uninstallation, in the same tree and repository.
 func startsLeaving(a, b any) bool {
 	before, _ := a.([]any)
 	after, _ := b.([]any)
@@ -164,8 +165,8 @@ func startsLeaving(a, b any) bool {
 	})
 }
 
-// isLeavingOf reports whether a path is the directory of an operator that is being uninstalled,
-// in the tree of another path.
+// isLeavingOf reports whether name is the directory of an operator that is being uninstalled, in
+// the same tree as the path other.
 func isLeavingOf(name, other string) bool {
 	dir := treeDir(name)
 	return path.Dir(dir) == layout.Leaving && treeDir(other) != "" && strings.HasPrefix(other, strings.TrimSuffix(name, dir))
@@ -192,7 +193,7 @@ func onlyCRDs(a, b any) bool {
 	return last(a) == last(b) && slices.Equal(repos(a), repos(b)) && onlyCRDPaths(a) && onlyCRDPaths(b)
 }
 
-// onlyCRDPaths reports whether all sources but the last are directories of CRDs.
+// onlyCRDPaths reports whether all sources except for the last are directories of CRDs.
 func onlyCRDPaths(v any) bool {
 	list, _ := v.([]any)
 	for i, e := range list {

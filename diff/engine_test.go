@@ -46,8 +46,8 @@ func TestEngineObjects(t *testing.T) {
 	}
 }
 
-// TestEngineSeverity: what decides source, target and deletion is high, and what follows the
-// upgrade of an operator is not.
+// TestEngineSeverity checks that changes of source, target and deletion are high, and changes that
+// result from an upgrade are not.
 func TestEngineSeverity(t *testing.T) {
 	kustomization := func(spec string) string {
 		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x, namespace: flux-system}\nspec: {" + spec + "}"

@@ -130,7 +130,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := lines(between(t, doc(c.before...), doc(c.after...)))
+			got := lines(compareManifests(t, doc(c.before...), doc(c.after...)))
 			if d := cmp.Diff(append([]string{}, c.want...), got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
@@ -215,7 +215,7 @@ func TestWorkloads(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, l := range lines(between(t, doc(c.before...), doc(c.after...))) {
+			for _, l := range lines(compareManifests(t, doc(c.before...), doc(c.after...))) {
 				if strings.Contains(c.name, "namespace") && strings.Contains(l, "images.") || c.name != "the rest" && strings.Contains(l, "objects.changed") {
 					continue
 				}
@@ -259,7 +259,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(append([]string{}, c.want...), lines(between(t, c.before, c.after))); d != "" {
+			if d := cmp.Diff(append([]string{}, c.want...), lines(compareManifests(t, c.before, c.after))); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
@@ -311,7 +311,7 @@ func TestData(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := lines(between(t, c.before, c.after))
+			got := lines(compareManifests(t, c.before, c.after))
 			for i := range got {
 				got[i] = strings.TrimSpace(got[i])
 			}
@@ -322,13 +322,12 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestOddValuesOfFixedFields: what has another type than it should is compared,
-// too.
+// TestOddValuesOfFixedFields checks that values of unexpected types are compared.
 func TestOddValuesOfFixedFields(t *testing.T) {
 	secret := func(kind string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ops}\ntype: " + kind
 	}
-	r := between(t, secret("{a: b}"), secret("{a: c}"))
+	r := compareManifests(t, secret("{a: b}"), secret("{a: c}"))
 	if d := cmp.Diff([]string{`high immutable.field-changed type: {"a":"b"} → {"a":"c"}`, "low objects.changed"}, lines(r)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// parseNumber returns v as a float; ok is false if v is not a number.
+// parseNumber converts v to a float. It returns false if v is not a number.
 func parseNumber(v any) (f float64, ok bool) {
 	switch n := v.(type) {
 	case int64:
@@ -26,11 +26,11 @@ func parseNumber(v any) (f float64, ok bool) {
 	return 0, false
 }
 
-// formatValue formats v for readers: a string as it is, other values as compact JSON with
-// sorted keys; "" for nil. Long values are cut.
+// formatValue formats v for users: a string unchanged, nil as "", and other values as compact JSON
+// with sorted keys. It cuts long values.
 func formatValue(v any) string { return inert.Cut(formatLong(v), maxShown) }
 
-// formatBoth formats two values that differ. Long ones begin shortly before the difference.
+// formatBoth formats two different values. Long values begin shortly before the first difference.
 func formatBoth(before, after any) (was, is string) {
 	a, b := formatLong(before), formatLong(after)
 	if max(len(a), len(b)) > maxShown {
@@ -45,7 +45,7 @@ func formatBoth(before, after any) (was, is string) {
 	return inert.Cut(a, maxValue), inert.Cut(b, maxValue)
 }
 
-// formatLong is formatValue without the limit.
+// formatLong formats v like formatValue, but does not cut it.
 func formatLong(v any) string {
 	switch x := v.(type) {
 	case nil:
@@ -69,7 +69,7 @@ const maxShown = 300
 // names returns the sorted keys of m.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// union returns the sorted keys of both maps.
+// union returns the sorted keys of a and b.
 func union[A, B any](a map[string]A, b map[string]B) []string {
 	all := make(map[string]bool, len(a)+len(b))
 	for k := range a {

@@ -25,24 +25,24 @@ type File struct {
 	Data []byte
 }
 
-// Limits of one state: its files may come from any revision.
+// Limits of one state, because its files may be untrusted.
 const (
 	maxFiles  = 200_000
 	maxBytes  = 2 << 30
 	maxFaults = 20
 )
 
-// Objects parses the Kubernetes objects of files, in order. It skips files without the
-// extension of YAML or JSON, and documents without apiVersion, kind or name. The operator
-// of each object is that of its owner labels; pins give the namespace for CRDs, which have
-// no namespace label. The error lists all broken files.
+// Objects parses the Kubernetes objects of files, in order. It skips files without an extension of
+// YAML or JSON, and documents without apiVersion, kind or name. Object.Operator is taken from the
+// owner labels. CRDs have no label for the namespace, so it is taken from pins. The error lists all
+// invalid files.
 func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
 	return collectObjects(files, pins, nil, nil)
 }
 
-// collectObjects parses files like Objects, and reuses the other state. Of a CRD with an
-// equal file in twins, it parses only the head. For a file with the same path and content
-// in known, it returns the objects of known.
+// collectObjects parses files like Objects, but avoids repeated work: it parses only the head of a
+// CRD whose file in twins is equal, and returns the objects in known for a file with the same path
+// and content.
 func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
@@ -76,7 +76,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 			return nil
 		})
 	}
-	_ = work.Wait() // errs has the error of each file
+	_ = work.Wait() // errs contains the errors
 	var faults diag.List
 	for i, err := range errs {
 		if faults.Add(diag.Pos{File: files[i].Path}, err); len(faults) >= maxFaults {
@@ -86,7 +86,7 @@ func collectObjects(files []File, pins []lockfile.Pin, twins map[string][]byte, 
 	return slices.Concat(got...), faults.Err()
 }
 
-// readBeside parses a file, but only the head of a CRD whose file is equal in twins.
+// readBeside parses a file. If the file in twins is equal, it parses only the head of a CRD.
 func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
 	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
 		if o, ok := readHead(f, pins); ok {
@@ -96,9 +96,9 @@ func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object,
 	return read(f, pins)
 }
 
-// Base returns the files of the base of a tree rendered to dir: the objects themselves,
-// without the overlays of clusters and the files of GitOps tools. dir "." is the root.
-func Base(dir string, files []File) []File {
+// BaseFiles returns the files of a tree in dir that contain the rendered objects, without overlays of
+// clusters and files of GitOps tools. dir "." is the root.
+func BaseFiles(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
 		rest, ok := cutDir(dir, f.Path)
@@ -118,8 +118,8 @@ func cutDir(dir, name string) (string, bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// ownObjects parses the user's own objects for State.Resources, and returns the names of
-// the files that do not parse. It skips files without a Namespace or a group of the CRDs.
+// ownObjects parses the user's own objects for State.Resources. It skips files that mention neither
+// Namespace nor an API group of the CRDs in definitions. skipped are the names of invalid files.
 func ownObjects(files []File, definitions []Object) (objects []Object, skipped []string) {
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range definitions {
@@ -152,6 +152,7 @@ func isManifest(path string) bool {
 	return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".json")
 }
 
+// read parses the objects of a file.
 func read(f File, pins []lockfile.Pin) ([]Object, error) {
 	docs, err := parseContents(f)
 	if err != nil {
@@ -170,14 +171,13 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 	return out, nil
 }
 
-// Repeats reports whether an object only repeats information about others: an Installation
-// lists the installed operators for the reporter.
+// Repeats reports whether an object only repeats information of other objects. This is true for an
+// Installation, which lists the installed operators for the reporter.
 func Repeats(content map[string]any) bool {
 	return k8s.Text(content, "kind") == v1alpha1.Kind && k8s.Group(k8s.Text(content, "apiVersion")) == v1alpha1.Group
 }
 
-// parseContents returns the non-empty documents of a file, in order, each in the form of
-// Content.
+// parseContents returns the non-empty documents of a file, in order, as decoded by Content.
 func parseContents(f File) ([]map[string]any, error) {
 	docs, err := yamlnode.Objects(f.Path, f.Data, yamlnode.Limits{})
 	for _, doc := range docs {
@@ -186,20 +186,21 @@ func parseContents(f File) ([]map[string]any, error) {
 	return docs, err
 }
 
-// Built returns an object of an overlay, given as JSON. sources are the files that may
-// change it from its base, the most likely first; there is at least one.
-func Built(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
+// ParseBuilt returns an object that an overlay builds, from JSON. sources are the files that may
+// change it, the most likely one first. There must be at least one.
+func ParseBuilt(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
-	return Made(content, pins, sources), err
+	return NewBuilt(content, pins, sources), err
 }
 
-// Made is Built for an object in the form of Content.
-func Made(content map[string]any, pins []lockfile.Pin, sources []File) Object {
+// NewBuilt returns an object that an overlay builds, from content as decoded by Content. See
+// ParseBuilt.
+func NewBuilt(content map[string]any, pins []lockfile.Pin, sources []File) Object {
 	return Object{Operator: objectOwner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
 
-// Content decodes a JSON object for Object.Content: numbers are int64 if they are whole
-// and fit, and float64 otherwise.
+// Content decodes a JSON object for Object.Content. Numbers are int64 if they are integers in its
+// range, otherwise float64.
 func Content(data []byte) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -210,8 +211,8 @@ func Content(data []byte) (map[string]any, error) {
 	return normalizeNumbers(m).(map[string]any), nil
 }
 
-// normalizeNumbers converts numbers, in place, to int64 if they are whole and fit, and to
-// float64 otherwise.
+// normalizeNumbers converts all numbers in v to int64 if they are integers in its range, otherwise
+// to float64. It modifies maps and lists in place.
 func normalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -231,7 +232,7 @@ func normalizeNumbers(v any) any {
 		if n, err := x.Int64(); err == nil {
 			return n
 		}
-		f, _ := x.Float64() // infinite on overflow, as in the decoder of the API server
+		f, _ := x.Float64() // infinite on overflow, like in the API server's decoder
 		return normalizeNumbers(f)
 	case float64:
 		if x == math.Trunc(x) && math.Abs(x) < 1<<63 {
@@ -241,7 +242,8 @@ func normalizeNumbers(v any) any {
 	return v
 }
 
-// objectOwner returns the "namespace/package" of the labels of an object.
+// objectOwner returns the operator in the owner labels of an object as "namespace/package", or ""
+// if there is none. It returns only the package if the namespace is unknown.
 func objectOwner(content map[string]any, pins []lockfile.Pin) string {
 	labels := k8s.Map(content, "metadata", "labels")
 	pkg, ns := k8s.Text(labels, k8s.LabelPackage), k8s.Text(labels, k8s.LabelNamespace)
@@ -250,7 +252,7 @@ func objectOwner(content map[string]any, pins []lockfile.Pin) string {
 	}
 	if ns != "" {
 		if pkg == "quayside" && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg }) {
-			return "" // a Namespace shared by several operators
+			return "" // a Namespace that several operators share
 		}
 		return ns + "/" + pkg
 	}

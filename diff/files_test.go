@@ -27,7 +27,7 @@ func TestBaseAndOwn(t *testing.T) {
 		{Path: "team/other.yaml", Data: []byte("a: [")},
 		{Path: "team/namespace.yaml", Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}")},
 	}
-	base := Base("rendered", files)
+	base := BaseFiles("rendered", files)
 	if d := cmp.Diff([]string{"rendered/crds/demo/widgets.yaml", "rendered/operators/ops/demo/serviceaccount-demo.yaml", "rendered/operators/ops/demo/kustomization.yaml"}, paths(base, func(f File) string { return f.Path })); d != "" {
 		t.Error(d)
 	}
@@ -44,14 +44,14 @@ func TestBaseAndOwn(t *testing.T) {
 	}
 }
 
-// TestBaseHoldsTheReporter wants the reporter's role judged as any other, and
-// what the Installations repeat left out.
+// TestBaseHoldsTheReporter checks that the reporter's role is compared like any other, and that
+// Installations are ignored.
 func TestBaseHoldsTheReporter(t *testing.T) {
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: quayside-reporter, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\nrules: [{apiGroups: [''], resources: [RESOURCE], verbs: [get]}]\n"
 	const program = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: quayside-reporter, namespace: qs, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\n---\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: quayside-reporter}\nroleRef: {kind: ClusterRole, name: quayside-reporter}\nsubjects: [{kind: ServiceAccount, name: quayside-reporter, namespace: qs}]\n"
 	state := func(resource string) State {
-		files := Base("out", []File{
+		files := BaseFiles("out", []File{
 			{Path: "out/reporter/all.yaml", Data: []byte(program)},
 			{Path: "out/installations/a.b.yaml", Data: []byte(strings.Replace(role, "RESOURCE", resource, 1))},
 			{Path: "out/installations/a.c.yaml", Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: b, namespace: a}\nspec: {package: " + resource + "}\n")},

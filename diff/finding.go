@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// Finding is one change that a reviewer should know about.
+// Finding is a change that a reviewer should see.
 type Finding struct {
-	Rule      string   // stable: "crd.field-removed"
+	Rule      string   // stable ID, such as "crd.field-removed"
 	Severity  Severity // "high"
-	Operator  string   // "namespace/package"; empty if the object belongs to no pin
-	Object    Ref      // zero for a finding about the pin itself
-	Field     string   // "v1 spec.storage.size", "spec.selector", "secrets, pods"
-	Container string   // of the object; empty if the finding is not about a container
-	Also      []string // more fields of the same object with the same change, in order
+	Operator  string   // "namespace/package"; empty if the object belongs to no operator
+	Object    Ref      // zero for a finding about a pin
+	Field     string   // such as "v1 spec.storage.size", "spec.selector" or "secrets, pods"
+	Container string   // name of the container; empty for other findings
+	Also      []string // further fields of the object with the same change, in order
 	Before    string   // empty: absent
 	After     string   // empty: absent
-	Message   string   // one line, without the object's name
-	Why       string   // why it matters
-	Place     Place    // location of the change
-	Link      string   // the page of Place on the forge; empty if there is none
-	Waiver    string   // the reason of the waiver; empty without one
-	Clusters  []string // the affected clusters, sorted; nil: all
+	Message   string   // one line without the name of the object
+	Why       string   // risk of the change
+	Place     Place    // location of the change in a file
+	Link      string   // URL of Place on the forge; empty if unknown
+	Waiver    string   // reason of the waiver; empty if there is none
+	Clusters  []string // affected clusters, sorted; nil means all
 
-	Vulnerabilities []Vulnerability // the worst first; limited to maxListed
-	Counts          map[string]int  // by the scanners' severity, of a finding about many vulnerabilities; nil otherwise
-	BytesBefore     int64           // compressed size of the image Before; 0: unknown
-	BytesAfter      int64           // likewise
+	Vulnerabilities []Vulnerability // most severe first; at most maxListed
+	Counts          map[string]int  // number of vulnerabilities by scanner severity; nil for other rules
+	BytesBefore     int64           // compressed size of the image in Before; 0 means unknown
+	BytesAfter      int64           // compressed size of the image in After; 0 means unknown
 
-	where   *Object // its file is the file of Place
-	was, is *Object // the object on both sides; nil where it is absent
+	where   *Object // object in the file of Place
+	was, is *Object // the object on both sides; nil if absent
 	steps   []step  // path to Field in the file
 
-	covers [][]step // the fields of where that the finding explains; nil: those at steps
+	covers [][]step // paths of the fields of where that the finding explains; nil means steps
 
-	spots  []spot  // all places with the same change, including the first; nil: only this one
-	clause *clause // the permissions of the finding; nil: none
-	partly bool    // some images were not scanned
+	spots  []spot  // all locations of the same change, including the first; nil if there is only one
+	clause *clause // permissions in the finding, or nil
+	partly bool    // whether some images were not scanned
 }
 
-// spot is one of several places of a finding.
+// spot is one of several locations of a finding.
 type spot struct {
 	Object           Ref
 	Field, Container string
@@ -55,38 +55,39 @@ func (f Finding) spot() spot {
 	return spot{f.Object, f.Field, f.Container, f.Place, f.where, f.was, f.is, f.steps, f.covers}
 }
 
-// Place is a region of a file of one of the two states.
+// Place is a region in a file of one of the two states.
 type Place struct {
 	Path    string `json:"path"`
-	Removed bool   `json:"removed,omitempty"` // the file is one of the state before
-	Line    int    `json:"line,omitempty"`    // 1-based; 0: the whole file
+	Removed bool   `json:"removed,omitempty"` // the file belongs to the state before
+	Line    int    `json:"line,omitempty"`    // first line, from 1; 0 means the whole file
 	Column  int    `json:"column,omitempty"`
 	EndLine int    `json:"endLine,omitempty"`
 	EndCol  int    `json:"endColumn,omitempty"`
 }
 
-// compareFindings orders by severity (worst first), operator, rule, object, field, values.
+// compareFindings orders findings by severity (highest first), operator, rule, object, field and
+// values.
 func compareFindings(a, b Finding) int {
 	return cmp.Or(cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Operator, b.Operator),
 		strings.Compare(a.Rule, b.Rule), a.Object.Compare(b.Object), strings.Compare(a.Field, b.Field),
 		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
 }
 
-// Family returns the part of the rule ID before the dot: "crd".
+// Family returns the prefix of the rule ID, such as "crd".
 func (f Finding) Family() string {
 	family, _, _ := strings.Cut(f.Rule, ".")
 	return family
 }
 
-// Rule describes one kind of finding.
+// Rule is a kind of finding.
 type Rule struct {
 	ID       string
-	Severity Severity // default; Options.Severity changes it, and single findings may be milder
-	Title    string   // "field removed from a custom resource definition"
+	Severity Severity // default severity; options may override it, and single findings may have a lower one
+	Title    string   // short description, such as "field removed"
 	Why      string
 }
 
-// rulesByID returns every rule by its ID.
+// rulesByID returns all rules by ID.
 func rulesByID() map[string]Rule {
 	out := map[string]Rule{}
 	for _, r := range Rules() {
@@ -95,17 +96,17 @@ func rulesByID() map[string]Rule {
 	return out
 }
 
-// family is a group of rules with their checks. The checks of other families may report
-// findings of these rules, too.
+// family is a group of rules with their checks. Checks of other families may also report findings
+// of these rules.
 type family struct {
 	rules  func() []Rule
 	checks []check
 }
 
-// check adds the findings of some rules to a comparison.
+// check adds findings to a comparison.
 type check func(*comparison)
 
-// ruleFamilies returns all rules, in the order of their checks.
+// ruleFamilies returns all families in the order of their checks.
 func ruleFamilies() []family {
 	return []family{
 		{crdRules, []check{compareCRDs}},
@@ -125,7 +126,7 @@ func ruleFamilies() []family {
 	}
 }
 
-// Rules returns every rule, sorted by ID.
+// Rules returns all rules, sorted by ID.
 func Rules() []Rule {
 	var all []Rule
 	for _, f := range ruleFamilies() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzRead compares trees of which one file may hold anything.
+// FuzzRead compares trees in which one file has arbitrary content.
 func FuzzRead(f *testing.F) {
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\nrules:\n- {apiGroups: [''], resources: [secrets], verbs: ['*']}\n"
 	const pod = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: y}\nspec:\n  template: {spec: {hostNetwork: true, containers: [{name: c, image: 'quay.io/a/b:1', securityContext: {privileged: true}}]}}\n"

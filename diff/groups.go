@@ -11,16 +11,16 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// group is the findings of one operator, rule and severity, which the text, Markdown and
-// HTML reports print together.
+// group contains the findings of one operator, rule and severity, which the text, Markdown and HTML
+// reports print together.
 type group struct {
 	severity Severity
 	rule     Rule
 	findings []Finding
 }
 
-// groupFindings groups the findings of one operator, worst first, then by rule. Waived
-// findings come last, whatever their severity.
+// groupFindings groups the findings of one operator. Groups are sorted by severity, highest first,
+// and then by rule. Groups of waived findings come last.
 func groupFindings(findings []Finding) []group {
 	rules := rulesByID()
 	var out []group
@@ -41,6 +41,7 @@ func groupFindings(findings []Finding) []group {
 	return out
 }
 
+// countWaived returns 1 if the findings of the group are waived, or else 0.
 func countWaived(g group) int {
 	if g.findings[0].Waiver != "" {
 		return 1
@@ -48,8 +49,8 @@ func countWaived(g group) int {
 	return 0
 }
 
-// omittedGroups describes findings of medium severity or worse that a report has no room for:
-// a line for each severity and rule, with the number of findings by kind of object.
+// omittedGroups summarizes the findings of at least medium severity that do not fit into a report.
+// It returns a line per severity and rule, with the number of findings by kind of object.
 func omittedGroups(findings []Finding) []string {
 	type group struct {
 		severity Severity
@@ -82,17 +83,17 @@ func omittedGroups(findings []Finding) []string {
 	return out
 }
 
-// headline summarizes the report in a line: "3 operators change: 1 critical, 2 high".
+// headline summarizes the report in one line, such as "3 operators change: 1 critical, 2 high".
 func (r *Report) headline() string {
-	s := r.movers()
+	s := r.changedOperators()
 	if c := formatCounts(r.Findings); c != "" && !r.Empty() {
 		s += ": " + c
 	}
 	return s
 }
 
-// movers returns the number of operators with changes: "3 operators change".
-func (r *Report) movers() string {
+// changedOperators formats the number of operators with changes, such as "3 operators change".
+func (r *Report) changedOperators() string {
 	if r.Empty() {
 		return "no differences"
 	}
@@ -108,8 +109,8 @@ func (r *Report) movers() string {
 	return pluralize(len(named), "operator changes", "operators change")
 }
 
-// formatCounts returns the number of findings by severity, and the number of waived
-// findings: "1 critical, 2 high, 1 waived".
+// formatCounts formats the numbers of findings by severity and of waived findings, such as "1
+// critical, 2 high, 1 waived".
 func formatCounts(findings []Finding) string {
 	var out []string
 	waivers := 0
@@ -135,8 +136,8 @@ func formatCounts(findings []Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// step describes the change of the operator's version: "0.9.2 → 0.9.4".
-func (o OperatorReport) step() string {
+// versionChange formats the change of the operator's version, such as "0.9.2 → 0.9.4".
+func (o OperatorReport) versionChange() string {
 	switch {
 	case o.From == o.To:
 		return o.To
@@ -148,8 +149,8 @@ func (o OperatorReport) step() string {
 	return o.From + " → " + o.To
 }
 
-// tally returns the number of added, changed and removed objects.
-func (o OperatorReport) tally() string {
+// objectCounts formats the numbers of added, changed and removed objects.
+func (o OperatorReport) objectCounts() string {
 	var out []string
 	for _, t := range []struct {
 		list []Ref
@@ -165,8 +166,8 @@ func (o OperatorReport) tally() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
-// lists names the objects that are added or removed.
-func (o OperatorReport) lists() []string {
+// objectLists returns a line each for the added and the removed objects, if there are any.
+func (o OperatorReport) objectLists() []string {
 	var out []string
 	if len(o.Added) > 0 {
 		out = append(out, "added: "+diag.Some(refNames(o.Added), 12))
@@ -177,26 +178,26 @@ func (o OperatorReport) lists() []string {
 	return out
 }
 
-// title returns the name of the operator, and its clusters if they are not all.
+// title returns the name of the operator, preceded by its clusters if these are not all.
 func (o OperatorReport) title() string { return onlyIn(o.Clusters) + cmp.Or(o.Name, "(no operator)") }
 
-// subject names the object and the field of a finding.
+// subject returns the object and the field of a finding.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }
 
-// words returns the message, with the other fields of the same change.
-func (f Finding) words() string {
+// fullMessage returns the message, followed by further fields with the same change.
+func (f Finding) fullMessage() string {
 	if len(f.Also) == 0 {
 		return f.Message
 	}
 	return fmt.Sprintf("%s; also at %s", f.Message, diag.Some(f.Also, 3))
 }
 
-// values reports whether a report prints Before and After in addition to the message.
-func (f Finding) values() bool {
+// showsValues reports whether reports print Before and After.
+func (f Finding) showsValues() bool {
 	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.Family()))
 }
 
-// String returns "path:line", or the path alone without a line.
+// String returns "path:line", or only the path if the line is unknown.
 func (p Place) String() string {
 	if p.Line == 0 {
 		return p.Path

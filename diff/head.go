@@ -6,9 +6,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// readHead parses a file with a single CRD up to its versions, in the format that quayside
-// writes. ok is false for other files, which must be parsed completely. About nine tenths
-// of a tree are CRDs, and most are equal on both sides of a diff.
+// readHead parses a file in quayside's format with a single CRD, up to spec.versions. It returns
+// false for other files. This saves time, because about nine tenths of a tree are CRDs, and most of
+// them are equal on both sides.
 func readHead(f File, pins []lockfile.Pin) (o Object, ok bool) {
 	beginning, _, found := bytes.Cut(f.Data, []byte("\n  versions:\n"))
 	if !found || !bytes.Contains(beginning, []byte("kind: CustomResourceDefinition\n")) ||

@@ -23,20 +23,20 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") //nolint:gochecknoglobals // as flags are
+var whole = flag.Bool("whole", false, "take every upgrade and object of the corpus, not a few") // a flag must be global
 
-// beforeCompleteness is the number of findings at high or above in all honest upgrades before
-// every change was told.
+// beforeCompleteness is the number of findings of at least high severity in all published upgrades,
+// before diff reported every change.
 const beforeCompleteness = 874
 
-// honest is a published version of an operator, with its objects as JSON.
+// honest is a published version of an operator with its objects as JSON.
 type honest struct {
 	operator, version string
 	objects           [][]byte
 }
 
-// honestVersions returns the published versions in the archives of charts and releases, by
-// operator and version.
+// honestVersions returns the versions in the archives of charts and releases, sorted by operator
+// and version.
 func honestVersions(t testing.TB) []*honest {
 	t.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
@@ -89,7 +89,7 @@ func honestVersions(t testing.TB) []*honest {
 	})
 }
 
-// state returns the version as the only operator of a cluster.
+// state returns the state of a cluster with only this version.
 func (h *honest) state(t testing.TB) State {
 	t.Helper()
 	pkg := path.Base(h.operator)
@@ -112,8 +112,8 @@ func (h *honest) state(t testing.TB) State {
 	return s
 }
 
-// TestHonestUpgrades counts the findings at high or above of published upgrades: they are
-// the price of every rule. With -whole, the counts of all upgrades are in testdata.
+// TestHonestUpgrades counts the findings of at least high severity in published upgrades. They are
+// false positives of the rules. With -whole, it compares the counts of all upgrades with testdata.
 func TestHonestUpgrades(t *testing.T) {
 	all := honestVersions(t)
 	counts, upgrades := map[string]int{}, 0

@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/base/page"
 )
 
-// MaxPage is the maximum length of a page of HTML, in bytes: mobile browsers can still
-// scroll it.
+// MaxPage is the maximum size of an HTML report in bytes. Mobile browsers can still scroll pages of
+// this size.
 const MaxPage = 4 << 20
 
-// The page, its style and its script, which filters the findings.
+// Template, style and script of the page. The script filters findings.
 var (
 	//go:embed page.html
 	pageBody string
@@ -27,22 +27,22 @@ var (
 	pageScript string
 )
 
-// HTML returns the report as one self-contained page without external fonts, images,
-// styles or scripts. It begins with a list of the operators, worst first. Its script
-// filters by operator, cluster and severity; the page is readable without it. The page is
-// at most MaxPage long: it omits and counts the mildest findings that do not fit.
+// HTML returns the report as one self-contained page without external fonts, images, styles or
+// scripts. The page begins with a list of operators, most severe first. A script filters by
+// operator, cluster and severity; without it, the page shows everything. The page has at most
+// MaxPage bytes: the least severe findings that do not fit are only counted.
 func HTML(r *Report) ([]byte, error) {
-	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: htmlOf(r)}.HTML()
+	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: newHTMLPage(r)}.HTML()
 }
 
-// htmlPage is the data of the template.
+// htmlPage is the data for the template.
 type htmlPage struct {
 	Headline, Before, After     string
 	Counts                      []htmlCount
 	Waived                      int
-	Left                        []string // omitted for lack of space
+	Left                        []string // messages about items that were omitted for lack of space
 	Verdict                     *htmlVerdict
-	Filter                      bool // at least one filter has several values
+	Filter                      bool // whether at least one filter has several values
 	Names, Clusters, Severities []string
 	Operators                   []htmlOperator
 	Removals                    []htmlRemoval
@@ -64,8 +64,8 @@ type htmlVerdict struct {
 
 type htmlOperator struct {
 	ID                    int
-	Name, In, Range, Step string // In: names of clusters; Range: their indexes in the list of all, "0-2 7"; both empty for all
-	Words                 string // counts of findings and objects
+	Name, In, Range, Step string // In: names of the clusters; Range: their indexes in the list of all clusters, such as "0-2 7"; both are empty for all clusters
+	Words                 string // numbers of findings and objects
 	Counts                []htmlCount
 	Objects               []htmlObjects
 	Open                  bool
@@ -73,14 +73,14 @@ type htmlOperator struct {
 	Left                  string
 }
 
-// htmlObjects is a list of the objects that are added or removed.
+// htmlObjects is a list of added or removed objects.
 type htmlObjects struct {
 	Title, More string
 	Names       []string
 }
 
 type htmlGroup struct {
-	Severity, Kind, Label, Title, Rule, Why, Words string // Kind: the filter value
+	Severity, Kind, Label, Title, Rule, Why, Words string // Kind: value for the filter by severity
 	Open                                           bool
 	Findings                                       []htmlFinding
 }
@@ -95,52 +95,54 @@ type htmlRemoval struct {
 	Steps           []Step
 }
 
-// Up to fewOperators operators, all are expanded. Up to fewFaults reasons of the policy,
-// the list of reasons is. Groups of severity info and waived ones are collapsed.
+// fewOperators is the maximum number of operators that are all expanded. fewFaults is the maximum
+// number of policy faults whose list is expanded. Groups of waived findings and of severity info
+// are always collapsed.
 const (
 	fewOperators = 3
 	fewFaults    = 10
-	fewNames     = 20 // in each list of objects
+	fewNames     = 20 // maximum number of objects in a list
 )
 
-func htmlOf(r *Report) htmlPage {
-	p := htmlPage{Headline: r.movers(), Before: inert.Cut(r.Before, 300), After: inert.Cut(r.After, 300), Counts: htmlCounts(r.Findings)}
+// newHTMLPage returns the template data for a report.
+func newHTMLPage(r *Report) htmlPage {
+	p := htmlPage{Headline: r.changedOperators(), Before: inert.Cut(r.Before, 300), After: inert.Cut(r.After, 300), Counts: htmlCounts(r.Findings)}
 	for _, f := range r.Findings {
 		if f.Waiver != "" {
 			p.Waived++
 		}
 	}
 	p.Verdict = htmlVerdictOf(r.Verdict)
-	p.filter(r)
-	p.operators(r)
+	p.setFilters(r)
+	p.addOperators(r)
 	plans := room(MaxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), inOf(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
-		if !plans.takes(p.Removals[len(p.Removals)-1].Name) {
-			p.left(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
+		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), clusterNames(removal.Clusters), formatRanges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		if !plans.fit(p.Removals[len(p.Removals)-1].Name) {
+			p.noteOmitted(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
 			break
 		}
 	}
 	p.Reading = htmlReading(r.Reading)
-	p.left(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
-	said := room(MaxPage / 16)
+	p.noteOmitted(len(r.Reading)-len(p.Reading), "operator with changes", "operators with changes")
+	budget := room(MaxPage / 16)
 	for _, note := range r.Notes {
-		if text := inert.Cut(note, 600); said.takes(text) {
+		if text := inert.Cut(note, 600); budget.fit(text) {
 			p.Notes = append(p.Notes, text)
 		}
 	}
-	p.left(len(r.Notes)-len(p.Notes), "note", "notes")
+	p.noteOmitted(len(r.Notes)-len(p.Notes), "note", "notes")
 	return p
 }
 
-// left notes that n items are omitted for lack of space.
-func (p *htmlPage) left(n int, one, many string) {
+// noteOmitted adds a message that n items were omitted for lack of space.
+func (p *htmlPage) noteOmitted(n int, one, many string) {
 	if n > 0 {
 		p.Left = append(p.Left, pluralize(n, one+" is", many+" are")+" omitted to keep this page short: use -o json for everything.")
 	}
 }
 
-// moreText returns the number of items omitted from a list, as a phrase; "" if n is 0.
+// moreText formats the number of items omitted from a list. It returns "" if n is 0.
 func moreText(n int, one, many string) string {
 	if n <= 0 {
 		return ""
@@ -148,19 +150,19 @@ func moreText(n int, one, many string) string {
 	return "and " + pluralize(n, one, many) + " more: use -o json"
 }
 
-// filter sets the values of the filters.
-func (p *htmlPage) filter(r *Report) {
+// setFilters sets the values of the filters.
+func (p *htmlPage) setFilters(r *Report) {
 	names := map[string]bool{}
 	lists := room(MaxPage / 16)
 	for _, op := range r.Operators {
-		if name := nameOf(op.Name); !names[name] && lists.takes(name, name) {
+		if name := operatorTitle(op.Name); !names[name] && lists.fit(name, name) {
 			names[name] = true
 			p.Names = append(p.Names, name)
 		}
 	}
 	slices.SortFunc(p.Names, func(a, b string) int { return strings.Compare(lastIfEmpty(a), lastIfEmpty(b)) })
 	for _, name := range r.Clusters {
-		if name = inert.Cut(name, 200); lists.takes(name, name) {
+		if name = inert.Cut(name, 200); lists.fit(name, name) {
 			p.Clusters = append(p.Clusters, name)
 		}
 	}
@@ -175,13 +177,12 @@ func (p *htmlPage) filter(r *Report) {
 	p.Filter = len(p.Names) > 1 || len(p.Clusters) > 1 || len(p.Severities) > 1
 }
 
-// operators adds the operators and as many findings as fit, the worst of all operators
-// first.
-func (p *htmlPage) operators(r *Report) {
+// addOperators adds the operators, and as many findings as fit, most severe first.
+func (p *htmlPage) addOperators(r *Report) {
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, "\x00")
 	}
-	heads := room(MaxPage / 4)
+	headBudget := room(MaxPage / 4)
 	at, all := map[string]int{}, map[string][]Finding{}
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
@@ -189,37 +190,37 @@ func (p *htmlPage) operators(r *Report) {
 	}
 	for _, op := range r.Operators {
 		k := key(op.Name, op.Clusters)
-		one := htmlOperator{
-			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.step(), 200),
-			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]),
+		item := htmlOperator{
+			ID: len(p.Operators) + 1, Name: operatorTitle(op.Name), In: clusterNames(op.Clusters), Range: formatRanges(op.Clusters, r.Clusters), Step: inert.Cut(op.versionChange(), 200),
+			Words: strings.TrimPrefix(formatCounts(all[k])+"; "+op.objectCounts(), "; "), Counts: htmlCounts(all[k]),
 		}
-		one.add("added", op.Added)
-		one.add("removed", op.Removed)
-		one.Open = len(r.Operators) <= fewOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
+		item.addObjects("added", op.Added)
+		item.addObjects("removed", op.Removed)
+		item.Open = len(r.Operators) <= fewOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
 		var names []string
-		for _, o := range one.Objects {
+		for _, o := range item.Objects {
 			names = append(names, o.Names...)
 		}
-		if !heads.takes(append(names, one.Name, one.Name, one.In, one.In, one.Range, one.Step, one.Step)...) || !heads.takes(one.Words) {
-			p.left(len(r.Operators)-len(p.Operators), "operator", "operators")
+		if !headBudget.fit(append(names, item.Name, item.Name, item.In, item.In, item.Range, item.Step, item.Step)...) || !headBudget.fit(item.Words) {
+			p.noteOmitted(len(r.Operators)-len(p.Operators), "operator", "operators")
 			break
 		}
 		at[k] = len(p.Operators)
-		p.Operators = append(p.Operators, one)
+		p.Operators = append(p.Operators, item)
 	}
 	shown := map[string][]Finding{}
-	body, full := room(MaxPage/2), false
+	bodyBudget, full := room(MaxPage/2), false
 	var omitted []Finding
 	for _, f := range r.Findings {
 		k := key(f.Operator, f.Clusters)
-		_, has := at[k]
-		if full = full || has && !body.takes(htmlFindingOf(f).texts()...); full || !has {
+		_, known := at[k]
+		if full = full || known && !bodyBudget.fit(htmlFindingOf(f).texts()...); full || !known {
 			omitted = append(omitted, f)
 			continue
 		}
 		shown[k] = append(shown[k], f)
 	}
-	p.left(len(omitted), "finding", "findings")
+	p.noteOmitted(len(omitted), "finding", "findings")
 	p.Left = append(p.Left, omittedGroups(omitted)...)
 	for k, i := range at {
 		op := &p.Operators[i]
@@ -230,8 +231,8 @@ func (p *htmlPage) operators(r *Report) {
 	}
 }
 
-// add adds the list of the objects with a change; no list if there are none.
-func (o *htmlOperator) add(change string, refs []Ref) {
+// addObjects adds a list of objects, unless refs is empty. change is "added" or "removed".
+func (o *htmlOperator) addObjects(change string, refs []Ref) {
 	if len(refs) == 0 {
 		return
 	}
@@ -257,24 +258,24 @@ func htmlVerdictOf(v *PolicyResult) *htmlVerdict {
 		return nil
 	}
 	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: pluralize(len(v.Faults), "finding", "findings")}
-	said := room(MaxPage / 16)
+	budget := room(MaxPage / 16)
 	for _, f := range v.Faults {
 		f = Fault{Policy: inert.Cut(f.Policy, 100), Message: inert.Cut(f.Message, 400), Rule: inert.Cut(f.Rule, 100), Operator: inert.Cut(f.Operator, 200), Subject: inert.Cut(f.Subject, 300)}
-		if !said.takes(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
+		if !budget.fit(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
 			break
 		}
 		out.Faults = append(out.Faults, f)
 	}
 	out.More = moreText(len(v.Faults)-len(out.Faults), "finding", "findings")
 	for _, w := range v.Waivers {
-		if text := inert.Cut(w.String(), 400); said.takes(text) {
+		if text := inert.Cut(w.String(), 400); budget.fit(text) {
 			out.Waivers = append(out.Waivers, text)
 		}
 	}
 	return out
 }
 
-// htmlGroups returns the findings of one operator for the template.
+// htmlGroups returns the template data for the findings of one operator.
 func htmlGroups(findings []Finding) []htmlGroup {
 	var out []htmlGroup
 	for _, g := range groupFindings(findings) {
@@ -294,8 +295,8 @@ func htmlGroups(findings []Finding) []htmlGroup {
 
 func htmlFindingOf(f Finding) htmlFinding {
 	out := htmlFinding{
-		Subject: inert.Cut(f.subject(), 600), Message: inert.Cut(f.words(), 1000), Before: inert.Cut(f.Before, 1000), After: inert.Cut(f.After, 1000),
-		Waiver: inert.Cut(f.Waiver, 400), Values: f.values(),
+		Subject: inert.Cut(f.subject(), 600), Message: inert.Cut(f.fullMessage(), 1000), Before: inert.Cut(f.Before, 1000), After: inert.Cut(f.After, 1000),
+		Waiver: inert.Cut(f.Waiver, 400), Values: f.showsValues(),
 	}
 	if f.Place.Path != "" {
 		out.Place, out.Link = inert.Cut(f.Place.String(), 400), f.Link
@@ -303,6 +304,7 @@ func htmlFindingOf(f Finding) htmlFinding {
 	return out
 }
 
+// texts returns the texts that the page shows of a finding.
 func (f htmlFinding) texts() []string {
 	out := []string{f.Subject, f.Message, f.Place, f.Link, f.Waiver}
 	if f.Values {
@@ -311,14 +313,16 @@ func (f htmlFinding) texts() []string {
 	return out
 }
 
-func nameOf(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
+// operatorTitle returns the name of an operator, cut to 200 bytes.
+func operatorTitle(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
 
-// inOf returns the names of clusters; "" for all.
-func inOf(clusters []string) string {
+// clusterNames returns the names of clusters, cut to 600 bytes, or "" for all clusters.
+func clusterNames(clusters []string) string {
 	return inert.Cut(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
 }
 
-// formatRanges returns the indexes of names in a sorted list: "0-2 7"; "" for no names.
+// formatRanges returns the indexes of names in a sorted list, such as "0-2 7", or "" if names is
+// empty.
 func formatRanges(names, list []string) string {
 	var out []string
 	first, last := -1, -1
@@ -346,42 +350,42 @@ func formatRanges(names, list []string) string {
 	return strings.Join(out, " ")
 }
 
-// room is the number of bytes left for one part of a page.
+// room is the number of bytes that remain for one part of a page.
 type room int
 
-// frame is an upper bound of the markup around any entry: an operator with its row in the
-// contents, or a finding that is alone in its group.
-const frame = 1800
+// itemOverhead is an upper bound in bytes for the markup of one item: an operator with its row in the
+// contents, or a finding in its own group.
+const itemOverhead = 1800
 
-// takes reports whether texts and their markup fit, and subtracts their length. After a
-// text that does not fit, no other fits.
-func (r *room) takes(texts ...string) bool {
-	*r -= frame
+// fit subtracts the size of texts and of their markup. It reports whether they fit. Once it has
+// returned false, it always returns false.
+func (r *room) fit(texts ...string) bool {
+	*r -= itemOverhead
 	for _, s := range texts {
 		*r -= room(escapedLength(s))
 	}
 	return *r >= 0
 }
 
-// steps returns the part of a plan that fits, and notes the omitted lines.
+// steps returns the steps of a plan with as many lines as fit, and a note about the omitted lines.
 func (r *room) steps(list []Step) []Step {
 	var out []Step
 	for _, s := range list {
-		one := Step{Title: s.Title}
+		step := Step{Title: s.Title}
 		for i, line := range s.Lines {
-			if line = inert.Cut(line, 600); !r.takes(line) {
-				one.Lines = append(one.Lines, moreText(len(s.Lines)-i, "line", "lines"))
+			if line = inert.Cut(line, 600); !r.fit(line) {
+				step.Lines = append(step.Lines, moreText(len(s.Lines)-i, "line", "lines"))
 				break
 			}
-			one.Lines = append(one.Lines, line)
+			step.Lines = append(step.Lines, line)
 		}
-		out = append(out, one)
+		out = append(out, step)
 	}
 	return out
 }
 
-// escapedLength returns the maximum length of a text in a page, in bytes: escaped for
-// HTML or, beyond ASCII, for an address, with invisible characters replaced.
+// escapedLength returns the maximum size of s in a page in bytes, after escaping for HTML or for
+// URLs and after the replacement of invisible characters.
 func escapedLength(s string) int {
 	n := 0
 	for _, r := range s {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// fleetReport is a report over clusters, with names as long as they may be, findings
-// that link, and an operator of which one cluster has its own.
+// fleetReport returns a report about clusters with long names, findings with links, and an operator
+// that differs in one cluster.
 func fleetReport() *Report {
 	long := strings.Repeat("very-long-", 24) + "name"
 	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not compared, because they are not valid YAML: " + long + ".yaml"}}
@@ -44,7 +44,7 @@ func fleetReport() *Report {
 	return r
 }
 
-// hostileText would like to be markup, an address, a policy or a line of a log.
+// hostileText attempts to inject markup, a URL, a policy and a log line.
 const hostileText = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' onclick='x' javascript:alert(1) {{.}} ${x} \u202egpj.exe \x1b[31m\n::error::x\n##[group]y `<!--"
 
 func hostileReport(text string) *Report {
@@ -66,7 +66,7 @@ func hostileReport(text string) *Report {
 	}
 }
 
-// TestPages holds pages that test/browser looks at.
+// TestPages updates the pages for test/browser.
 func TestPages(t *testing.T) {
 	for name, r := range map[string]*Report{"fleet": fleetReport(), "hostile": hostileReport(hostileText), "nothing": {Before: "main", After: "work tree", Verdict: &PolicyResult{}}} {
 		page, err := HTML(r)
@@ -77,8 +77,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestZeroIsNotRed holds that what there is none of has no colour of alarm, in the
-// summary and in the contents.
+// TestZeroIsNotRed checks that zero counts are not colored in the summary and the contents.
 func TestZeroIsNotRed(t *testing.T) {
 	page, err := HTML(fleetReport())
 	if err != nil {
@@ -95,7 +94,7 @@ func TestZeroIsNotRed(t *testing.T) {
 	}
 }
 
-// TestPageFits gives it more than a page holds.
+// TestPageFits renders reports that exceed the maximum page size.
 func TestPageFits(t *testing.T) {
 	for name, text := range map[string]string{"plain": strings.Repeat("a", 300), "escaped": strings.Repeat("<'\u202e", 200)} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +130,7 @@ func TestPageFits(t *testing.T) {
 					t.Errorf("it does not say how many %s are left out", what)
 				}
 			}
-			p := htmlOf(r)
+			p := newHTMLPage(r)
 			for what, c := range map[string]struct{ shown, all int }{
 				"operators": {len(p.Operators), len(r.Operators)}, "uninstall plans": {len(p.Removals), len(r.Removals)},
 			} {
@@ -148,10 +147,10 @@ func TestPageFits(t *testing.T) {
 	}
 }
 
-// TestPlanOfManyLinesFits shows the first lines of a plan and counts the others.
+// TestPlanOfManyLinesFits checks that a long plan shows its first lines and the number of others.
 func TestPlanOfManyLinesFits(t *testing.T) {
 	lines := slices.Repeat([]string{"kubectl delete"}, 50)
-	space := room(10 * (frame + len(lines[0]) + 6))
+	space := room(10 * (itemOverhead + len(lines[0]) + 6))
 	got := space.steps([]Step{{Title: "First", Lines: lines}})
 	n := len(got[0].Lines) - 1
 	if n < 5 || n > 10 || !slices.Equal(got[0].Lines[:n], lines[:n]) || !strings.Contains(got[0].Lines[n], fmt.Sprint(50-n)+" ") {
@@ -159,8 +158,8 @@ func TestPlanOfManyLinesFits(t *testing.T) {
 	}
 }
 
-// TestEscapedLength compares the bound with what escaping gives, and is exact for letters
-// and digits, of which most texts consist.
+// TestEscapedLength compares the bound with the escaped length. For letters and digits, it must be
+// exact.
 func TestEscapedLength(t *testing.T) {
 	for r := rune(0); r < 0x3000; r++ {
 		s := string(r)
@@ -179,7 +178,7 @@ func TestEscapedLength(t *testing.T) {
 	}
 }
 
-// TestPageOfOneOperator has nothing to choose from, and asks nothing.
+// TestPageOfOneOperator checks that a page of one operator has no filters.
 func TestPageOfOneOperator(t *testing.T) {
 	page, err := HTML(&Report{Operators: []OperatorReport{{Name: "a/b"}}, Findings: []Finding{{Rule: "pods.replicas", Operator: "a/b", Severity: Low}}})
 	if err != nil {
@@ -201,8 +200,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// FuzzHTML holds that no text of a report leaves its place in the page: there are as
-// many brackets and quotes as with a text of one letter.
+// FuzzHTML checks that texts of a report cannot inject markup: the page contains as many brackets
+// and quotes as with a harmless text.
 func FuzzHTML(f *testing.F) {
 	f.Add(hostileText)
 	f.Add("\" onmouseover=\"x")
@@ -220,7 +219,7 @@ func FuzzHTML(f *testing.F) {
 	attributes, quoted := regexp.MustCompile(`(?i)<[a-z][^>]*\son[a-z]+=`), regexp.MustCompile(`"[^"]*"`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.TrimSpace(text) == "" {
-			return // an empty text has elements of its own
+			return // the template omits elements for empty texts
 		}
 		got, plain := page(t, text), page(t, "x")
 		if strings.Contains(got, `href="javascript:`) || attributes.MatchString(quoted.ReplaceAllString(got, `""`)) {

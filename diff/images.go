@@ -24,45 +24,45 @@ func imageRules() []Rule {
 	}
 }
 
-// use is the use of an image at one place of an operator.
-type use struct {
+// imageUse is the use of an image at one location in an object or in the lock.
+type imageUse struct {
 	imageref.Ref
-	in    string // "Deployment manager"
-	at    string // "container manager"; together with in, stable across versions
+	in    string // kind and name of the object, such as "Deployment manager"
+	at    string // location in the object, such as "container manager"; in and at are equal across versions
 	where *Object
 	steps []step
 
 	container string
-	field     []step // that the image is in; a finding about it explains the field
+	field     []step // path of the field that contains the image, which a finding explains
 }
 
-// place identifies the place of the image in both states.
-func (u use) place() string { return u.in + " " + u.at }
+// place identifies the location of the image in both states.
+func (u imageUse) place() string { return u.in + " " + u.at }
 
-// looksLikeImage reports whether a word is an image reference: with a registry that has a
-// dot, and with a tag or digest.
+// looksLikeImage reports whether s is an image reference that includes a registry with a dot, and a
+// tag or digest.
 func looksLikeImage(s string) bool {
 	img := imageref.Split(s)
 	return img.Plausible() && (img.Digest != "" || img.Tag != "") && strings.Contains(img.Registry, ".") && strings.HasPrefix(s, img.Registry+"/")
 }
 
-// imagesIn returns the image references in any text, such as
-// "4.1=quay.io/org/kafka:4.1 4.2=quay.io/org/kafka:4.2".
+// imagesIn returns the image references in a text such as "4.1=quay.io/org/kafka:4.1
+// 4.2=quay.io/org/kafka:4.2".
 func imagesIn(text string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.Ends), func(word string) bool { return !looksLikeImage(word) })
 }
 
-// imagesOf returns the images of one object.
-func imagesOf(o *Object) []use {
+// imagesOf returns the uses of images in an object.
+func imagesOf(o *Object) []imageUse {
 	_, spec, to := podTemplate(o.Content)
 	if spec == nil {
 		return nil
 	}
-	var out []use
+	var out []imageUse
 	var container string
 	add := func(ref, at string, steps []step, field ...step) {
 		if img := imageref.Split(ref); img.Plausible() && ref != "" {
-			out = append(out, use{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container, append(slices.Clone(steps), field...)})
+			out = append(out, imageUse{img, o.Key().Kind + " " + o.Key().Name, at, o, steps, container, append(slices.Clone(steps), field...)})
 		}
 	}
 	for _, v := range k8s.Items(spec, "volumes") {
@@ -95,8 +95,8 @@ func imagesOf(o *Object) []use {
 	return out
 }
 
-// Images returns the full names of the images that an object runs: those of its
-// containers, and those in their environment variables and arguments.
+// Images returns the names of the images that an object runs. These are the images of its
+// containers, and images in their environment variables and arguments.
 func (o *Object) Images() []string {
 	var out []string
 	for _, u := range imagesOf(o) {
@@ -105,10 +105,11 @@ func (o *Object) Images() []string {
 	return out
 }
 
-// argument is one command-line flag or plain word of a container.
+// argument is a command-line flag or a positional argument of a container. list is "command" or
+// "args".
 type argument struct{ name, value, list string }
 
-// parseFlags parses "--name=value", "--name value" and plain words of command and args.
+// parseFlags parses "--name=value", "--name value" and positional arguments in command and args.
 func parseFlags(container map[string]any) []argument {
 	var out []argument
 	for _, list := range []string{"command", "args"} {
@@ -131,108 +132,112 @@ func parseFlags(container map[string]any) []argument {
 	return out
 }
 
-// operatorImages returns the image uses of each operator, including those of the lock.
-func operatorImages(v *view) map[string][]use {
-	out := map[string][]use{}
+// operatorImages returns the uses of images by operator, including related images in the lock.
+func operatorImages(v *view) map[string][]imageUse {
+	out := map[string][]imageUse{}
 	for _, o := range v.order {
 		out[o.Operator] = append(out[o.Operator], imagesOf(o)...)
 	}
 	for _, p := range v.Pins {
 		for _, r := range p.RelatedImages {
 			if img := imageref.Split(r.Image); img.Plausible() {
-				out[p.Key()] = append(out[p.Key()], use{Ref: img, at: "related image " + cmp.Or(r.Name, img.Name())})
+				out[p.Key()] = append(out[p.Key()], imageUse{Ref: img, at: "related image " + cmp.Or(r.Name, img.Name())})
 			}
 		}
 	}
 	return out
 }
 
+// compareImages reports changes of images by operator.
 func compareImages(c *comparison) {
 	old, now := operatorImages(c.before), operatorImages(c.after)
 	for _, operator := range union(old, now) {
-		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], said: map[string][]use{}}
-		d.run()
+		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], locations: map[string][]imageUse{}}
+		d.compare()
 	}
 }
 
-// imageDiff compares the images of one operator. The same change at several places is one
+// imageDiff compares the images of one operator. Equal changes at several locations become one
 // finding.
 type imageDiff struct {
-	c        *comparison
-	operator string
-	old, now []use
-	said     map[string][]use // rule and images → places
+	c         *comparison
+	operator  string
+	old, now  []imageUse
+	locations map[string][]imageUse // locations by rule and images
 }
 
-func (d *imageDiff) run() {
+// compare finds the changes and reports them.
+func (d *imageDiff) compare() {
 	type change struct {
 		rule string
 		a, b imageref.Ref
-		use  use
+		use  imageUse
 	}
 	var order []change
-	note := func(rule string, a, b imageref.Ref, u use) {
+	record := func(rule string, a, b imageref.Ref, u imageUse) {
 		k := rule + "\n" + a.String() + "\n" + b.String()
-		if d.said[k] == nil {
+		if d.locations[k] == nil {
 			order = append(order, change{rule, a, b, u})
 		}
-		if !slices.ContainsFunc(d.said[k], func(o use) bool { return o.place() == u.place() && o.container == u.container }) {
-			d.said[k] = append(d.said[k], u)
+		if !slices.ContainsFunc(d.locations[k], func(o imageUse) bool { return o.place() == u.place() && o.container == u.container }) {
+			d.locations[k] = append(d.locations[k], u)
 		}
 	}
 	for _, u := range d.now {
-		before, rule := d.step(u)
+		before, rule := d.previous(u)
 		if rule != "" {
-			note(rule, before, u.Ref, u)
+			record(rule, before, u.Ref, u)
 		}
 		if u.Digest == "" && before.Digest != "" {
-			note("images.digest-lost", before, u.Ref, u)
+			record("images.digest-lost", before, u.Ref, u)
 		} else if u.Digest == "" && rule == "images.new" {
-			note("images.not-by-digest", imageref.Ref{}, u.Ref, u)
+			record("images.not-by-digest", imageref.Ref{}, u.Ref, u)
 		}
 		if rule != "" && d.c.opt.Mirrors != nil && !isMirrored(u.Ref, d.c.opt.Mirrors) {
-			note("images.not-mirrored", imageref.Ref{}, u.Ref, u)
+			record("images.not-mirrored", imageref.Ref{}, u.Ref, u)
 		}
 	}
 	for _, u := range d.old {
-		if !slices.ContainsFunc(d.now, func(n use) bool { return n.Name() == u.Name() || n.place() == u.place() }) {
-			note("images.removed", u.Ref, imageref.Ref{}, u)
+		if !slices.ContainsFunc(d.now, func(n imageUse) bool { return n.Name() == u.Name() || n.place() == u.place() }) {
+			record("images.removed", u.Ref, imageref.Ref{}, u)
 		}
 	}
 	for _, ch := range order {
-		d.say(ch.rule, ch.a, ch.b, ch.use)
+		d.report(ch.rule, ch.a, ch.b, ch.use)
 	}
 }
 
-// step returns the previous image of u, and the rule of the change; "" without a change.
-func (d *imageDiff) step(u use) (imageref.Ref, string) {
-	had := func(match func(use) bool) (imageref.Ref, bool) {
+// previous returns the previous image of u, and the rule for the change, or "" if the image did not
+// change.
+func (d *imageDiff) previous(u imageUse) (imageref.Ref, string) {
+	find := func(match func(imageUse) bool) (imageref.Ref, bool) {
 		i := slices.IndexFunc(d.old, match)
 		if i < 0 {
 			return imageref.Ref{}, false
 		}
 		return d.old[i].Ref, true
 	}
-	if _, ok := had(func(o use) bool { return o.Ref == u.Ref }); ok {
+	if _, ok := find(func(o imageUse) bool { return o.Ref == u.Ref }); ok {
 		return u.Ref, ""
 	}
-	if was, ok := had(func(o use) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
+	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
 		return was, sameName(was, u.Ref)
 	}
-	if was, ok := had(func(o use) bool { return o.place() == u.place() }); ok {
-		if _, elsewhere := had(func(o use) bool { return o.Name() == u.Name() }); !elsewhere {
+	if was, ok := find(func(o imageUse) bool { return o.place() == u.place() }); ok {
+		if _, elsewhere := find(func(o imageUse) bool { return o.Name() == u.Name() }); !elsewhere {
 			if was.Registry != u.Registry {
 				return was, "images.registry-changed"
 			}
 			return was, "images.repository-changed"
 		}
 	}
-	if was, ok := had(func(o use) bool { return o.Name() == u.Name() }); ok {
+	if was, ok := find(func(o imageUse) bool { return o.Name() == u.Name() }); ok {
 		return was, sameName(was, u.Ref)
 	}
 	return imageref.Ref{}, "images.new"
 }
 
+// sameName returns the rule for a change of the tag or digest.
 func sameName(was, is imageref.Ref) string {
 	if was.Tag == is.Tag && was.Tag != "" && was.Digest != "" && is.Digest != "" {
 		return "images.same-tag"
@@ -240,6 +245,7 @@ func sameName(was, is imageref.Ref) string {
 	return "images.changed"
 }
 
+// isMirrored reports whether a mirrored prefix contains the image.
 func isMirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
 		_, ok := imageref.Below(img.Name(), strings.TrimSuffix(p, "/"))
@@ -247,7 +253,7 @@ func isMirrored(img imageref.Ref, prefixes []string) bool {
 	})
 }
 
-// imageChange describes the change between two builds of one image.
+// imageChange describes the change between two tags or digests of one image.
 func imageChange(a, b imageref.Ref) string {
 	if a.Tag != b.Tag && a.Tag != "" && b.Tag != "" {
 		return fmt.Sprintf("%s updated from %s to %s", b.Name(), a.Tag, b.Tag)
@@ -255,8 +261,9 @@ func imageChange(a, b imageref.Ref) string {
 	return "new digest for " + b.Name()
 }
 
-func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
-	places := d.said[rule+"\n"+a.String()+"\n"+b.String()]
+// report adds the finding of a rule about images a and b. u is the first location.
+func (d *imageDiff) report(rule string, a, b imageref.Ref, u imageUse) {
+	uses := d.locations[rule+"\n"+a.String()+"\n"+b.String()]
 	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if a != (imageref.Ref{}) {
 		f.Before = a.String()
@@ -264,7 +271,7 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	if b != (imageref.Ref{}) {
 		f.After = b.String()
 	}
-	words := map[string]string{
+	messages := map[string]string{
 		"images.registry-changed":   fmt.Sprintf("%s replaces %s", b.Name(), a.Name()),
 		"images.repository-changed": fmt.Sprintf("%s replaces %s", b.Name(), a.Name()),
 		"images.changed":            imageChange(a, b),
@@ -275,27 +282,28 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 		"images.not-by-digest":      fmt.Sprintf("%s is not pinned by digest", b.Name()),
 		"images.not-mirrored":       fmt.Sprintf("%s is not in the mirror", b.Name()),
 	}
-	f.Message = words[rule]
-	if len(places) > 1 {
-		f.Message += atPlaces(len(places))
-		for _, u := range places {
+	f.Message = messages[rule]
+	if len(uses) > 1 {
+		f.Message += atPlaces(len(uses))
+		for _, u := range uses {
 			f.spots = append(f.spots, d.c.spot(u))
 		}
 	}
-	most := Critical
+	limit := Critical
 	if rule == "images.digest-lost" && a.Registry == b.Registry {
-		most = Medium
+		limit = Medium
 	}
-	d.c.add(rule, u.where, f, most)
+	d.c.add(rule, u.where, f, limit)
 }
 
+// atPlaces formats the number of locations as a suffix of a message.
 func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", pluralize(n, "place", "places")) }
 
-// spot returns the place of an image.
-func (c *comparison) spot(u use) spot {
+// spot returns the location of an image use.
+func (c *comparison) spot(u imageUse) spot {
 	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps, covers: [][]step{u.field}}
 	if u.where != nil {
-		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.gone(u.where)}
+		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.isBefore(u.where)}
 	}
 	return s
 }

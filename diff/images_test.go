@@ -23,7 +23,7 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
-// TestImages takes the images out of the texts that operators get them by.
+// TestImages checks the image references found in environment variables and arguments.
 func TestImages(t *testing.T) {
 	o, err := Content([]byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": {"spec": {
 		"initContainers": [{"name": "i", "image": "busybox"}],

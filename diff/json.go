@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Document is the JSON form of a report. Within one SchemaVersion, fields are only added.
+// Document is the JSON form of a report. New releases only add fields within one SchemaVersion.
 type Document struct {
 	SchemaVersion string           `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
 	Before        string           `json:"before" form:"required" doc:"name of the state before"`
@@ -45,7 +45,7 @@ type FindingObject struct {
 	Counts          map[string]int  `json:"counts,omitempty" doc:"vulnerabilities by the scanners' severity, all of them"`
 }
 
-// Spot is the JSON form of one more place of a finding.
+// Spot is the JSON form of a further location of a finding.
 type Spot struct {
 	Object    *Ref   `json:"object,omitempty"`
 	Field     string `json:"field,omitempty"`
@@ -53,6 +53,7 @@ type Spot struct {
 	Place     *Place `json:"location,omitempty"`
 }
 
+// document returns the JSON form of a finding.
 func (f Finding) document() FindingObject {
 	out := FindingObject{
 		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Container: f.Container, Also: f.Also, Before: f.Before, After: f.After,
@@ -66,17 +67,17 @@ func (f Finding) document() FindingObject {
 		out.Place = &f.Place
 	}
 	if len(f.Also) > 0 {
-		return out // of one object: otherFields has them
+		return out // Also contains the other fields of the object
 	}
 	for _, s := range f.spots[min(1, len(f.spots)):] {
-		one := Spot{Field: s.Field, Container: s.Container}
+		other := Spot{Field: s.Field, Container: s.Container}
 		if !s.Object.IsZero() {
-			one.Object = &s.Object
+			other.Object = &s.Object
 		}
 		if s.Place != (Place{}) {
-			one.Place = &s.Place
+			other.Place = &s.Place
 		}
-		out.Others = append(out.Others, one)
+		out.Others = append(out.Others, other)
 	}
 	return out
 }
@@ -100,7 +101,7 @@ func (r *Report) Document() Document {
 	return d
 }
 
-// indentJSON returns v as indented JSON that ends in a newline.
+// indentJSON returns v as indented JSON with a trailing newline.
 func indentJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -10,10 +10,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestLifecycles compares pins whose catalogs state how long they are supported, on
-// 2026-06-01.
+// TestLifecycles compares pins whose catalogs contain support periods, on 2026-06-01.
 func TestLifecycles(t *testing.T) {
-	stated := map[string]*model.SupportedVersion{} // by image
+	stated := map[string]*model.SupportedVersion{} // lifecycles by image
 	pin := func(version string, of *model.SupportedVersion) []lockfile.Pin {
 		image := fmt.Sprintf("q/d@sha256:%d", len(stated))
 		stated[image] = of
@@ -74,7 +73,7 @@ func TestLifecycles(t *testing.T) {
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			if n := len(r.Notes); n != c.notes+1 { // one is about Kubernetes
+			if n := len(r.Notes); n != c.notes+1 { // one note is about the Kubernetes version
 				t.Errorf("notes: %q", r.Notes)
 			}
 		})

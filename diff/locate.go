@@ -11,12 +11,12 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// step is one step into a document: the field key of a mapping, or a list element. by
-// selects the element: its field by equals key; with ".", the element is the scalar key;
-// with "#", key is its index.
+// step is one step of a path into a document. If by is "", it is the field key of a mapping.
+// Otherwise it is the element of a list whose field by equals key; if by is ".", the scalar element
+// key; if by is "#", the element with index key.
 type step struct{ key, by string }
 
-// stepPath returns the steps through nested mappings.
+// stepPath returns the path of a field in nested mappings.
 func stepPath(names ...string) []step {
 	out := make([]step, len(names))
 	for i, n := range names {
@@ -25,11 +25,11 @@ func stepPath(names ...string) []step {
 	return out
 }
 
-// locateFindings sets the line of each finding and of each of its spots. It parses only
-// files with findings, each once. In a file that does not parse, lines are zero.
+// locateFindings sets the position of each finding and of each of its spots. It parses each file
+// with findings once. Positions in invalid files have no line.
 func locateFindings(found []Finding) {
-	parsed := map[*byte][]*yaml.Node{} // by the address of the file's content
-	place := func(f *Finding) {
+	parsed := map[*byte][]*yaml.Node{} // documents by the address of the file's content
+	setPlace := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
 			f.blame(o.sources)
@@ -48,20 +48,19 @@ func locateFindings(found []Finding) {
 	}
 	for i := range found {
 		f := &found[i]
-		place(f)
+		setPlace(f)
 		for j := range f.spots {
 			s := &f.spots[j]
 			one := Finding{Object: s.Object, After: f.After, Place: s.Place, where: s.where, steps: s.steps}
-			place(&one)
+			setPlace(&one)
 			s.Place = one.Place
 		}
 	}
 }
 
-// blame sets the place to the line of the overlay's files that most likely causes the
-// finding: the line contains the field, the value or the object's name, preferably in a
-// file that contains the object's name. Without such a line it is the first file as a
-// whole.
+// blame sets the place to the line in the overlay's files that most likely caused the finding. It
+// prefers the line with the most matches of the field, the value and the object's name, and files
+// that contain the object's name. If no line matches, the place is the first file.
 func (f *Finding) blame(files []File) {
 	f.Place.Path = files[0].Path
 	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}
@@ -91,15 +90,15 @@ func (f *Finding) blame(files []File) {
 	}
 }
 
-// imageName returns an image reference without tag and digest.
+// imageName returns an image reference without its tag and digest.
 func imageName(s string) string {
 	ref := imageref.Split(s)
 	ref.Tag, ref.Digest = "", ""
 	return ref.String()
 }
 
-// fillPosition sets the region of p to the last step that exists. The region of a field
-// begins at its key and ends with the line on which its value starts.
+// fillPosition sets the region of p to the last existing node of a path. The region begins at the
+// key of a field and ends on the same line.
 func fillPosition(p *Place, doc *yaml.Node, steps []step) {
 	n := doc
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
@@ -123,8 +122,8 @@ func fillPosition(p *Place, doc *yaml.Node, steps []step) {
 	}
 }
 
-// enterNode follows one step. mark is the node to highlight; both are nil if nothing
-// matches.
+// enterNode follows one step from n. mark is the node to highlight. Both results are nil if the
+// step does not exist.
 func enterNode(n *yaml.Node, s step) (mark, value *yaml.Node) {
 	if n.Kind == yaml.MappingNode && s.by == "" {
 		return yamlnode.Field(n, s.key)

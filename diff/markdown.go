@@ -9,23 +9,23 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// MaxComment is the maximum length of a pull-request comment on GitHub, in characters.
-// Markdown counts bytes, which are never fewer.
+// MaxComment is the maximum length of a pull-request comment on GitHub in characters. Markdown
+// counts bytes, which are at least as many.
 const MaxComment = 65_536
 
-// Marker is the hidden first line of the Markdown report. A bot finds its own comment by
-// it, and updates that.
+// Marker is the hidden first line of the Markdown report. A bot uses it to find and update its own
+// comment.
 const Marker = "<!-- quayside:diff -->"
 
-// Markdown returns the report for a pull-request comment: the summary first, the findings
-// collapsed by operator, and those of severity info within it. It is always shorter than
-// MaxComment: it omits and counts the mildest findings that do not fit. Text of the report
-// cannot break the formatting, mention a person or add HTML.
+// Markdown returns the report for a pull-request comment. It begins with the summary. The findings
+// of each operator are collapsed, and those of severity info once more. The result is shorter than
+// MaxComment: the least severe findings that do not fit are only counted. Texts in the report
+// cannot break the formatting, mention users or add HTML.
 func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
 
-// Comment returns the report of the workspace at dir, a path in the repository, for a pull
-// request with one comment for each workspace. marker is the first line of the comment and
-// is unique to the workspace; text is the rest. Together they are shorter than MaxComment.
+// Comment returns the report of the workspace at dir, a path in the repository, for pull requests
+// with one comment per workspace. marker is the first line of the comment, unique to the workspace.
+// text is the rest of the comment. Together they are shorter than MaxComment.
 func Comment(r *Report, dir string) (marker, text string) {
 	marker = Marker
 	heading := ""
@@ -33,14 +33,15 @@ func Comment(r *Report, dir string) (marker, text string) {
 		marker = strings.TrimSuffix(Marker, "-->") + fileURI(dir) + " -->"
 		heading = "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
 	}
-	room := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
-	return marker, heading + strings.TrimPrefix(markdownWithin(r, room), Marker+"\n")
+	limit := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
+	return marker, heading + strings.TrimPrefix(markdownWithin(r, limit), Marker+"\n")
 }
 
-// markdownWithin renders as many findings as fit into less than limit bytes.
+// markdownWithin returns the report with as many findings as fit into less than limit bytes.
 func markdownWithin(r *Report, limit int) string {
 	best := renderMarkdown(r, 0)
-	// Bisection finds the number of findings that fit: the length grows with it.
+	// The length increases with the number of findings, so a binary search finds the largest number
+	// that fits.
 	n := sort.Search(len(r.Findings), func(i int) bool { return len(renderMarkdown(r, i+1)) >= limit })
 	if n > 0 {
 		best = renderMarkdown(r, n)
@@ -51,14 +52,14 @@ func markdownWithin(r *Report, limit int) string {
 	return best
 }
 
-// Limits of the parts that do not depend on findings.
+// Limits for parts of the report other than findings.
 const (
 	maxRows  = 60
 	maxSteps = 12
 	maxNotes = 20
 )
 
-// renderMarkdown renders the report with the n worst findings.
+// renderMarkdown returns the report with the n most severe findings.
 func renderMarkdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
@@ -67,7 +68,7 @@ func renderMarkdown(r *Report, n int) string {
 	markdownTable(&b, r)
 	shown := r.Findings[:n]
 	for _, op := range r.Operators {
-		markdownOperator(&b, op, op.of(shown))
+		markdownOperator(&b, op, op.findingsOf(shown))
 	}
 	if left := r.Findings[n:]; len(left) > 0 {
 		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", pluralize(len(left), "finding is", "findings are"), formatCounts(left))
@@ -89,7 +90,7 @@ func renderMarkdown(r *Report, n int) string {
 	return b.String()
 }
 
-// markdownTail returns the text for a report that is too long even without findings.
+// markdownTail returns the report for the case that it is too long even without findings.
 func markdownTail(r *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
@@ -97,7 +98,7 @@ func markdownTail(r *Report) string {
 	return b.String()
 }
 
-// markdownOmitted lists the groups of findings of medium severity or worse that do not fit.
+// markdownOmitted lists the groups of findings of at least medium severity that do not fit.
 func markdownOmitted(b *strings.Builder, findings []Finding) {
 	for i, line := range omittedGroups(findings) {
 		if i == 0 {
@@ -133,10 +134,10 @@ func markdownTable(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, "| and %d more | | | | | | |\n", len(r.Operators)-maxRows)
 			break
 		}
-		fmt.Fprintf(b, "| %s | %s |", tableCell(op.title()), tableCell(op.step()))
-		mine := Report{Findings: op.of(r.Findings)}
+		fmt.Fprintf(b, "| %s | %s |", tableCell(op.title()), tableCell(op.versionChange()))
+		operatorReport := Report{Findings: op.findingsOf(r.Findings)}
 		for _, s := range Severities() {
-			if n := mine.Count(s); n > 0 {
+			if n := operatorReport.Count(s); n > 0 {
 				fmt.Fprintf(b, " %d |", n)
 			} else {
 				b.WriteString(" |")
@@ -156,8 +157,8 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 	if findings[0].Severity >= High && findings[0].Waiver == "" {
 		open = " open"
 	}
-	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.step(), 120)), formatCounts(findings))
-	for i, line := range op.lists() {
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.versionChange(), 120)), formatCounts(findings))
+	for i, line := range op.objectLists() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
@@ -182,7 +183,7 @@ func markdownOperator(b *strings.Builder, op OperatorReport, findings []Finding)
 	b.WriteString("\n</details>\n")
 }
 
-// markdownGroups lists findings by severity and rule.
+// markdownGroups writes findings by severity and rule.
 func markdownGroups(b *strings.Builder, findings []Finding) {
 	for _, g := range groupFindings(findings) {
 		label := g.severity.String()
@@ -205,8 +206,8 @@ func markdownFinding(b *strings.Builder, f Finding) {
 	if s := f.subject(); s != "" {
 		b.WriteString(inert.Code(inert.Cut(s, 200)) + ": ")
 	}
-	b.WriteString(inert.Markdown(inert.Cut(f.words(), 400)))
-	if f.values() {
+	b.WriteString(inert.Markdown(inert.Cut(f.fullMessage(), 400)))
+	if f.showsValues() {
 		fmt.Fprintf(b, " (%s → %s)", inert.Code(cmp.Or(inert.Cut(f.Before, 120), "none")), inert.Code(cmp.Or(inert.Cut(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {

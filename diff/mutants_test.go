@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// mutantBase returns the objects that the table of mutants changes.
+// mutantBase returns the objects to which the table of mutants refers.
 func mutantBase(t testing.TB) State {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "mutants", "base.yaml"))
@@ -37,7 +37,7 @@ func mutantBase(t testing.TB) State {
 	return s
 }
 
-// with returns s with one object replaced, added or, for nil, removed.
+// with returns s with one object replaced or added. If content is nil, the object is removed.
 func (s State) with(key k8s.Key, content map[string]any) State {
 	s.Objects = slices.Clone(s.Objects)
 	i := slices.IndexFunc(s.Objects, func(o Object) bool { return o.Key() == key })
@@ -57,7 +57,7 @@ func (s State) with(key k8s.Key, content map[string]any) State {
 	return s
 }
 
-// edit returns v with the value at path replaced; drop removes it.
+// edit returns v with the value at path replaced, or removed if drop is true.
 func edit(v any, path []string, value any, drop bool) any {
 	if len(path) == 0 {
 		return value
@@ -92,7 +92,7 @@ func edit(v any, path []string, value any, drop bool) any {
 	}
 }
 
-// mutant returns the base with the edit of a line of the table.
+// mutant returns s with the change in a line of the table.
 func (s State) mutant(t testing.TB, line string) State {
 	t.Helper()
 	words := strings.SplitN(line, " ", 2)
@@ -135,7 +135,7 @@ func value(t testing.TB, text string) any {
 	return normalizeNumbers(v)
 }
 
-// TestMutants: the default policy refuses the dangerous changes of the table.
+// TestMutants checks that the default policy refuses the dangerous changes in the table.
 func TestMutants(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "mutants", "table.txt"))
 	if err != nil {
@@ -194,18 +194,19 @@ func leafPaths(v any, at []string) [][]string {
 	return out
 }
 
-// mutation is one change of one field of an object.
+// mutation is a change of one field of an object.
 type mutation struct {
-	kind    string // "change", "remove", "add"
+	kind    string // "change", "remove" or "add"
 	path    []string
 	content map[string]any
 }
 
-// mutations returns changes of a field: its value, its absence, and an unknown field beside it.
+// mutations returns changes of a field: another value, its removal, and an additional unknown
+// field.
 func mutations(content map[string]any, path []string) []mutation {
 	whole := strings.Join(path, ".")
 	if slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, whole) {
-		return nil // another object
+		return nil // it would be another object
 	}
 	var v any = content
 	for _, p := range path {
@@ -241,8 +242,8 @@ func mutations(content map[string]any, path []string) []mutation {
 	return out
 }
 
-// told reports whether a report has a finding, and returns all of them as text.
-func told(t testing.TB, before, after State) (string, bool) {
+// findingsText returns the findings of a comparison as text, and whether there are any.
+func findingsText(t testing.TB, before, after State) (string, bool) {
 	t.Helper()
 	r := compare(t, before, after)
 	var b strings.Builder
@@ -252,9 +253,9 @@ func told(t testing.TB, before, after State) (string, bool) {
 	return b.String(), len(r.Findings) > 0
 }
 
-// untold returns the changes of an object's fields that a report does not tell: alone, or
-// beside the change before it. It takes every nth field.
-func untold(t testing.TB, s State, key k8s.Key, nth int) (tried int, out []string) {
+// unreportedChanges returns the changes of an object's fields that a report does not contain, alone or
+// together with the previous change. It tests every nth field.
+func unreportedChanges(t testing.TB, s State, key k8s.Key, nth int) (tried int, out []string) {
 	t.Helper()
 	i := slices.IndexFunc(s.Objects, func(o Object) bool { return o.Key() == key })
 	content := s.Objects[i].Content
@@ -269,20 +270,20 @@ func untold(t testing.TB, s State, key k8s.Key, nth int) (tried int, out []strin
 			c := &comparison{before: mustView(t, s), after: mustView(t, after), claimed: map[k8s.Key][][]step{}}
 			pairs := pairObjects(c.before, c.after)
 			if len(pairs) == 0 || pairs[0].both() && len(c.unexplained(pairs[0])) == 0 {
-				continue // an exemption
+				continue // the change is exempt
 			}
 			tried++
-			text, is := told(t, s, after)
+			text, is := findingsText(t, s, after)
 			if !is {
 				out = append(out, fmt.Sprintf("%s %s %s", key, m.kind, strings.Join(m.path, ".")))
 				continue
 			}
 			if m.path[len(m.path)-1] == "name" || len(last.path) > 0 && last.path[len(last.path)-1] == "name" {
-				last = mutation{} // another element of a list, with everything in it
+				last = mutation{} // it replaces a whole list element
 			}
 			if m.kind == "change" && last.path != nil {
 				both := edit(last.content, m.path, fieldAt(m.content, m.path), false).(map[string]any)
-				bothText, _ := told(t, s, s.with(key, both))
+				bothText, _ := findingsText(t, s, s.with(key, both))
 				if bothText == lastText || bothText == text {
 					out = append(out, fmt.Sprintf("%s %s hides %s or the reverse", key, strings.Join(last.path, "."), strings.Join(m.path, ".")))
 				}
@@ -317,14 +318,14 @@ func mustView(t testing.TB, s State) *view {
 	return v
 }
 
-// TestEveryFieldIsTold changes, removes and adds each field of each object: the report has a
-// finding, and it differs from that of another change alone.
+// TestEveryFieldIsTold changes, removes and adds each field of each object. Each report must have a
+// finding and differ from the report of any other change.
 func TestEveryFieldIsTold(t *testing.T) {
 	base := mutantBase(t)
 	tried := 0
 	var all []string
 	for _, o := range base.Objects {
-		n, out := untold(t, base, o.Key(), 1)
+		n, out := unreportedChanges(t, base, o.Key(), 1)
 		tried, all = tried+n, append(all, out...)
 	}
 	t.Logf("%d changes, %d untold", tried, len(all))
@@ -333,7 +334,7 @@ func TestEveryFieldIsTold(t *testing.T) {
 	}
 }
 
-// TestOrderIsTold: what a list compared by name, or as a set, would hide.
+// TestOrderIsTold checks changes of order that a comparison by name or as a set would miss.
 func TestOrderIsTold(t *testing.T) {
 	base := mutantBase(t)
 	const manager = "Deployment demo spec.template.spec.containers.0."
@@ -352,27 +353,27 @@ func TestOrderIsTold(t *testing.T) {
 		"set ValidatingWebhookConfiguration demo webhooks.0.statusOfIt x",
 		"set Deployment demo metadata.labels {app.kubernetes.io/version: 6.6.6}",
 	} {
-		if _, is := told(t, base, base.mutant(t, line)); !is {
+		if _, is := findingsText(t, base, base.mutant(t, line)); !is {
 			t.Errorf("nothing is told of %s", line)
 		}
 	}
-	// The order of containers, and an argument that becomes a part of the command.
+	// Containers in another order, and an argument that moves to the command.
 	i := slices.IndexFunc(base.Objects, func(o Object) bool { return o.Key().Is("Deployment.apps") })
 	one := k8s.Items(base.Objects[i].Content, "spec", "template", "spec", "containers")[0]
 	other := edit(one, []string{"name"}, "other", false)
 	two := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{one, other}, false).(map[string]any))
 	reversed := base.with(base.Objects[i].Key(), edit(base.Objects[i].Content, []string{"spec", "template", "spec", "containers"}, []any{other, one}, false).(map[string]any))
-	if _, is := told(t, two, reversed); !is {
+	if _, is := findingsText(t, two, reversed); !is {
 		t.Error("nothing is told of the order of containers")
 	}
 	moved := base.mutant(t, "set "+manager+"command [/manager, --leader-elect]").mutant(t, "set "+manager+"args [--metrics=:8080, --zone, a]")
-	if _, is := told(t, base, moved); !is {
+	if _, is := findingsText(t, base, moved); !is {
 		t.Error("nothing is told of an argument that moved")
 	}
 }
 
-// TestEveryRealFieldIsTold is TestEveryFieldIsTold for real operators: a part of them and of
-// their fields, or with -whole all of them.
+// TestEveryRealFieldIsTold is TestEveryFieldIsTold for real operators. Without -whole, it tests
+// only some operators and fields.
 func TestEveryRealFieldIsTold(t *testing.T) {
 	seen, tried := map[string]int{}, 0
 	var all []string
@@ -391,7 +392,7 @@ func TestEveryRealFieldIsTold(t *testing.T) {
 			}
 			one := s
 			one.Objects = []Object{o}
-			n, out := untold(t, one, o.Key(), nth)
+			n, out := unreportedChanges(t, one, o.Key(), nth)
 			tried, all = tried+n, append(all, out...)
 		}
 	}

@@ -21,23 +21,23 @@ func objectRules() []Rule {
 	}
 }
 
-// compareObjects reports the changes that no other rule covers, so that no change stays
-// unreported. It runs after all other checks.
+// compareObjects reports all changes that no other rule reports. It must run after all other
+// checks.
 func compareObjects(c *comparison) {
-	r := residue{c: c, at: map[string]int{}}
+	r := otherChanges{c: c, at: map[string]int{}}
 	for _, p := range c.changed {
 		if p.after != nil {
-			c.reserved(p.after)
-			c.exposed(p)
+			c.checkReservedName(p.after)
+			c.checkExposure(p)
 		}
 		switch {
 		case p.before == nil && !c.covered(p.after, nil):
 			severity, why := c.whenAdded(p.after)
-			r.object("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
+			r.addObject("objects.added", p.after, severity, strings.TrimSuffix(p.after.Key().Kind+" added: "+why, ": "))
 		case p.after == nil && !c.covered(p.before, nil):
-			r.object("objects.removed", p.before, c.whenRemoved(p.before), p.before.Key().Kind+" removed")
+			r.addObject("objects.removed", p.before, c.whenRemoved(p.before), p.before.Key().Kind+" removed")
 		case p.both():
-			r.fields(p, c.unexplained(p))
+			r.addFields(p, c.unexplained(p))
 		}
 	}
 	for _, f := range r.found {
@@ -50,18 +50,19 @@ func compareObjects(c *comparison) {
 	}
 }
 
-// residue collects the changes that no other rule covers. The same change of several objects
-// of a kind is one finding.
-type residue struct {
+// otherChanges collects the changes that no other rule reports. Equal changes of several objects of
+// a kind become one finding.
+type otherChanges struct {
 	c     *comparison
 	found []Finding
 	at    map[string]int
 }
 
-func (r *residue) add(o *Object, f Finding, key ...any) {
+// add adds a finding about o, or a spot if a finding with the same key exists.
+func (r *otherChanges) add(o *Object, f Finding, key ...any) {
 	k := fmt.Sprintf("%q", append(key, o.Operator, o.Key().GroupKind(), f.Rule, f.Severity, f.Message, f.Before, f.After))
 	f.where = o
-	s := spot{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.gone(o)}, where: o, steps: f.steps}
+	s := spot{Object: o.Ref(), Field: f.Field, Place: Place{Path: o.Path, Removed: r.c.isBefore(o)}, where: o, steps: f.steps}
 	i, known := r.at[k]
 	if !known {
 		i = len(r.found)
@@ -71,14 +72,15 @@ func (r *residue) add(o *Object, f Finding, key ...any) {
 	r.found[i].spots = append(r.found[i].spots, s)
 }
 
-func (r *residue) object(rule string, o *Object, severity Severity, message string) {
+// addObject adds a finding about an added or removed object.
+func (r *otherChanges) addObject(rule string, o *Object, severity Severity, message string) {
 	r.add(o, Finding{Rule: rule, Severity: severity, Message: message, covers: wholeObject()})
 }
 
-// fields adds one finding for each change of medium severity or worse, and one for all others
-// of the object.
-func (r *residue) fields(p pair, changes []change) {
-	var mild []change
+// addFields adds a finding for each change of at least medium severity, and one finding for all
+// other changes of the object.
+func (r *otherChanges) addFields(p pair, changes []change) {
+	var minor []change
 	secret := p.after.Key().Is("Secret")
 	for _, ch := range changes {
 		severity := High
@@ -86,30 +88,30 @@ func (r *residue) fields(p pair, changes []change) {
 			severity = r.c.whenChanged(p, ch)
 		}
 		if severity < Medium {
-			mild = append(mild, ch)
+			minor = append(minor, ch)
 			continue
 		}
 		field := formatPath(ch.path)
 		f := Finding{Rule: "objects.changed", Severity: severity, Field: field, Message: formatKeys(ch.path) + " changed", steps: ch.path}
-		f.Before, f.After = ch.show(secret)
+		f.Before, f.After = ch.format(secret)
 		r.add(p.after, f, formatKeys(ch.path))
 	}
 	if len(changes) >= maxChanges {
 		r.add(p.after, Finding{Rule: "objects.changed", Severity: High, Message: fmt.Sprintf("more than %d fields changed: not all are listed", maxChanges)})
 	}
-	if len(mild) == 0 {
+	if len(minor) == 0 {
 		return
 	}
-	f := Finding{Rule: "objects.changed", Severity: Info, steps: mild[0].path}
-	for _, ch := range mild {
+	f := Finding{Rule: "objects.changed", Severity: Info, steps: minor[0].path}
+	for _, ch := range minor {
 		f.Severity = max(f.Severity, r.c.whenChanged(p, ch))
 	}
-	f.Before, f.After = showChanges(mild, secret)
-	f.Message = fmt.Sprintf("%s: %s", pluralize(len(mild), "field changed", "fields changed"), diag.Some(fieldNames(mild), 6))
+	f.Before, f.After = showChanges(minor, secret)
+	f.Message = fmt.Sprintf("%s: %s", pluralize(len(minor), "field changed", "fields changed"), diag.Some(fieldNames(minor), 6))
 	r.add(p.after, f)
 }
 
-// formatKeys formats a field like formatPath, but with [] for every element of a list.
+// formatKeys formats a path like formatPath, but without the keys of list elements.
 func formatKeys(path []step) string {
 	plain := slices.Clone(path)
 	for i := range plain {
@@ -128,15 +130,15 @@ func fieldNames(changes []change) []string {
 	return out
 }
 
-// show formats both values; those of a Secret only below metadata.
-func (ch change) show(secret bool) (before, after string) {
+// format formats both values. It returns "" for the content of a Secret outside of metadata.
+func (ch change) format(secret bool) (before, after string) {
 	if secret && ch.path[0].key != "metadata" {
 		return "", ""
 	}
 	return formatBoth(ch.before, ch.after)
 }
 
-// showChanges formats both sides of the first changes.
+// showChanges formats the values of up to eight changes.
 func showChanges(changes []change, secret bool) (before, after string) {
 	var was, is []string
 	for i, ch := range changes {
@@ -144,7 +146,7 @@ func showChanges(changes []change, secret bool) (before, after string) {
 			was, is = append(was, strconv.Itoa(len(changes)-i)+" more"), append(is, strconv.Itoa(len(changes)-i)+" more")
 			break
 		}
-		a, b := ch.show(secret)
+		a, b := ch.format(secret)
 		if a != "" {
 			was = append(was, formatPath(ch.path)+"="+inert.Cut(a, 120))
 		}
@@ -155,19 +157,20 @@ func showChanges(changes []change, secret bool) (before, after string) {
 	return strings.Join(was, " "), strings.Join(is, " ")
 }
 
-// reserved reports an object with a name that is reserved for the cluster. The exception
-// is a Namespace of operators, which the user named.
-func (c *comparison) reserved(o *Object) {
+// checkReservedName reports an object with a name that is reserved for the cluster. It allows the
+// install namespaces of operators, because the user declared them.
+func (c *comparison) checkReservedName(o *Object) {
 	name := o.Key().Name
-	chosen := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
-	if !chosen && k8s.Reserved(o.Content) {
+	isInstallNamespace := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
+	if !isInstallNamespace && k8s.Reserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
 			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: nothing(),
 		})
 	}
 }
 
-func (c *comparison) exposed(p pair) {
+// checkExposure reports a Service that becomes reachable from outside of the cluster.
+func (c *comparison) checkExposure(p pair) {
 	if !p.after.Key().Is("Service") {
 		return
 	}

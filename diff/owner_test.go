@@ -11,7 +11,7 @@ func TestOwnerOf(t *testing.T) {
 	for _, c := range []struct{ pkg, ns, want string }{
 		{"", "a", ""},
 		{"p", "b", "b/p"},
-		{"p", "", "a/p"}, // a CRD, of the first that provides it
+		{"p", "", "a/p"}, // a CRD belongs to the first operator that provides it
 		{"other", "", "other"},
 		{"quayside", "a", ""}, // a Namespace that several operators share
 		{"quayside", "b", "b/quayside"},

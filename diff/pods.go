@@ -40,8 +40,8 @@ func podRules() []Rule {
 	}
 }
 
-// podTemplate returns the metadata and spec of an object's pods, and the steps to the
-// spec; nil if the object creates no pods.
+// podTemplate returns the metadata and spec of the pods that an object creates, and the path of the
+// spec. It returns nil if the object creates no pods.
 func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
 	var where []string
 	switch k8s.Object(o).Key().GroupKind() {
@@ -65,7 +65,7 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
 	return k8s.Map(o, of("metadata")...), k8s.Map(o, of("spec")...), stepPath(of("spec")...)
 }
 
-// podDiff is one object that creates pods; old is nil if it is new.
+// podDiff compares an object that creates pods. old is nil if the object is new.
 type podDiff struct {
 	c        *comparison
 	p        pair
@@ -73,6 +73,7 @@ type podDiff struct {
 	to       []step
 }
 
+// comparePods reports changes of pod specs.
 func comparePods(c *comparison) {
 	for _, p := range c.changed {
 		if p.after == nil {
@@ -86,19 +87,19 @@ func comparePods(c *comparison) {
 		if p.before != nil {
 			_, d.old, _ = podTemplate(p.before.Content)
 		}
-		d.host()
-		d.unconfined()
-		d.containers()
-		d.account()
-		d.secrets()
+		d.compareHostAccess()
+		d.compareIsolation()
+		d.compareContainers()
+		d.compareAccount()
+		d.compareSecrets()
 		if p.before != nil {
-			d.replicas()
+			d.compareReplicas()
 		}
 	}
 }
 
-// addInPod adds a finding about a field of the pod, or of a container if the steps lead into one.
-// The steps start at the spec of the pod; comparison.add takes those of another field of the object.
+// addInPod adds a finding about a field of the pod spec. The path is relative to the pod spec. If
+// it leads into a container, the finding is about that container.
 func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 	if len(steps) > 1 && slices.Contains(k8s.ContainerLists(), steps[0].key) {
 		f.Container = steps[1].key
@@ -106,25 +107,25 @@ func (d podDiff) addInPod(rule, field string, f Finding, steps ...step) {
 	d.add(rule, field, f, nil, steps...)
 }
 
-// add is addInPod with limits for the severity.
+// add is addInPod with a limit for the severity. It does not set the container.
 func (d podDiff) add(rule, field string, f Finding, capped []Severity, steps ...step) {
 	f.Field, f.steps = field, append(slices.Clone(d.to), steps...)
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// unconfined reports settings of the pod and its containers that turn off a part of their
-// isolation from the node.
-func (d podDiff) unconfined() {
+// compareIsolation reports settings of the pod and its containers that disable a part of their isolation
+// from the node.
+func (d podDiff) compareIsolation() {
 	look := func(old, now map[string]any, to ...step) {
 		for _, s := range []struct {
 			is    func(map[string]any) string
 			field []string
 		}{
-			{func(m map[string]any) string { return only(k8s.Text(m, "seccompProfile", "type"), "Unconfined") }, []string{"seccompProfile", "type"}},
-			{func(m map[string]any) string { return only(k8s.Text(m, "appArmorProfile", "type"), "Unconfined") }, []string{"appArmorProfile", "type"}},
-			{func(m map[string]any) string { return only(k8s.Text(m, "procMount"), "Unmasked") }, []string{"procMount"}},
+			{func(m map[string]any) string { return ifEqual(k8s.Text(m, "seccompProfile", "type"), "Unconfined") }, []string{"seccompProfile", "type"}},
+			{func(m map[string]any) string { return ifEqual(k8s.Text(m, "appArmorProfile", "type"), "Unconfined") }, []string{"appArmorProfile", "type"}},
+			{func(m map[string]any) string { return ifEqual(k8s.Text(m, "procMount"), "Unmasked") }, []string{"procMount"}},
 			{func(m map[string]any) string {
-				return only(formatValue(k8s.At(m, "windowsOptions", "hostProcess")), "true")
+				return ifEqual(formatValue(k8s.At(m, "windowsOptions", "hostProcess")), "true")
 			}, []string{"windowsOptions", "hostProcess"}},
 			{func(m map[string]any) string { return formatValue(m["sysctls"]) }, []string{"sysctls"}},
 		} {
@@ -150,17 +151,17 @@ func (d podDiff) unconfined() {
 	}
 }
 
-// only returns s if it is the dangerous value, or else "".
-func only(s, dangerous string) string {
+// ifEqual returns s if it equals dangerous, or else "".
+func ifEqual(s, dangerous string) string {
 	if s == dangerous {
 		return s
 	}
 	return ""
 }
 
-// secrets reports Secrets that the pod reads, and did not read before. Those of another
-// operator, also in a new pod.
-func (d podDiff) secrets() {
+// compareSecrets reports Secrets that the pod did not read before. In a new pod, it reports only Secrets
+// of other operators.
+func (d podDiff) compareSecrets() {
 	had := secretsOf(d.old)
 	is := secretsOf(d.now)
 	for _, name := range names(is) {
@@ -179,7 +180,8 @@ func (d podDiff) secrets() {
 	}
 }
 
-// secretsOf returns the Secrets that a pod reads, with the field of each.
+// secretsOf returns the names of the Secrets that a pod reads, each with the field that refers to
+// it.
 func secretsOf(spec map[string]any) map[string]string {
 	out := map[string]string{}
 	note := func(name, field string) {
@@ -207,8 +209,8 @@ func secretsOf(spec map[string]any) map[string]string {
 	return out
 }
 
-// host compares the pod's access to the node, its priority class and its security context.
-func (d podDiff) host() {
+// compareHostAccess compares the pod's access to the node, its priority class and its security context.
+func (d podDiff) compareHostAccess() {
 	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
 		if k8s.True(d.now, field) && !k8s.True(d.old, field) {
 			d.addInPod(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
@@ -236,10 +238,11 @@ func (d podDiff) host() {
 		}
 		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, []Severity{most}, step{key: "priorityClassName"})
 	}
-	d.pinned("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
+	d.compareHardening("pods.hardening-lost", "", k8s.Map(d.old, "securityContext"), k8s.Map(d.now, "securityContext"), step{key: "securityContext"})
 }
 
-func (d podDiff) account() {
+// compareAccount reports a change of the pod's ServiceAccount.
+func (d podDiff) compareAccount() {
 	a, b := k8s.Text(d.old, "serviceAccountName"), k8s.Text(d.now, "serviceAccountName")
 	account := d.c.after.byKey[k8s.Key{Kind: "ServiceAccount", Namespace: d.p.after.Key().Namespace, Name: b}]
 	most, whose := Low, ""
@@ -257,15 +260,16 @@ func (d podDiff) account() {
 	}, []Severity{most}, step{key: "serviceAccountName"})
 }
 
-func (d podDiff) replicas() {
+// compareReplicas reports a change of spec.replicas.
+func (d podDiff) compareReplicas() {
 	a, b := k8s.At(d.p.before.Content, "spec", "replicas"), k8s.At(d.p.after.Content, "spec", "replicas")
 	if !reflect.DeepEqual(a, b) {
 		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(formatValue(b), "1"), cmp.Or(formatValue(a), "1")), steps: stepPath("spec", "replicas")})
 	}
 }
 
-// containers compares the containers by name.
-func (d podDiff) containers() {
+// compareContainers compares the containers by name.
+func (d podDiff) compareContainers() {
 	for _, list := range slices.Backward(k8s.ContainerLists()) {
 		old := map[string]map[string]any{}
 		for _, ctr := range k8s.Items(d.old, list) {
@@ -280,9 +284,9 @@ func (d podDiff) containers() {
 			if !had && d.old != nil {
 				d.addInPod("pods.container", list+"."+name, Finding{After: k8s.Text(ctr, "image"), Message: fmt.Sprintf("container %s added", name)}, at...)
 			}
-			d.power(name, was, ctr, at)
+			d.compareContainerAccess(name, was, ctr, at)
 			if had {
-				d.settings(name, was, ctr, at)
+				d.compareSettings(name, was, ctr, at)
 			}
 		}
 		for _, name := range names(old) {
@@ -293,8 +297,8 @@ func (d podDiff) containers() {
 	}
 }
 
-// power compares the access of a container to its node, and its security context.
-func (d podDiff) power(name string, old, now map[string]any, to []step) {
+// compareContainerAccess compares the access of a container to its node, and its security context.
+func (d podDiff) compareContainerAccess(name string, old, now map[string]any, to []step) {
 	in := func(more ...string) []step { return append(slices.Clone(to), stepPath(more...)...) }
 	was, is := k8s.Map(old, "securityContext"), k8s.Map(now, "securityContext")
 	if k8s.True(is, "privileged") && !k8s.True(was, "privileged") {
@@ -324,12 +328,12 @@ func (d podDiff) power(name string, old, now map[string]any, to []step) {
 		}
 	}
 	if old != nil {
-		d.pinned("pods.hardening-lost", name+" ", was, is, in("securityContext")...)
+		d.compareHardening("pods.hardening-lost", name+" ", was, is, in("securityContext")...)
 	}
 }
 
-// pinned reports settings of a security context that were loosened.
-func (d podDiff) pinned(rule, prefix string, old, now map[string]any, to ...step) {
+// compareHardening reports loosened settings of a security context.
+func (d podDiff) compareHardening(rule, prefix string, old, now map[string]any, to ...step) {
 	tight := []struct {
 		name string
 		want any
@@ -340,22 +344,22 @@ func (d podDiff) pinned(rule, prefix string, old, now map[string]any, to ...step
 	}
 	for _, t := range tight {
 		if a, b := old[t.name], now[t.name]; reflect.DeepEqual(a, t.want) && !reflect.DeepEqual(b, t.want) {
-			d.soften(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to, t.name)
+			d.addLoosened(rule, prefix+"securityContext."+t.name, Finding{Before: formatValue(a), After: formatValue(b), Message: t.name + " is no longer " + formatValue(a)}, to, t.name)
 		}
 	}
 	if a, b := k8s.Text(old, "seccompProfile", "type"), k8s.Text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
-		d.soften(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to, "seccompProfile", "type")
+		d.addLoosened(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to, "seccompProfile", "type")
 	}
 	dropped := k8s.Texts(now, "capabilities", "drop")
 	for _, capability := range k8s.Texts(old, "capabilities", "drop") {
 		if !slices.Contains(dropped, capability) && !slices.Contains(dropped, "ALL") {
-			d.soften(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to, "capabilities", "drop")
+			d.addLoosened(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to, "capabilities", "drop")
 		}
 	}
 }
 
-// soften adds a finding of at most medium severity about a setting that was loosened.
-func (d podDiff) soften(rule, field string, f Finding, to []step, name ...string) {
+// addLoosened adds a finding about a loosened setting, with at most medium severity.
+func (d podDiff) addLoosened(rule, field string, f Finding, to []step, name ...string) {
 	f.covers = [][]step{slices.Concat(d.to, to, stepPath(name...))}
 	if len(to) > 1 {
 		f.Container = to[1].key
@@ -363,14 +367,14 @@ func (d podDiff) soften(rule, field string, f Finding, to []step, name ...string
 	d.add(rule, field, f, []Severity{Medium}, to...)
 }
 
-// strongCapabilities are those that lead from a container to its node.
+// strongCapabilities returns the capabilities that allow a container to control its node.
 func strongCapabilities() []string {
 	return []string{"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "DAC_READ_SEARCH", "BPF", "MAC_ADMIN", "MAC_OVERRIDE", "PERFMON"}
 }
 
-// settings compares environment, arguments and resources. Images in them that other findings
-// explain are left out.
-func (d podDiff) settings(name string, old, now map[string]any, to []step) {
+// compareSettings compares environment, arguments and resources of a container. It ignores images that
+// other findings explain.
+func (d podDiff) compareSettings(name string, old, now map[string]any, to []step) {
 	in := func(more ...step) []step { return slices.Concat(d.to, to, more) }
 	env := func(m map[string]any) (map[string]string, [][]step) {
 		out := map[string]string{}
@@ -400,15 +404,15 @@ func (d podDiff) settings(name string, old, now map[string]any, to []step) {
 		}
 		d.addInPod("pods.environment", name+" env", Finding{Before: gone, After: come, Message: fmt.Sprintf("environment of container %s changed", name), covers: append(covers, more...)}, append(slices.Clone(to), step{key: "env"})...)
 	}
-	d.arguments(name, old, now, to)
+	d.compareArguments(name, old, now, to)
 	if a, b := old["resources"], now["resources"]; !reflect.DeepEqual(a, b) {
 		d.addInPod("pods.resources", name+" resources", Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("resources of container %s changed", name)}, append(slices.Clone(to), step{key: "resources"})...)
 	}
 }
 
-// arguments compares command and arguments: the flags that differ, or all words if flags are
-// repeated or in another order.
-func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
+// compareArguments compares command and args. It reports the flags that differ, or all words if flags are
+// repeated or reordered.
+func (d podDiff) compareArguments(name string, old, now map[string]any, to []step) {
 	covers := [][]step{slices.Concat(d.to, to, []step{{key: "command"}}), slices.Concat(d.to, to, []step{{key: "args"}})}
 	flags := func(m map[string]any) (of map[string]string, order []string, repeats bool) {
 		of = map[string]string{}
@@ -425,7 +429,7 @@ func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
 	images := false
 	for _, arg := range append(parseFlags(old), parseFlags(now)...) {
 		if path := slices.Concat(d.to, to, []step{{key: arg.list}, {by: "flag", key: arg.name}}); d.c.covered(d.p.after, path) {
-			images = true // other findings explain them
+			images = true // other findings explain the images
 			delete(a, arg.name)
 			delete(b, arg.name)
 		}
@@ -438,14 +442,14 @@ func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
 	common := func(list, of []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(of, s) })
 	}
-	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || moved(was, is) {
+	if twice || repeats || !slices.Equal(common(was, is), common(is, was)) || movedBetweenLists(was, is) {
 		gone, come = formatBoth(words(old), words(now))
 	}
 	if gone == "" && come == "" && !images {
 		gone, come = formatBoth(words(old), words(now))
 	}
 	if gone == "" && come == "" {
-		for _, path := range covers { // only images that other findings explain
+		for _, path := range covers { // only images changed, and other findings explain these
 			d.c.claimed[d.p.after.Key()] = append(d.c.claimed[d.p.after.Key()], path)
 		}
 		return
@@ -453,8 +457,8 @@ func (d podDiff) arguments(name string, old, now map[string]any, to []step) {
 	d.addInPod("pods.arguments", name+" args", Finding{Before: gone, After: come, Message: fmt.Sprintf("arguments of container %s changed", name), covers: covers}, append(slices.Clone(to), step{key: "args"})...)
 }
 
-// moved reports whether a flag is in the command on one side and in the arguments on the other.
-func moved(was, is []string) bool {
+// movedBetweenLists reports whether a flag moved between command and args.
+func movedBetweenLists(was, is []string) bool {
 	return slices.ContainsFunc(was, func(s string) bool {
 		list, name, _ := strings.Cut(s, " ")
 		other := map[string]string{"command": "args", "args": "command"}[list]
@@ -481,6 +485,7 @@ func splitChanges(old, now map[string]string) (was, is string) {
 	return strings.Join(gone, " "), strings.Join(come, " ")
 }
 
+// settingHint formats a setting as name=value, or only its name if the value is empty.
 func settingHint(name, value string) string {
 	if value == "" {
 		return name
@@ -488,8 +493,8 @@ func settingHint(name, value string) string {
 	return name + "=" + inert.Cut(value, maxShown)
 }
 
-// compareSecurityLevels compares the Pod Security level of each pod template with the
-// enforced level of its namespace, and with its level before.
+// compareSecurityLevels compares the Pod Security level that each pod template needs with the
+// enforced level of its namespace, and with its previous level.
 func compareSecurityLevels(c *comparison) {
 	for _, o := range c.after.order {
 		meta, spec, to := podTemplate(o.Content)
@@ -532,8 +537,8 @@ func compareSecurityLevels(c *comparison) {
 
 const securityLabel = "pod-security.kubernetes.io/"
 
-// enforcedIn returns the level that a namespace enforces, and whether the state contains
-// the namespace.
+// enforcedIn returns the Pod Security level that a namespace enforces, and whether the state
+// contains the namespace.
 func enforcedIn(v *view, namespace string) (level string, known bool) {
 	ns := v.namespace(namespace)
 	if ns == nil {
@@ -542,6 +547,7 @@ func enforcedIn(v *view, namespace string) (level string, known bool) {
 	return k8s.Text(ns.Content, "metadata", "labels", securityLabel+"enforce"), true
 }
 
+// compareNamespaces reports added namespaces and changes of their enforced Pod Security level.
 func compareNamespaces(c *comparison) {
 	c.each(func(p pair) {
 		if p.before == nil {
@@ -567,6 +573,7 @@ func compareNamespaces(c *comparison) {
 	}, "Namespace")
 }
 
+// comparePriorities reports changes of PriorityClasses.
 func comparePriorities(c *comparison) {
 	c.each(func(p pair) {
 		switch {

@@ -16,23 +16,24 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Policy is the set of levels, waivers and rules that decide which findings fail.
+// Policy decides which findings are refused. It consists of severity levels, waivers and
+// user-defined rules.
 type Policy struct {
-	FailOn   Severity // findings of this severity or worse fail; Off: none fails
-	Clusters []Level  // replace FailOn: the first level that matches a cluster decides
+	FailOn   Severity // lowest refused severity; Off refuses none
+	Clusters []Level  // overrides of FailOn; the first matching level applies
 	Waivers  []diag.Waiver
-	Rules    []CELRule // a finding that matches one of them fails, whatever its severity
+	Rules    []CELRule // findings that match a rule are refused, regardless of their severity
 
-	// Vulnerabilities are the scanners' severities of new vulnerabilities that fail. They
-	// replace FailOn and Clusters for these findings; nil means that those decide.
+	// Vulnerabilities contains the scanner severities for which a new vulnerability is refused. For
+	// these findings it replaces FailOn and Clusters, unless it is nil.
 	Vulnerabilities []string
 
-	Base *Policy // another policy that has to accept a report, too; nil: none
+	Base *Policy // another policy that must also accept the report, or nil
 }
 
-// Level is the lowest severity that fails in some clusters.
+// Level is the lowest refused severity in some clusters.
 type Level struct {
-	Names  []string // of clusters, or prefixes with "*"
+	Names  []string // names of clusters, or prefixes followed by "*"
 	FailOn Severity
 }
 
@@ -42,43 +43,47 @@ type CELRule struct {
 	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
 	Message    string `json:"message,omitempty"`
 
-	Tree bool     `json:"-"` // applies to the objects of a cluster instead of findings
+	Tree bool     `json:"-"` // whether the rule is evaluated for objects of clusters instead of findings
 	Pos  diag.Pos `json:"-"` // of the expression
 }
 
 // PolicyResult is the result of a policy.
 type PolicyResult struct {
 	Fail    bool           `json:"fail"`
-	Faults  []Fault        `json:"faults,omitempty"`  // the reasons to fail, in the order of the findings
-	Waived  []Fault        `json:"waived,omitempty"`  // refused by user-defined rules and accepted by a waiver
-	Waivers []diag.Warning `json:"waivers,omitempty"` // about waivers that have expired, expire soon or match nothing
+	Faults  []Fault        `json:"faults,omitempty"`  // refused findings with reasons, in the order of the findings
+	Waived  []Fault        `json:"waived,omitempty"`  // findings that a user-defined rule refuses and a waiver accepts
+	Waivers []diag.Warning `json:"waivers,omitempty"` // about waivers that have expired, expire soon or match no finding
 }
 
-// Refused returns the number of refused findings, as text.
+// Refused returns the number of refused findings, such as "2 findings".
 func (v *PolicyResult) Refused() string { return diag.Count(len(v.Faults), "finding") }
 
-// Fault is one reason to fail.
+// Fault is a reason why a finding is refused.
 type Fault struct {
 	Policy   string `json:"policy"` // "failOn", or the name of a user-defined rule
 	Message  string `json:"message"`
-	Rule     string `json:"rule"` // of the finding
+	Rule     string `json:"rule"` // rule ID of the finding
 	Operator string `json:"operator,omitempty"`
 	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
 
-	Clusters []string `json:"clusters,omitempty"` // where it fails; nil: in all clusters
-	Waiver   string   `json:"waiver,omitempty"`   // the reason of the waiver that accepts it
+	Clusters []string `json:"clusters,omitempty"` // clusters in which the finding is refused; nil means all
+	Waiver   string   `json:"waiver,omitempty"`   // reason of the waiver that accepts the finding
 }
 
+// fault returns the fault for f.
 func (f Finding) fault(policy, message string, clusters []string) Fault {
 	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
-// Judge returns a copy of r with the waivers and the verdict of p. A waiver of a finding's
-// rule does not apply to user-defined rules that refuse the same finding: these are waived
-// by their own names. With a base, each finding has to be accepted by both policies, each
-// with its own waivers. Findings about a policy that changes alone are never refused. today
-// is a day such as "2026-11-21". The error lists all rules that are not valid CEL, or names
-// a rule that fails on a finding.
+// Judge returns a copy of r with the waivers and the verdict of p.
+//
+// A waiver of a finding's rule does not affect user-defined rules that refuse the same finding.
+// These are waived by their own names. If p has a base, both policies with their own waivers must
+// accept each finding. If nothing but the policy and trust settings changes, no finding is refused.
+// today is a day such as "2026-11-21".
+//
+// It returns an error that lists all rules with invalid CEL, or that names a rule whose evaluation
+// fails.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
 	var judges []*judge
 	for at := &p; at != nil; at = at.Base {
@@ -86,7 +91,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := at.waiving(today, func(one diag.Waiver) bool { return at.judges(one, r.scanned) })
+		w := at.selectWaivers(today, func(one diag.Waiver) bool { return at.appliesToDiff(one, r.scanned) })
 		w.clusters = r.Clusters
 		judges = append(judges, &judge{*at, rules, w})
 	}
@@ -112,7 +117,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		v.Faults, judges[0].waiving.used = nil, slices.Repeat([]bool{true}, len(judges[0].waiving.used))
 	}
 	v.Waivers = diag.Review(judges[0].waiving.waivers, judges[0].waiving.used, today)
-	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
+	out.Notes = slices.Concat(r.Notes, p.unknownClusterNotes(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
 	v.Fail = len(v.Faults) > 0
@@ -120,7 +125,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	return &out, nil
 }
 
-// unique returns faults without repetitions, which two policies may have.
+// unique removes duplicate faults, which are possible with two policies.
 func unique(faults []Fault) []Fault {
 	var out []Fault
 	for _, f := range faults {
@@ -131,17 +136,18 @@ func unique(faults []Fault) []Fault {
 	return out
 }
 
-// judge is one of the policies that judge a report.
+// judge is a policy, prepared for a report.
 type judge struct {
 	policy  Policy
-	rules   []compiled
-	waiving *waiving
+	rules   []compiledRule
+	waiving *waiverSet
 }
 
-// applyRules returns a fault for each user-defined rule that refuses a finding.
+// applyRules returns a fault for each user-defined rule that refuses the finding, by whether the
+// fault is waived.
 func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	for _, rule := range j.rules {
-		parts, err := rule.parts(f)
+		parts, err := rule.refusedParts(f)
 		if err != nil {
 			return nil, nil, diag.Errorf(rule.Pos, "policy rule %q: %w", rule.Name, err)
 		}
@@ -160,14 +166,14 @@ func (j *judge) applyRules(f Finding) (refused, waived []Fault, err error) {
 	return refused, waived, nil
 }
 
-// judgedFinding is a part of a finding with the reasons to refuse it.
+// judgedFinding is a part of a finding with the reasons why it is refused.
 type judgedFinding struct {
 	Finding
 	faults []Fault
 }
 
-// splitWaived splits a finding by the waivers of all policies. A part has the reason of a
-// waiver if no policy refuses it.
+// splitWaived splits a finding into the parts that different waivers accept. A part is waived only
+// if no policy refuses it.
 func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	parts := []judgedFinding{{Finding: f}}
 	for _, j := range judges {
@@ -195,17 +201,17 @@ func splitWaived(judges []*judge, f Finding, all []string) []judgedFinding {
 	return parts
 }
 
-// judges reports whether a waiver applies to findings of a diff. Without scan results,
-// waivers of vulnerabilities do not apply yet.
-func (p Policy) judges(w diag.Waiver, scanned bool) bool {
+// appliesToDiff reports whether a waiver can match findings of a diff. Without scan results,
+// waivers of vulnerabilities cannot.
+func (p Policy) appliesToDiff(w diag.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false
 	}
-	return p.own(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
+	return p.isOwnRule(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return diag.Matches(w.Rule, r.ID) })
 }
 
-// fails reports whether a finding fails, and returns the clusters (nil means all) and the
-// policy field or rule that decides.
+// fails reports whether a finding is refused. in are the clusters in which it is refused, nil for
+// all. by is the policy field or rule that decides.
 func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
 	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
 		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
@@ -216,25 +222,25 @@ func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bo
 	return in, "failOn", fails
 }
 
-// reached reports whether a finding reaches the level of any cluster, and returns these
-// clusters; nil means all.
+// reached returns the clusters in which a finding has at least the refused severity, nil for all.
+// The second result is false if there are none.
 func (p Policy) reached(f Finding, all []string) ([]string, bool) {
-	whole := f.Clusters
-	if whole == nil {
-		whole = all
+	clusters := f.Clusters
+	if clusters == nil {
+		clusters = all
 	}
 	reaches := func(level Severity) bool { return level != Off && f.Severity >= level }
-	if len(whole) == 0 {
+	if len(clusters) == 0 {
 		return nil, reaches(p.FailOn)
 	}
-	in := slices.DeleteFunc(slices.Clone(whole), func(name string) bool { return !reaches(p.Level(name)) })
-	if len(in) == len(whole) {
+	in := slices.DeleteFunc(slices.Clone(clusters), func(name string) bool { return !reaches(p.Level(name)) })
+	if len(in) == len(clusters) {
 		return f.Clusters, true
 	}
 	return in, len(in) > 0
 }
 
-// Level returns the lowest severity that fails in a cluster.
+// Level returns the lowest refused severity in a cluster.
 func (p Policy) Level(cluster string) Severity {
 	for _, l := range p.Clusters {
 		if anyMatches(l.Names, cluster) {
@@ -244,7 +250,8 @@ func (p Policy) Level(cluster string) Severity {
 	return p.FailOn
 }
 
-// Refused returns the scanners' severities of new vulnerabilities that fail in general.
+// Refused returns the scanner severities for which new vulnerabilities are refused, regardless of
+// Clusters.
 func (p Policy) Refused() []string {
 	if p.Vulnerabilities != nil {
 		return p.Vulnerabilities
@@ -258,8 +265,8 @@ func (p Policy) Refused() []string {
 	return out
 }
 
-// strangers returns notes about names of the policy's levels that match no cluster.
-func (p Policy) strangers(clusters []string) []string {
+// unknownClusterNotes returns a note for each name in the policy's levels that matches no cluster.
+func (p Policy) unknownClusterNotes(clusters []string) []string {
 	var out []string
 	for _, l := range p.Clusters {
 		for _, pattern := range l.Names {
@@ -271,15 +278,15 @@ func (p Policy) strangers(clusters []string) []string {
 	return out
 }
 
-// own reports whether a waiver is for a user-defined rule about objects (tree) or
-// findings.
-func (p Policy) own(w diag.Waiver, tree bool) bool {
+// isOwnRule reports whether a waiver names a user-defined rule. tree selects rules about objects
+// instead of findings.
+func (p Policy) isOwnRule(w diag.Waiver, tree bool) bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && diag.Matches(w.Rule, r.Name) })
 }
 
-// waiving returns some waivers of the policy, all unused.
-func (p Policy) waiving(today string, which func(diag.Waiver) bool) *waiving {
-	w := &waiving{today: today}
+// selectWaivers returns the waivers for which which returns true, as unused.
+func (p Policy) selectWaivers(today string, which func(diag.Waiver) bool) *waiverSet {
+	w := &waiverSet{today: today}
 	for _, one := range p.Waivers {
 		if which(one) {
 			w.waivers = append(w.waivers, one)
@@ -289,19 +296,20 @@ func (p Policy) waiving(today string, which func(diag.Waiver) bool) *waiving {
 	return w
 }
 
+// anyMatches reports whether any pattern matches s.
 func anyMatches(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return diag.Matches(pattern, s) })
 }
 
-// compiled is a compiled rule.
-type compiled struct {
+// compiledRule is a compiled user-defined rule.
+type compiledRule struct {
 	CELRule
 	program *celrule.Rule
 }
 
-// compile compiles the rules about objects (tree) or findings. The error lists the faults
-// of all rules.
-func (p Policy) compile(tree bool) ([]compiled, error) {
+// compile compiles the user-defined rules. tree selects rules about objects instead of findings.
+// The error lists the faults of all rules.
+func (p Policy) compile(tree bool) ([]compiledRule, error) {
 	fields := cel.MapType(cel.StringType, cel.DynType)
 	ofFindings, err := cel.NewEnv(cel.Variable("finding", fields), cel.Variable("object", fields), cel.Variable("before", cel.DynType), cel.Variable("after", cel.DynType), ext.Strings())
 	if err != nil {
@@ -312,7 +320,7 @@ func (p Policy) compile(tree bool) ([]compiled, error) {
 		return nil, err
 	}
 	var faults diag.List
-	var out []compiled
+	var out []compiledRule
 	budget := celrule.NewBudget()
 	for _, r := range p.Rules {
 		env := ofFindings
@@ -325,17 +333,17 @@ func (p Policy) compile(tree bool) ([]compiled, error) {
 			continue
 		}
 		if r.Tree == tree {
-			out = append(out, compiled{r, program})
+			out = append(out, compiledRule{r, program})
 		}
 	}
 	return out, faults.Err()
 }
 
-// parts returns the parts of a finding that the rule refuses, by their indexes in
-// [Finding.parts]: each place of a finding about several objects is judged by itself.
-func (r compiled) parts(f Finding) ([]int, error) {
+// refusedParts returns the indexes in [Finding.parts] of the parts that the rule refuses. It
+// evaluates each spot of a finding about several objects separately.
+func (r compiledRule) refusedParts(f Finding) ([]int, error) {
 	all := f.parts()
-	one := func(f Finding) (bool, error) {
+	evaluate := func(f Finding) (bool, error) {
 		vars := map[string]any{"finding": f.fields(), "object": celObject(cmp.Or(f.is, f.was)), "before": nil, "after": nil}
 		if f.was != nil {
 			vars["before"] = f.was.Whole()
@@ -347,14 +355,14 @@ func (r compiled) parts(f Finding) ([]int, error) {
 	}
 	var out []int
 	for i := range all {
-		which := f
+		part := f
 		if len(f.spots) > 0 {
-			which = f.only([]int{i})
+			part = f.only([]int{i})
 		} else if i > 0 {
-			out = append(out, i) // of the same object
+			out = append(out, i) // the result for part 0 applies to all parts
 			continue
 		}
-		holds, err := one(which)
+		holds, err := evaluate(part)
 		if err != nil || !holds && len(f.spots) == 0 {
 			return nil, err
 		}
@@ -365,8 +373,8 @@ func (r compiled) parts(f Finding) ([]int, error) {
 	return out, nil
 }
 
-// celObject returns the content of an object as a CEL variable, with its group, version, name
-// and namespace; empty for nil.
+// celObject returns the content of an object as a CEL variable, with additional fields for its
+// group, version, name and namespace. It returns an empty map for nil.
 func celObject(o *Object) map[string]any {
 	if o == nil {
 		return map[string]any{}

@@ -13,7 +13,7 @@ import (
 
 func judged(t *testing.T, p Policy, today string) *Report {
 	t.Helper()
-	r, err := Judge(between(t, widget("{type: string}"), widget("{type: integer}")), p, today)
+	r, err := Judge(compareManifests(t, widget("{type: string}"), widget("{type: integer}")), p, today)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// reviewed counts the waivers that a report names with a code.
+// reviewed returns the number of warnings about waivers with a code.
 func reviewed(r *Report, code string) int {
 	n := 0
 	for _, w := range r.Verdict.Waivers {
@@ -79,14 +79,14 @@ func reviewed(r *Report, code string) int {
 }
 
 func TestJudgeLeavesTheReport(t *testing.T) {
-	r := between(t, widget("{type: string}"), widget("{type: integer}"))
+	r := compareManifests(t, widget("{type: string}"), widget("{type: integer}"))
 	if _, err := Judge(r, Policy{FailOn: Info, Waivers: []diag.Waiver{{Rule: "crd.*", Reason: "r"}}}, "2026-11-21"); err != nil || r.Findings[0].Waiver != "" || r.Verdict != nil {
 		t.Errorf("%v, %+v", err, r.Findings[0])
 	}
 }
 
 func TestBadPolicies(t *testing.T) {
-	r := between(t, widget("{type: string}"), widget("{type: integer}"))
+	r := compareManifests(t, widget("{type: string}"), widget("{type: integer}"))
 	_, err := Judge(r, Policy{
 		Rules: []CELRule{{Name: "a", Expression: "finding.", Pos: diag.Pos{File: "quayside.yaml", Line: 5, Col: 3}}, {Name: "b", Expression: "1 + 1"}},
 	}, "2026-11-21")
@@ -111,8 +111,8 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoleNamesTheOperator has two operators aggregate into one role and
-// bind one group: a finding names the operator whose objects changed.
+// TestAggregatedRoleNamesTheOperator has two operators that extend one aggregated role and bind one
+// group. Findings must name the operator whose objects changed.
 func TestAggregatedRoleNamesTheOperator(t *testing.T) {
 	gives := func(operator, resource string) []Object {
 		name := strings.ReplaceAll(operator, "/", "-")
@@ -149,7 +149,7 @@ func TestAggregatedRoleNamesTheOperator(t *testing.T) {
 	}
 }
 
-// TestWaivedInSomeClusters splits a finding by the clusters that waivers name.
+// TestWaivedInSomeClusters checks that a finding is split by the clusters in waivers.
 func TestWaivedInSomeClusters(t *testing.T) {
 	finding := Finding{Rule: "pods.host-network", Severity: High, Operator: "ops/etcd", Message: "m"}
 	report := &Report{Clusters: []string{"a1", "a2", "b1", "b2"}, Findings: []Finding{finding}, Operators: []OperatorReport{{Name: "ops/etcd", From: "1", To: "2"}}}
@@ -159,7 +159,7 @@ func TestWaivedInSomeClusters(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		waivers []diag.Waiver
-		want    []string // clusters of the findings, in order; "!" where waived
+		want    []string // clusters of the findings, in order; "!" marks waived findings
 		unused  int
 	}{
 		{"none", nil, []string{"all"}, 0},
@@ -197,16 +197,16 @@ func TestWaivedInSomeClusters(t *testing.T) {
 	}
 }
 
-// TestFailOnByCluster judges one high finding by levels that differ by cluster:
-// it fails just where the level of the cluster is reached, and there is named
-// where that is not everywhere that it holds.
+// TestFailOnByCluster applies levels that differ by cluster to a finding. It is refused only in the
+// clusters whose level it reaches. The fault lists these clusters if they are not all of the
+// finding's clusters.
 func TestFailOnByCluster(t *testing.T) {
 	all := []string{"dev", "prod-1", "prod-2", "stage"}
 	strict := []Level{{[]string{"prod-2"}, Off}, {[]string{"prod-*", "stage"}, High}}
 	for _, c := range []struct {
 		name     string
 		policy   Policy
-		clusters []string // of the finding
+		clusters []string // clusters of the finding
 		fails    bool
 		in       []string
 	}{

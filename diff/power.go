@@ -9,14 +9,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// power is the severity of changes of some kinds: of those that no other rule explains.
+// power holds the severities of changes of some kinds that no other rule reports.
 type power struct {
-	kinds                   string // group kinds, separated by spaces; "*.group" is every kind of a group and of those below it
+	kinds                   string // group kinds, separated by spaces; "*.group" means every kind of a group and of its subgroups
 	added, changed, removed Severity
 }
 
-// powers is the table of kinds, the first that matches counts. A kind that is not in it is
-// judged by its scope and its owner.
+// powers returns the severities by kind. The first matching row applies. For kinds without a row,
+// powerOf considers the scope and the operator.
 func powers() []power {
 	return []power{
 		{"ConfigMap ServiceAccount Service Role.rbac.authorization.k8s.io RoleBinding.rbac.authorization.k8s.io ClusterRole.rbac.authorization.k8s.io ClusterRoleBinding.rbac.authorization.k8s.io", Info, Info, Info},
@@ -38,8 +38,8 @@ func powers() []power {
 	}
 }
 
-// powerOf returns the row of the table for an object. Custom resources of an operator whose
-// CRD it ships are its own.
+// powerOf returns the severities for an object. They are lower for a custom resource if its CRD
+// belongs to the same operator.
 func (c *comparison) powerOf(o *Object) power {
 	key := o.Key()
 	var crd *Object
@@ -76,12 +76,12 @@ func (c *comparison) powerOf(o *Object) power {
 	return power{added: High, changed: High, removed: Medium}
 }
 
-// systemNamespace reports whether a namespace holds settings of the cluster.
+// systemNamespace reports whether a namespace contains settings of the cluster.
 func systemNamespace(name string) bool {
 	return slices.Contains([]string{"kube-system", "kube-public", "kube-node-lease"}, name) || strings.HasPrefix(name, "openshift-")
 }
 
-// whenAdded returns the severity of a new object, and the reason if its content decides it.
+// whenAdded returns the severity of an added object, and the reason if it depends on the content.
 func (c *comparison) whenAdded(o *Object) (Severity, string) {
 	switch key := o.Key(); {
 	case o.Follows:
@@ -100,12 +100,13 @@ func (c *comparison) whenAdded(o *Object) (Severity, string) {
 	return c.powerOf(o).added, ""
 }
 
+// organizations returns the subject organizations of a certificate.
 func organizations(o *Object) []string {
 	return k8s.Texts(o.Content, "spec", "subject", "organizations")
 }
 
-// opensNetwork reports whether a NetworkPolicy has a rule that allows traffic with every peer
-// on every port, or with all addresses.
+// opensNetwork reports whether a NetworkPolicy allows all peers on all ports, or traffic from all
+// addresses.
 func opensNetwork(o *Object) bool {
 	open := func(direction, peers string) bool {
 		return slices.ContainsFunc(k8s.Items(o.Content, "spec", direction), func(rule map[string]any) bool {
@@ -120,8 +121,8 @@ func opensNetwork(o *Object) bool {
 	return open("ingress", "from") || open("egress", "to")
 }
 
-// takesGroup reports whether an APIService serves a built-in API group, or one with CRDs of
-// the tree.
+// takesGroup reports whether an APIService serves a built-in API group, or a group of another
+// operator's CRDs.
 func (c *comparison) takesGroup(o *Object) bool {
 	group := k8s.Text(o.Content, "spec", "group")
 	if k8s.IsBuiltinGroup(group) || k8s.Reserved(o.Content) {
@@ -138,12 +139,12 @@ func (c *comparison) takesGroup(o *Object) bool {
 // whenRemoved returns the severity of a removed object.
 func (c *comparison) whenRemoved(o *Object) Severity {
 	if o.Follows || !c.after.hasOperator(o.Operator) && o.Operator != "" {
-		return Low // another finding is about the removal of the operator
+		return Low // another rule reports the removal of the operator
 	}
 	return c.powerOf(o).removed
 }
 
-// whenChanged returns the severity of a change of one field that no rule explains.
+// whenChanged returns the severity of a changed field that no other rule reports.
 func (c *comparison) whenChanged(p pair, ch change) Severity {
 	field := ch.path[0].key
 	if field == "metadata" {
@@ -166,20 +167,20 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 			return Low
 		}
 		if k8s.At(p.after.Content, "spec", "conversion", "webhook") == nil {
-			return Low // no webhook is called; another rule is about the strategy
+			return Low // no webhook is called; another rule reports the strategy
 		}
 		return High
 	case key.Is("Service") && strings.HasPrefix(formatPath(ch.path), "spec.externalName"), key.Is("Service") && ch.after == "ExternalName":
 		return High
 	case key.Is("Service") && len(ch.path) > 1 && (ch.path[1].key == "selector" || ch.path[1].key == "loadBalancerSourceRanges"):
-		return Medium // its clients reach other pods, or others reach it
+		return Medium // it may lead to other pods, or become reachable for other clients
 	case key.Is("ClusterRole.rbac.authorization.k8s.io") && field == "aggregationRule":
 		return High
 	case strings.HasPrefix(key.Group, "rbac."):
 		return Low
 	case key.Is("File.quayside.dev"):
 		if last := ch.path[len(ch.path)-1].key; slices.Contains([]string{"prefix", "overlays", "values", "resources"}, last) || len(ch.path) < 3 {
-			return Low // an entry of a cluster; other findings are about the cluster and its objects
+			return Low // an entry of a cluster; other rules report its objects
 		}
 		return engineSeverity(ch)
 	case key.Is("Certificate.cert-manager.io") && slices.Contains(organizations(p.after), "system:masters") && field == "spec":
@@ -195,8 +196,8 @@ func (c *comparison) whenChanged(p pair, ch change) Severity {
 	return worst
 }
 
-// judgedWebhookFields are the fields that other rules compare: what is left of them are
-// defaults that were written out, and another order.
+// judgedWebhookFields returns the fields that other rules compare. Their remaining changes are
+// explicit defaults and reordering.
 func judgedWebhookFields() []string {
 	return []string{"admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "namespaceSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}
 }
@@ -204,7 +205,7 @@ func judgedWebhookFields() []string {
 // metadataSeverity returns the severity of a changed field of the metadata.
 func metadataSeverity(path []step) Severity {
 	if len(path) < 3 {
-		return Medium // owners, finalizers
+		return Medium // such as owners or finalizers
 	}
 	switch name := path[2].key; {
 	case slices.ContainsFunc(powerAnnotations(), func(pattern string) bool { return diag.Matches(pattern, name) }):
@@ -215,8 +216,8 @@ func metadataSeverity(path []step) Severity {
 	return Info
 }
 
-// powerAnnotations are the annotations and labels, or prefixes with "*", that give trust or an
-// identity of a cloud, or turn off protection.
+// powerAnnotations returns the annotations and labels, or prefixes followed by "*", that grant
+// trust or a cloud identity, or disable protection.
 func powerAnnotations() []string {
 	return []string{
 		"cert-manager.io/inject-*", "service.beta.openshift.io/inject-*", "service.alpha.openshift.io/inject-*",
@@ -226,7 +227,7 @@ func powerAnnotations() []string {
 	}
 }
 
-// hardens reports whether a change sets a security setting to its strict value.
+// hardens reports whether a change sets a security setting to its strictest value.
 func hardens(ch change) bool {
 	text := formatPath(ch.path)
 	text = text[strings.LastIndexByte(text, '.')+1:] + "=" + formatValue(ch.after)
@@ -236,8 +237,8 @@ func hardens(ch change) bool {
 	}, text)
 }
 
-// fieldKeys returns the keys of the path of a change, without the first n, and those of its
-// values, in order.
+// fieldKeys returns the keys in the path of a change, without the first n, and the keys in its
+// values.
 func fieldKeys(ch change, n int) []string {
 	var out []string
 	for _, s := range ch.path[n:] {
@@ -251,7 +252,7 @@ func fieldKeys(ch change, n int) []string {
 	return out
 }
 
-// podFieldSeverity returns the severity of a change in a pod with these fields.
+// podFieldSeverity returns the severity of a change of fields in a pod spec.
 func podFieldSeverity(keys []string) Severity {
 	worst := Info
 	for _, key := range keys {
@@ -265,8 +266,8 @@ func podFieldSeverity(keys []string) Severity {
 	return worst
 }
 
-// callsOwn reports whether a changed client configuration leads to a Service that the same
-// operator ships, and trusts nobody else.
+// callsOwn reports whether a changed client configuration refers to a Service of the same operator,
+// and the change does not affect the CA.
 func (c *comparison) callsOwn(o *Object, ch change, field string) bool {
 	i := slices.IndexFunc(ch.path, func(s step) bool { return s.key == field })
 	if i < 0 {
@@ -285,7 +286,7 @@ func (c *comparison) callsOwn(o *Object, ch change, field string) bool {
 	return c.isOwnService(o, config) && ch.path[len(ch.path)-1].key != "caBundle"
 }
 
-// isOwnService reports whether a client configuration leads to a Service of the operator of o.
+// isOwnService reports whether a client configuration refers to a Service of o's operator.
 func (c *comparison) isOwnService(o *Object, config map[string]any) bool {
 	service := k8s.Map(config, "service")
 	if service == nil || config["url"] != nil {

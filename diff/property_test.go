@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestItself: a state compared with itself is empty, whatever it holds.
+// TestItself checks that a comparison of a state with itself is empty.
 func TestItself(t *testing.T) {
 	before, after := demo(t)
 	for _, s := range []State{before, after} {
@@ -22,7 +22,7 @@ func TestItself(t *testing.T) {
 	}
 }
 
-// TestOrderSaysNothing: shuffled objects, resources and pins give the same bytes.
+// TestOrderSaysNothing checks that the order of objects, resources and pins has no effect.
 func TestOrderSaysNothing(t *testing.T) {
 	before, after := demo(t)
 	want, err := indentJSON(compare(t, before, after).Document())
@@ -47,7 +47,7 @@ func TestOrderSaysNothing(t *testing.T) {
 	}
 }
 
-// TestArgumentsStay: Compare modifies neither state.
+// TestArgumentsStay checks that Compare does not modify its arguments.
 func TestArgumentsStay(t *testing.T) {
 	before, after := demo(t)
 	b2, a2 := demo(t)
@@ -93,8 +93,8 @@ func schemaOf(t *rapid.T, depth int) map[string]any {
 	return s
 }
 
-// TestSchemaMirrors: what one direction calls added, tightened or given up, the
-// other calls removed, loosened or gained; and a schema is equal to itself.
+// TestSchemaMirrors compares schemas in both directions. Added, tightened or dropped items in one
+// direction are removed, loosened or gained items in the other. A schema equals itself.
 func TestSchemaMirrors(t *testing.T) {
 	opposite := map[string]string{
 		"crd.required-added": "crd.required-removed", "crd.enum-added": "crd.enum-removed", "crd.enum-value-added": "crd.enum-value-removed",
@@ -105,8 +105,8 @@ func TestSchemaMirrors(t *testing.T) {
 	}
 	walk := func(a, b map[string]any) (found, added []string) {
 		w := schemaWalk{
-			say:   func(rule, at string, _ []step, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
-			added: func(at string, _ []step) { added = append(added, at) },
+			report: func(rule, at string, _ []step, _ Finding, _ ...Severity) { found = append(found, rule+" "+at) },
+			added:  func(at string, _ []step) { added = append(added, at) },
 		}
 		w.root(a, b)
 		return found, added
@@ -138,9 +138,8 @@ func TestSchemaMirrors(t *testing.T) {
 		for _, l := range there {
 			rule, at, _ := strings.Cut(l, " ")
 			inverse := opposite[rule] + " " + at
-			// A field that comes with a requirement has no counterpart: nothing
-			// says that a field that goes was required.
-			// An integer is a number, and not the other way round.
+			// A requirement on an added field has no counterpart, because no finding reports that a
+			// removed field was required. An integer is a number, but not vice versa.
 			if opposite[rule] != "" && !slices.Contains(came, at) && !slices.Contains(back, "crd.type-changed "+at) && !slices.Contains(back, inverse) {
 				t.Fatalf("%s has no counterpart in %v", l, back)
 			}
@@ -148,7 +147,7 @@ func TestSchemaMirrors(t *testing.T) {
 	})
 }
 
-// TestPermissionsMirror: gained there is lost on the way back.
+// TestPermissionsMirror checks that permissions gained in one direction are lost in the other.
 func TestPermissionsMirror(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(label string) string {
@@ -170,15 +169,14 @@ func TestPermissionsMirror(t *testing.T) {
 			}
 			return n
 		}
-		there, back := between(t, a, b), between(t, b, a)
+		there, back := compareManifests(t, a, b), compareManifests(t, b, a)
 		if (count(there, false) > 0) != (count(back, true) > 0) || (count(there, true) > 0) != (count(back, false) > 0) {
 			rt.Fatalf("there %v, back %v", lines(there), lines(back))
 		}
 	})
 }
 
-// FuzzDefinitions: no definition, however odd, breaks the comparison, and none
-// differs from itself.
+// FuzzDefinitions checks that invalid CRDs cause no panic, and that a CRD equals itself.
 func FuzzDefinitions(f *testing.F) {
 	f.Add(widget("{type: string}"), widget("{type: integer}"))
 	f.Add(widgetOf("{name: v1}"), widgetOf("{name: v1, schema: {openAPIV3Schema: []}}"))

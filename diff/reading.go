@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-// Reading is the reading list for an operator that is added or changes its version: links
-// and changed texts. All of it comes from bundles; the addresses are not checked.
+// Reading is the reading list for an operator that is added or changes its version. Links and texts
+// are from bundles. The URLs are not checked.
 type Reading struct {
 	Operator string        `json:"operator" form:"required" doc:"namespace/package"`
 	Links    []ReadingLink `json:"links,omitempty" doc:"new, or at another address than before"`
@@ -43,9 +43,9 @@ const (
 	maxLinks     = 20
 )
 
-// Readings returns the reading lists, sorted by operator. after contains the bundles of
-// operators that are new or have another bundle, before the previous bundles, both by
-// namespace/package. An operator that is missing in before is new.
+// Readings returns the reading lists, sorted by operator. The keys of both maps are operators as
+// "namespace/package". after contains the bundles of added operators and of operators with another
+// bundle. before contains their previous bundles, except for added operators.
 func Readings(before, after map[string]*bundle.CSV) []Reading {
 	var out []Reading
 	for _, operator := range names(after) {
@@ -64,8 +64,7 @@ func Readings(before, after map[string]*bundle.CSV) []Reading {
 	return out
 }
 
-// newLinks returns the links of a bundle that the previous one does not have, and the page
-// that compares both versions.
+// newLinks returns the changed links of a bundle, and a link to the comparison of both versions.
 func newLinks(was, is *bundle.CSV) []ReadingLink {
 	var out []ReadingLink
 	if page, a, b := Comparison(is, was.Version); page != "" {
@@ -90,8 +89,7 @@ func newLinks(was, is *bundle.CSV) []ReadingLink {
 	return out
 }
 
-// changedTexts returns the changes of a bundle's description, and of its annotations for
-// users of the operator.
+// changedTexts returns the changes of a bundle's description and of its annotations for users.
 func changedTexts(was, is *bundle.CSV) []ReadingText {
 	var out []ReadingText
 	add := func(what, a, b string) {
@@ -114,9 +112,9 @@ func changedTexts(was, is *bundle.CSV) []ReadingText {
 	return out
 }
 
-// isUserAnnotation reports whether an annotation is for users of the operator, and not
-// for a console or a build. The names are from the guidelines of OLM and OpenShift for
-// authors.
+// isUserAnnotation reports whether an annotation is documentation for users, in contrast to
+// metadata for consoles or builds. The names are from the authoring guidelines of OLM and
+// OpenShift.
 func isUserAnnotation(annotation string) bool {
 	return slices.Contains([]string{"capabilities", "description", "support"}, annotation) ||
 		slices.ContainsFunc([]string{"operatorframework.io/", "operators.openshift.io/", "features.operators.openshift.io/"}, func(prefix string) bool {
@@ -124,7 +122,7 @@ func isUserAnnotation(annotation string) bool {
 		})
 }
 
-// changedText returns the lines and sentences that were added to and removed from a text.
+// changedText returns the lines and sentences that were added to or removed from a text.
 func changedText(was, is string) ReadingText {
 	a, b := splitSentences(was), splitSentences(is)
 	var out ReadingText
@@ -152,8 +150,8 @@ func changedText(was, is string) ReadingText {
 	return out
 }
 
-// splitSentences puts each sentence on a line of its own, to find changes within
-// paragraphs that are one line. Every line ends with a newline, without blanks before it.
+// splitSentences writes each sentence on its own line, so that changes within a paragraph can be
+// found. Every line ends with a newline and has no trailing blanks.
 func splitSentences(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(inert.Cut(text, maxProse)) {
@@ -162,7 +160,7 @@ func splitSentences(text string) string {
 	return b.String()
 }
 
-// Title describes the link.
+// Title returns the title of the link for reports.
 func (l ReadingLink) Title() string {
 	switch l.What {
 	case "changes":
@@ -173,18 +171,18 @@ func (l ReadingLink) Title() string {
 	return l.What
 }
 
-// Title returns the name of the text with the number of changes.
+// Title returns the name of the text and the number of changes.
 func (t ReadingText) Title() string {
-	came, went := 0, 0
+	added, removed := 0, 0
 	for _, line := range t.Lines {
 		if strings.HasPrefix(line, "+") {
-			came++
+			added++
 		} else {
-			went++
+			removed++
 		}
 	}
 	if t.Left > 0 {
 		return fmt.Sprintf("%s, changed in more than %d places", t.What, maxSentences)
 	}
-	return fmt.Sprintf("%s: %d in, %d out", t.What, came, went)
+	return fmt.Sprintf("%s: %d in, %d out", t.What, added, removed)
 }

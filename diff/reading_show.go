@@ -7,10 +7,10 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// maxReading limits the reading list in a comment, in bytes.
+// maxReading is the maximum size in bytes of all reading lists in a comment.
 const maxReading = 12_000
 
-func (w *textWriter) reading(list []Reading) {
+func (w *textWriter) writeReading(list []Reading) {
 	for i, r := range list {
 		if i == 0 {
 			w.linef("\n%s", w.bold("changelogs to read"))
@@ -40,10 +40,10 @@ func markdownReading(b *strings.Builder, list []Reading) {
 		return
 	}
 	b.WriteString("\n<details><summary><b>What to read</b></summary>\n\n")
-	room := maxReading
+	remaining := maxReading
 	for i, r := range list {
 		text := markdownPages(r)
-		if room -= len(text); room < 0 {
+		if remaining -= len(text); remaining < 0 {
 			fmt.Fprintf(b, "%s not shown here: the JSON report has all.\n", pluralize(len(list)-i, "operator is", "operators are"))
 			break
 		}
@@ -52,7 +52,7 @@ func markdownReading(b *strings.Builder, list []Reading) {
 	b.WriteString("\n</details>\n")
 }
 
-// markdownPages renders the reading list of one operator.
+// markdownPages formats the reading list of one operator.
 func markdownPages(r Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Cut(r.Operator, 120)))
@@ -76,7 +76,7 @@ func markdownPages(r Reading) string {
 	return b.String()
 }
 
-// htmlReading returns the operators whose reading lists fit on the page.
+// htmlReading returns the reading lists that fit on the page.
 func htmlReading(list []Reading) []Reading {
 	space := room(MaxPage / 16)
 	for i, r := range list {
@@ -88,9 +88,9 @@ func htmlReading(list []Reading) []Reading {
 			texts = append(append(texts, t.Title()), t.Lines...)
 		}
 		for _, text := range texts {
-			space -= room(escapedLength(text)) + 60 // including markup
+			space -= room(escapedLength(text)) + 60 // 60 bytes for the markup
 		}
-		if !space.takes() {
+		if !space.fit() {
 			return list[:i]
 		}
 	}

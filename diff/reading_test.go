@@ -54,8 +54,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestReadingIsBounded has a text that changes in every sentence, one that is one
-// endless line, and very many operators.
+// TestReadingIsBounded has a text in which every sentence changes, a text of one very long line,
+// and very many operators.
 func TestReadingIsBounded(t *testing.T) {
 	var was, is strings.Builder
 	for i := range 5000 {
@@ -88,7 +88,7 @@ func TestReadingIsBounded(t *testing.T) {
 	if note := fmt.Sprintf("%d operators are not shown here", 5000-shown); shown == 0 || !strings.Contains(list.String(), note) {
 		t.Errorf("%d operators are shown, and it does not say %q", shown, note)
 	}
-	if left := htmlOf(r).Left; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
+	if left := newHTMLPage(r).Left; len(left) != 1 || !strings.HasPrefix(left[0], fmt.Sprint(5000-len(htmlReading(r.Reading)))+" ") {
 		t.Errorf("%d operators fit on the page, and it says %q", len(htmlReading(r.Reading)), left)
 	}
 	if md := string(Markdown(r)); len(md) >= MaxComment || !strings.Contains(md, "operators are not shown here: the JSON report has all.") {
@@ -100,8 +100,8 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadingIsCounted shows as much of a reading list as each form has room for, and the
-// number of the other changes.
+// TestReadingIsCounted checks that each format shows as many changes as fit and the number of
+// others.
 func TestReadingIsCounted(t *testing.T) {
 	links := []ReadingLink{{What: "support", URL: "https://a.example/new", Before: "https://a.example/old"}, {What: "repository", URL: "https://b.example"}}
 	for _, c := range []struct {
@@ -116,7 +116,7 @@ func TestReadingIsCounted(t *testing.T) {
 		}
 		list := []Reading{{Operator: "ops/a", Links: links, Texts: []ReadingText{text}}, {Operator: "ops/b", Links: links[1:]}}
 		var w textWriter
-		w.reading(list)
+		w.writeReading(list)
 		plain := w.out.String()
 		if strings.Count(plain, "changelogs to read") != 1 || strings.Count(plain, "(was ") != 1 || strings.Count(plain, "\n        ") != c.in+c.out+min(c.left, 1) {
 			t.Errorf("got\n%s", plain)
@@ -132,7 +132,7 @@ func TestReadingIsCounted(t *testing.T) {
 	}
 }
 
-// TestReadingIsText has a bundle that would rather be markup.
+// TestReadingIsText has a bundle with markup in its texts.
 func TestReadingIsText(t *testing.T) {
 	lie := "<script>alert(1)</script> [here](javascript:alert(1)) ``` @team \u202eback"
 	r := &Report{Before: "a", After: "b", Reading: Readings(said("1.0.0", nil, "Text."), said("1.1.0", map[string]string{"support": "https://a.example/)[x](https://b.example"}, lie, bundle.Link{Name: lie, URL: "https://docs.example"}))}

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-// Address returns the URL in an annotation, or "" if there is none. It adds the scheme
-// that some annotations omit for a public forge.
+// Address returns the URL in an annotation, or "" if there is none. It adds a missing scheme if the
+// host is a public forge.
 func Address(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.Contains(s, "://") {
@@ -21,15 +21,15 @@ func Address(s string) string {
 	return inert.URL(s)
 }
 
-// repositoryAt returns the repository of an address, or the zero value.
+// repositoryAt returns the repository in a URL, or the zero value.
 func repositoryAt(page string) remote.Remote {
 	r, _ := remote.Parse(page)
 	return r
 }
 
-// Comparison returns the page of a forge that compares the tags of two versions, from one
-// up to that of the bundle, and these tags; "" if the forge or the tag format is unknown.
-// It does not check whether the tags exist.
+// Comparison returns the URL of a forge's page that compares the tag of version from with the tag
+// of the bundle, and the two tags. It returns "" if the forge or the tag format is unknown. It does
+// not check whether the tags exist.
 func Comparison(csv *bundle.CSV, from string) (page, a, b string) {
 	r := repositoryAt(Address(csv.Annotations["repository"]))
 	prefix, ok := tagPrefix(csv)
@@ -43,8 +43,8 @@ func Comparison(csv *bundle.CSV, from string) (page, a, b string) {
 	return page, a, b
 }
 
-// tagPrefix returns the prefix of versions in a bundle's tags: that of the tag of its
-// image, or that in its name. ok is false if neither contains the version.
+// tagPrefix returns the prefix of versions in tags: that in the image tag of the bundle, or else
+// that in its name. ok is false if neither contains the version.
 func tagPrefix(csv *bundle.CSV) (prefix string, ok bool) {
 	if csv.Version == "" {
 		return "", false

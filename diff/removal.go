@@ -11,62 +11,63 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Removal is the uninstall plan of an operator: two steps, reviewed separately, because
-// the deletion of custom resources needs a running operator.
+// Removal is the uninstall plan of an operator. It has two steps with separate reviews, because the
+// deletion of custom resources needs a running operator.
 type Removal struct {
 	Operator   string     `json:"operator"`
 	Version    string     `json:"version,omitempty"`
-	Resources  []Resource `json:"resources,omitempty"`  // of this repository, by kind and name: delete these first
-	Kinds      []Kind     `json:"kinds,omitempty"`      // to check in the cluster
-	Webhooks   []Ref      `json:"webhooks,omitempty"`   // removed with the operator; left over, they would block writes
-	Pruned     []Ref      `json:"pruned,omitempty"`     // deleted by pruning
-	Stays      []Ref      `json:"kept,omitempty"`       // protected from pruning: to be deleted by hand
+	Resources  []Resource `json:"resources,omitempty"`  // custom resources in the repository, sorted; to be deleted first
+	Kinds      []Kind     `json:"kinds,omitempty"`      // kinds to check in the cluster
+	Webhooks   []Ref      `json:"webhooks,omitempty"`   // webhook configurations that are removed with the operator; leftover ones would block writes
+	Pruned     []Ref      `json:"pruned,omitempty"`     // objects that are pruned
+	Stays      []Ref      `json:"kept,omitempty"`       // objects that are protected from pruning and must be deleted manually
 	StillOwned []Ref      `json:"stillOwned,omitempty"` // objects that another operator still renders
-	Clusters   []string   `json:"clusters,omitempty"`   // from which it is removed; nil: all
+	Clusters   []string   `json:"clusters,omitempty"`   // clusters from which the operator is removed; nil means all
 }
 
-// Resource is a custom resource of the repository.
+// Resource is a custom resource in the repository.
 type Resource struct {
 	Object     Ref      `json:"object"`
 	Path       string   `json:"path"`
-	Finalizers []string `json:"finalizers,omitempty"` // must be removed, or deletion hangs
+	Finalizers []string `json:"finalizers,omitempty"` // finalizers that block the deletion
 }
 
-// Kind is a kind that only the removed operator manages.
+// Kind is a kind whose CRD is removed with the operator.
 type Kind struct {
 	Group      string `json:"group"`
 	Kind       string `json:"kind"`
 	Plural     string `json:"plural"`
-	Finalizers bool   `json:"finalizers"` // the operator's roles allow finalizers: objects hang once the operator is removed
+	Finalizers bool   `json:"finalizers"` // the operator's roles permit finalizers; without the operator, deletions hang
 }
 
-// planRemovals returns a plan for every operator of before that is missing in after, by
-// name, without operators that have a successor or are left behind.
+// planRemovals returns a plan for each operator in before that is missing in after, sorted. It
+// excludes operators that have a successor, and operators whose objects remain in the clusters.
 func planRemovals(before, after *view) []Removal {
-	gone := map[string]string{}
-	followed := func(operator string) bool {
-		_, before := before.leaves(operator)
-		_, after := after.leaves(operator)
+	removed := map[string]string{}
+	isReplaced := func(operator string) bool {
+		_, before := before.replacedOperator(operator)
+		_, after := after.replacedOperator(operator)
 		return before || after
 	}
 	for _, p := range before.Pins {
 		if _, stays := after.pin(p.Key()); !stays && !after.hasOperator(p.Key()) {
-			gone[p.Key()] = p.Version
+			removed[p.Key()] = p.Version
 		}
 	}
 	for _, o := range before.order {
 		if _, pinned := before.pin(o.Operator); strings.Contains(o.Operator, "/") && !pinned && !after.hasOperator(o.Operator) {
-			gone[o.Operator] = ""
+			removed[o.Operator] = ""
 		}
 	}
-	maps.DeleteFunc(gone, func(operator, _ string) bool { return followed(operator) || leftBehind(before, after, operator) })
+	maps.DeleteFunc(removed, func(operator, _ string) bool { return isReplaced(operator) || isLeftBehind(before, after, operator) })
 	var out []Removal
-	for _, operator := range names(gone) {
-		out = append(out, planRemoval(before, after, operator, gone[operator]))
+	for _, operator := range names(removed) {
+		out = append(out, planRemoval(before, after, operator, removed[operator]))
 	}
 	return out
 }
 
+// planRemoval returns the plan for one operator.
 func planRemoval(before, after *view, operator, version string) Removal {
 	r := Removal{Operator: operator, Version: version}
 	for _, o := range before.order {
@@ -84,11 +85,11 @@ func planRemoval(before, after *view, operator, version string) Removal {
 			}
 		}
 		if o.Operator == operator && key.Is(crdKind) && after.byKey[key] == nil {
-			r.kind(before, o)
+			r.addKind(before, o)
 		}
 	}
 	for _, k := range r.Kinds {
-		for _, o := range after.of(k8s.Key{Group: k.Group, Kind: k.Kind}) {
+		for _, o := range after.objectsOf(k8s.Key{Group: k.Group, Kind: k.Kind}) {
 			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, k8s.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}
@@ -96,7 +97,8 @@ func planRemoval(before, after *view, operator, version string) Removal {
 	return r
 }
 
-func (r *Removal) kind(before *view, crd *Object) {
+// addKind adds the kind of a CRD, and whether the operator's roles permit finalizers on it.
+func (r *Removal) addKind(before *view, crd *Object) {
 	defined := k8s.ParseCRD(crd.Content)
 	k := Kind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
 	for _, o := range before.order {
@@ -110,13 +112,13 @@ func (r *Removal) kind(before *view, crd *Object) {
 	r.Kinds = append(r.Kinds, k)
 }
 
-// Step is one step of a plan.
+// Step is a step of an uninstall plan.
 type Step struct {
 	Title string
 	Lines []string
 }
 
-// Steps returns the plan as text.
+// Steps returns the plan as text for users.
 func (r Removal) Steps() []Step {
 	first := Step{Title: "First pull request: delete the custom resources, while the operator still runs"}
 	for _, res := range r.Resources {
@@ -145,8 +147,8 @@ func (r Removal) Steps() []Step {
 	}
 	last := Step{Title: "Afterwards, by hand"}
 	for _, ref := range r.Stays {
-		who := profile.Protection(ref.Kind == "CustomResourceDefinition")
-		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, who))
+		protection := profile.Protection(ref.Kind == "CustomResourceDefinition")
+		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and not pruned: %s; delete it when it is no longer needed", ref, protection))
 	}
 	for _, ref := range r.StillOwned {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s stays: another operator needs it", ref))

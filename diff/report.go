@@ -13,34 +13,34 @@ const SchemaVersion = "quayside.dev/diff/v1alpha1"
 type Report struct {
 	Before    string           // name of the state before
 	After     string           // name of the state after
-	Clusters  []string         // compared clusters, before and after, sorted; nil if none has a name
-	Operators []OperatorReport // with changes or findings; the worst findings first, then by clusters and name, which may be empty
-	Findings  []Finding        // worst first, then by operator, rule, object, field
-	Removals  []Removal        // uninstall plans, by operator
-	Notes     []string         // skipped checks, with reasons
-	Verdict   *PolicyResult    // of the policy; nil before Judge
-	Reading   []Reading        // reading lists, by operator; nil if not requested
+	Clusters  []string         // compared clusters of both sides, sorted; nil if there are no names
+	Operators []OperatorReport // with changes or findings; sorted by severity of their findings (highest first), clusters and name
+	Findings  []Finding        // highest severity first, then by operator, rule, object and field
+	Removals  []Removal        // uninstall plans, sorted by operator
+	Notes     []string         // skipped checks and the reasons
+	Verdict   *PolicyResult    // result of the policy; nil before Judge
+	Reading   []Reading        // reading lists, sorted by operator; nil if not requested
 
-	scanned    bool // scan results were compared
-	onlyPolicy bool // all findings are about the policy and trust, which change alone
+	scanned    bool // whether scan results were compared
+	onlyPolicy bool // whether all findings are about the policy and trust settings, and nothing else changes
 }
 
-// OperatorReport is one operator in a report.
+// OperatorReport is the part of a report about one operator.
 type OperatorReport struct {
-	Name    string `json:"name"`           // "namespace/package"; empty for objects that belong to no pin
+	Name    string `json:"name"`           // "namespace/package"; empty for objects that belong to no operator
 	From    string `json:"from,omitempty"` // version before; empty if it was not installed
 	To      string `json:"to,omitempty"`   // version after; empty if it is removed
 	Added   []Ref  `json:"added,omitempty"`
 	Changed []Ref  `json:"changed,omitempty"`
 	Removed []Ref  `json:"removed,omitempty"`
 
-	Clusters []string `json:"clusters,omitempty"` // with this change; nil: all
+	Clusters []string `json:"clusters,omitempty"` // clusters with this change; nil means all
 }
 
-// Empty reports whether nothing differs.
+// Empty reports whether the report contains no differences.
 func (r *Report) Empty() bool { return len(r.Operators) == 0 && len(r.Findings) == 0 }
 
-// Count returns the number of findings of a severity without a waiver.
+// Count returns the number of findings with a severity and without a waiver.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -51,8 +51,8 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// of returns the findings about the operator, in order.
-func (o OperatorReport) of(findings []Finding) []Finding {
+// findingsOf returns the findings about the operator and its clusters, in order.
+func (o OperatorReport) findingsOf(findings []Finding) []Finding {
 	var out []Finding
 	for _, f := range findings {
 		if f.Operator == o.Name && slices.Equal(f.Clusters, o.Clusters) {
@@ -62,6 +62,7 @@ func (o OperatorReport) of(findings []Finding) []Finding {
 	return out
 }
 
+// report returns the findings, operators and plans as a report.
 func (c *comparison) report() *Report {
 	slices.Sort(c.notes)
 	if skipped := c.after.Skipped; len(skipped) > 0 {
@@ -69,16 +70,16 @@ func (c *comparison) report() *Report {
 	}
 	r := &Report{
 		Before: c.before.Name, After: c.after.Name,
-		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
+		Operators: c.operatorReports(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
 		scanned: c.opt.Scans != nil,
 	}
-	r.rank()
+	r.sortOperators()
 	return r
 }
 
-// rank sorts the operators: those with the worst findings first, without the waived, then
-// by clusters and name. Objects without an operator come after the others.
-func (r *Report) rank() {
+// sortOperators sorts the operators by the highest severity of their findings without a waiver,
+// then by clusters and name. The empty name comes last.
+func (r *Report) sortOperators() {
 	worst := map[string]Severity{}
 	key := func(operator string, clusters []string) string {
 		return operator + "\x00" + strings.Join(clusters, ",")
@@ -94,20 +95,20 @@ func (r *Report) rank() {
 	})
 }
 
-// foldFindings sorts the findings, removes duplicates and joins equal CRD findings about
-// several fields of one object: a schema that is used in thirty places is one change.
-// Findings worse than low are joined only if the fields have the same name.
+// foldFindings sorts the findings and removes duplicates. It combines equal findings about several
+// fields of a CRD, because many fields may use the same schema. Findings above low severity are
+// combined only if the last parts of the fields are equal.
 func foldFindings(found []Finding) []Finding {
-	type same struct {
+	type groupKey struct {
 		rule, operator, before, after, message, leaf string
 		severity                                     Severity
 		object                                       Ref
 	}
 	slices.SortStableFunc(found, compareFindings)
-	first := map[same]int{}
+	first := map[groupKey]int{}
 	var out []Finding
 	for _, f := range found {
-		k := same{f.Rule, f.Operator, f.Before, f.After, f.Message, "", f.Severity, f.Object}
+		k := groupKey{f.Rule, f.Operator, f.Before, f.After, f.Message, "", f.Severity, f.Object}
 		if f.Severity > Low {
 			k.leaf = f.Field[strings.LastIndexByte(f.Field, '.')+1:]
 		}
@@ -129,9 +130,10 @@ func foldFindings(found []Finding) []Finding {
 	return out
 }
 
-func (c *comparison) operators() []OperatorReport {
+// operatorReports returns the changed objects by operator, and operators that only have findings.
+func (c *comparison) operatorReports() []OperatorReport {
 	all := map[string]*OperatorReport{}
-	of := func(name string) *OperatorReport {
+	get := func(name string) *OperatorReport {
 		if all[name] == nil {
 			all[name] = &OperatorReport{Name: name}
 			if p, ok := c.before.pin(name); ok {
@@ -144,7 +146,7 @@ func (c *comparison) operators() []OperatorReport {
 		return all[name]
 	}
 	for _, p := range c.changed {
-		op, ref := of(p.object().Operator), p.object().Ref()
+		op, ref := get(p.object().Operator), p.object().Ref()
 		switch {
 		case p.both():
 			op.Changed = append(op.Changed, ref)
@@ -155,7 +157,7 @@ func (c *comparison) operators() []OperatorReport {
 		}
 	}
 	for _, f := range c.found {
-		of(f.Operator)
+		get(f.Operator)
 	}
 	out := make([]OperatorReport, 0, len(all))
 	for _, name := range names(all) {
@@ -164,6 +166,7 @@ func (c *comparison) operators() []OperatorReport {
 	return out
 }
 
+// lastIfEmpty returns a sort key that orders the empty name last.
 func lastIfEmpty(s string) string {
 	if s == "" {
 		return "\uffff"

@@ -14,8 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// demo is an upgrade, an installation and a removal, with something of every
-// family.
+// demo returns an upgrade, an installation and a removal that cover every family of rules.
 func demo(t testing.TB) (before, after State) {
 	t.Helper()
 	const crd = "crds/demo/customresourcedefinition-widgets.demo.io.yaml"
@@ -98,11 +97,11 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestPlacesPointAtTheChange reads the lines that findings name.
+// TestPlacesPointAtTheChange checks the lines to which findings refer.
 func TestPlacesPointAtTheChange(t *testing.T) {
 	const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.demo.io}\nspec:\n  group: demo.io\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n" +
 		"  versions:\n  - name: v0\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object}}\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            properties:\n              x:\n                type: string\n                maxLength: 9\n"
-	r := between(t, crd, strings.Replace(crd, "maxLength: 9", "maxLength: 8", 1))
+	r := compareManifests(t, crd, strings.Replace(crd, "maxLength: 9", "maxLength: 8", 1))
 	if len(r.Findings) != 1 {
 		t.Fatal(lines(r))
 	}
@@ -112,8 +111,8 @@ func TestPlacesPointAtTheChange(t *testing.T) {
 	}
 }
 
-// TestMarkdownFits gives it more than a comment holds, and text that tries to
-// get out of its place.
+// TestMarkdownFits renders reports that exceed the maximum length of a comment, with texts that
+// attempt to inject markup.
 func TestMarkdownFits(t *testing.T) {
 	hostile := "`x`|</details><script>@everyone [a](b)\n# " + strings.Repeat("é", 400)
 	r := &Report{Before: hostile, After: hostile}
@@ -144,7 +143,7 @@ func TestMarkdownFits(t *testing.T) {
 	}
 }
 
-// TestCodeQuality lists what no waiver covers, once, where GitLab finds it.
+// TestCodeQuality checks that the report contains each unwaived finding exactly once.
 func TestCodeQuality(t *testing.T) {
 	finding := Finding{Rule: "images.registry-changed", Severity: High, Operator: "ops/etcd", Why: "why", Message: "one\ntwo"}
 	gone, waived, other := finding, finding, finding
@@ -188,8 +187,8 @@ func TestCodeQuality(t *testing.T) {
 	}
 }
 
-// TestComment tells the comments of workspaces apart, by lines that nothing in a
-// directory's name can end.
+// TestComment checks that comments of different workspaces have different markers, whatever the
+// name of the directory.
 func TestComment(t *testing.T) {
 	r := &Report{Operators: []OperatorReport{{Name: "ops/demo"}}}
 	for i := range 3000 {
@@ -211,7 +210,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// outside reports whether text stands in line outside of code spans.
+// outside reports whether line contains text outside of code spans.
 func outside(line, text string) bool {
 	for line != "" {
 		i := strings.IndexByte(line, '`')
@@ -265,7 +264,7 @@ func TestBrokenStates(t *testing.T) {
 	}
 }
 
-// TestObjectsShareWhatIsEqual is why comparing two states costs what differs.
+// TestObjectsShareWhatIsEqual checks that equal files are parsed only once.
 func TestObjectsShareWhatIsEqual(t *testing.T) {
 	files := []File{{Path: "a.yaml", Data: []byte(account)}, {Path: "b.yaml", Data: []byte(binding)}}
 	first, err := collectObjects(files, nil, nil, nil)
@@ -300,8 +299,7 @@ func TestRemovalPlan(t *testing.T) {
 	}
 }
 
-// TestDefinitionStays does not have Argo CD prune a definition, which it never
-// does, whatever the definition says of it.
+// TestDefinitionStays checks that Argo CD never prunes a CRD, regardless of its annotations.
 func TestDefinitionStays(t *testing.T) {
 	for annotation, keeps := range map[string]bool{`, annotations: {argocd.argoproj.io/sync-options: "Prune=confirm,PruneLast=true"}`: false, "": true} {
 		crd := parsed(t, "gone/demo", "a.yaml", `
@@ -318,8 +316,8 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 	}
 }
 
-// TestLeftBehind says that an operator stays in the clusters where its piece goes and it
-// is not leaving, and only there.
+// TestLeftBehind checks that an operator is left behind exactly if its piece is removed although it
+// is not leaving.
 func TestLeftBehind(t *testing.T) {
 	objects := parsed(t, "ns/demo", "a.yaml", `
 {apiVersion: v1, kind: Namespace, metadata: {name: ns}}
@@ -356,8 +354,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestWhatGoes holds what is said of an object that leaves the tree against the
-// plan: what stays in one is not deleted in the other.
+// TestWhatGoes compares the finding about a removed object with the uninstall plan: both must agree
+// whether it is deleted.
 func TestWhatGoes(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Namespace\nmetadata: {name: gone"
 	for annotations, want := range map[string]string{

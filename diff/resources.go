@@ -24,11 +24,10 @@ func resourceRules() []Rule {
 	}
 }
 
-// compareResources simulates a write of every custom resource with the CRDs of both sides,
-// and reports different results. It skips objects without a change of the object or the
-// CRD.
+// compareResources simulates writing each custom resource with the CRDs of both sides, and reports
+// different results. It skips a resource if neither it nor its CRD changed.
 func compareResources(c *comparison) {
-	kinds := kindCache{of: map[*Object]opened{}, budget: admit.NewBudget()}
+	kinds := kindCache{of: map[*Object]openedKind{}, budget: admit.NewBudget()}
 	old := map[k8s.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
@@ -36,12 +35,12 @@ func compareResources(c *comparison) {
 	}
 	for _, o := range customResources(c.after) {
 		key := o.Key()
-		of := k8s.Key{Group: key.Group, Kind: key.Kind}
-		crd := c.after.crds[of]
+		kind := k8s.Key{Group: key.Group, Kind: key.Kind}
+		crd := c.after.crds[kind]
 		if crd == nil {
-			continue // deleted with the CRD: another finding
+			continue // the CRD is removed; reported by another rule
 		}
-		was := c.before.crds[of]
+		was := c.before.crds[kind]
 		sameKind := was != nil && isSameObject(was, crd)
 		prev := old[key]
 		if prev == nil {
@@ -55,12 +54,12 @@ func compareResources(c *comparison) {
 		if was != nil {
 			d.old, _ = kinds.open(was)
 		}
-		d.run()
+		d.compare()
 	}
 }
 
-// customResources returns the objects of the state that are of a kind of its CRDs: those
-// of the repository and those of operators.
+// customResources returns the custom resources of the CRDs in the state, both in the repository and
+// of operators.
 func customResources(v *view) []*Object {
 	var out []*Object
 	for i := range v.Resources {
@@ -73,13 +72,14 @@ func customResources(v *view) []*Object {
 	})
 }
 
-// kindCache opens each CRD once.
+// kindCache caches the parsed CRDs.
 type kindCache struct {
-	of     map[*Object]opened
+	of     map[*Object]openedKind
 	budget *admit.Budget
 }
 
-type opened struct {
+// openedKind is a parsed CRD, or the error.
+type openedKind struct {
 	kind *admit.Kind
 	err  error
 }
@@ -89,16 +89,16 @@ func (k kindCache) open(crd *Object) (*admit.Kind, error) {
 		return got.kind, got.err
 	}
 	kind, err := admit.Open(crd.Whole(), k.budget)
-	k.of[crd] = opened{kind, err}
+	k.of[crd] = openedKind{kind, err}
 	return kind, err
 }
 
-// resourceDiff compares one custom resource.
+// resourceDiff compares a custom resource.
 type resourceDiff struct {
 	c        *comparison
-	prev, o  *Object // prev is nil if the resource is new
+	prev, o  *Object // prev is nil if the resource is added
 	crd      *Object
-	old, now *admit.Kind // old is nil if the CRD is new, or was invalid
+	old, now *admit.Kind // old is nil if the CRD is added or was invalid
 	err      error
 }
 
@@ -108,7 +108,8 @@ func (d resourceDiff) add(rule string, f Finding) {
 	d.c.add(rule, d.o, f)
 }
 
-func (d resourceDiff) run() {
+// compare simulates both writes and reports the differences of their results.
+func (d resourceDiff) compare() {
 	if d.err != nil {
 		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: stepPath("spec", "versions"), covers: nothing()})
 		return
@@ -140,14 +141,15 @@ func (d resourceDiff) run() {
 	if before.Unchecked || after.Unchecked {
 		d.c.note("%s in %s was not checked against the x-kubernetes-validations of its CRD: evaluating all rules takes too long", d.o.Ref(), d.o.Path)
 	}
-	d.rejected(before, after)
-	d.dropped(before, after)
+	d.compareRejected(before, after)
+	d.compareDropped(before, after)
 	if hadBefore {
-		d.defaulted(before, after)
+		d.compareDefaulted(before, after)
 	}
 }
 
-func (d resourceDiff) rejected(before, after admit.Result) {
+// compareRejected reports the faults for which the API server rejects the resource.
+func (d resourceDiff) compareRejected(before, after admit.Result) {
 	for _, f := range after.Rejected {
 		rule := "resources.rejected"
 		if slices.Contains(before.Rejected, f) {
@@ -157,7 +159,8 @@ func (d resourceDiff) rejected(before, after admit.Result) {
 	}
 }
 
-func (d resourceDiff) dropped(before, after admit.Result) {
+// compareDropped reports the fields that the API server now prunes.
+func (d resourceDiff) compareDropped(before, after admit.Result) {
 	for _, name := range after.Dropped {
 		if !slices.Contains(before.Dropped, name) {
 			d.add("resources.field-dropped", Finding{
@@ -167,7 +170,8 @@ func (d resourceDiff) dropped(before, after admit.Result) {
 	}
 }
 
-func (d resourceDiff) defaulted(before, after admit.Result) {
+// compareDefaulted reports changed defaults of fields that the resource does not set.
+func (d resourceDiff) compareDefaulted(before, after admit.Result) {
 	had := map[string]admit.Value{}
 	for _, v := range before.Defaulted {
 		had[v.Field] = v
@@ -192,7 +196,7 @@ func (d resourceDiff) defaulted(before, after admit.Result) {
 	}
 }
 
-// fieldSteps parses a field path of the API server ("spec.a[0].b", "spec.labels[app]").
+// fieldSteps parses a field path of the API server, such as "spec.a[0].b" or "spec.labels[app]".
 func fieldSteps(field string) []step {
 	var out []step
 	for field != "" {
@@ -225,7 +229,7 @@ func fieldSteps(field string) []step {
 	return out
 }
 
-// valueAt returns the value at a field path of the API server, or nil.
+// valueAt returns the value at a field path of the API server, or nil if it is absent.
 func valueAt(content map[string]any, field string) any {
 	var v any = content
 	for _, s := range fieldSteps(field) {

@@ -16,9 +16,8 @@ func custom(version, spec string) string {
 	return "apiVersion: demo.io/" + version + "\nkind: Widget\nmetadata: {name: mine, namespace: team}\nspec: " + spec
 }
 
-// TestResources writes custom resources of the repository against both
-// definitions. What the API server does with each was read off
-// apiextensions-apiserver, which does the work.
+// TestResources writes custom resources of the repository with both CRDs. The expectations are
+// based on apiextensions-apiserver.
 func TestResources(t *testing.T) {
 	cases := []struct {
 		name, before, after, resource string
@@ -94,8 +93,8 @@ func TestResourceVersions(t *testing.T) {
 	}
 }
 
-// TestStorageForgets: without conversion, what the storage version does not
-// name is lost, whatever the version that the object was written at.
+// TestStorageForgets checks that without conversion, fields missing in the storage version are
+// lost, regardless of the version of the object.
 func TestStorageForgets(t *testing.T) {
 	const (
 		wide   = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
@@ -213,7 +212,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestQuaysidesOwn: what quayside adds by itself is no operator that goes.
+// TestQuaysidesOwn checks that quayside's own objects are not reported as a removed operator.
 func TestQuaysidesOwn(t *testing.T) {
 	r := compare(t, State{Objects: parsed(t, "quayside", "crds/quayside/x.yaml", widget("{type: string}"))}, State{})
 	if d := cmp.Diff([]string{"low data.crd-removed: v1 → -"}, lines(r)); d != "" || len(r.Removals) > 0 {
@@ -224,8 +223,8 @@ func TestQuaysidesOwn(t *testing.T) {
 	}
 }
 
-// TestCostlyResources has more objects of a kind than there is time for the
-// rules of its definition.
+// TestCostlyResources has so many objects of a kind that the time limit for validation rules is
+// exceeded.
 func TestCostlyResources(t *testing.T) {
 	const rule = "{type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, self.all(c, true)))'}]}"
 	var mine []string

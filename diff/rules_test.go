@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestRulesAreDocumented keeps the reference of rules for users.
+// TestRulesAreDocumented updates the documentation of rules.
 func TestRulesAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Rules of diff\n\nEach finding of [`quayside diff`](diff.md) has a rule. The severity of a finding is that of its rule or lower. " +
@@ -40,8 +40,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	golden(t, filepath.Join("..", "docs", "diff-rules.md"), []byte(b.String()))
 }
 
-// TestRulesHaveCases wants the expectations of this package to name every rule, in the form
-// of lines: its severity, its ID.
+// TestRulesHaveCases checks that the expectations of this package contain the severity and ID of
+// every rule.
 func TestRulesHaveCases(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestRulesHaveCases(t *testing.T) {
 	}
 }
 
-// TestClusters compares lists of clusters, and a cluster that an operator leaves.
+// TestClusters compares lists of clusters, and removes an operator from one cluster.
 func TestClusters(t *testing.T) {
 	demo := State{Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1.0.0"}}}
 	r := Join([]Part{
@@ -78,13 +78,13 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestMirrors has new images in the mirror and outside of it.
+// TestMirrors has added images in and outside of the mirror.
 func TestMirrors(t *testing.T) {
 	for mirror, want := range map[string][]string{
 		"quay.io/demo": {"low images.new container c0: - → " + image("a")},
 		"quay.io/team": {"medium images.not-mirrored container c0: - → " + image("a"), "low images.new container c0: - → " + image("a")},
 	} {
-		r, err := Compare(State{}, State{Objects: runs(t, "1.0.0", image("a")).Objects}, CompareOptions{Mirrors: []string{mirror}})
+		r, err := Compare(State{}, State{Objects: stateRunning(t, "1.0.0", image("a")).Objects}, CompareOptions{Mirrors: []string{mirror}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestExemptions keeps the table of changes that are no finding, and limits it.
+// TestExemptions updates the documentation of exempt changes and limits their number.
 func TestExemptions(t *testing.T) {
 	if n := len(exemptions()); n > 25 {
 		t.Errorf("%d exemptions", n)

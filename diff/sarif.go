@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for
-// code scanning: one result for each finding, at its line in the committed files. A
-// finding without a file, or in a removed file, is at fallback, the path of the lock.
+// SARIF returns the report in the Static Analysis Results Interchange Format 2.1.0, for code
+// scanning. Each finding is a result at its line in the committed files. A finding without a file
+// or in a removed file is at fallback, the path of the lock.
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{
@@ -79,7 +79,7 @@ type sarifRegion struct {
 	EndColumn   int `json:"endColumn,omitempty"`
 }
 
-// sarifRules returns the rules that findings use, sorted by ID, and their indexes.
+// sarifRules returns the rules of the findings, sorted by ID, and their indexes by ID.
 func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
 	used := map[string]bool{}
 	for _, f := range findings {
@@ -109,11 +109,12 @@ func sarifLevel(s Severity) string {
 	return "note"
 }
 
-// severityScore returns the score for sorting in code scanning.
+// severityScore returns the score by which code scanning sorts results.
 func severityScore(s Severity) string {
 	return map[Severity]string{Critical: "9.5", High: "8.0", Medium: "5.5", Low: "3.0", Info: "0.5"}[s]
 }
 
+// sarifOf returns the result for a finding. index is that of its rule.
 func sarifOf(f Finding, index int, fallback string) sarifResult {
 	out := sarifResult{
 		RuleID: f.Rule, RuleIndex: index, Level: sarifLevel(f.Severity), Message: map[string]string{"text": findingSentence(f)},
@@ -123,7 +124,7 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 	p := sarifPhysical{Artifact: map[string]string{"uri": fileURI(f.Place.Path)}}
 	switch {
 	case f.Place.Path == "" || f.Place.Removed:
-		// A removed file has no line in the new commit.
+		// The new commit does not contain the removed file.
 		p.Artifact["uri"], p.Region = fileURI(fallback), &sarifRegion{StartLine: 1}
 	case f.Place.Line > 0:
 		p.Region = &sarifRegion{f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol}
@@ -137,8 +138,9 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 	return out
 }
 
+// findingSentence returns a finding as one line of text.
 func findingSentence(f Finding) string {
-	s := inert.Line(f.words())
+	s := inert.Line(f.fullMessage())
 	if subject := inert.Line(f.subject()); subject != "" {
 		s = subject + ": " + s
 	}
@@ -146,12 +148,12 @@ func findingSentence(f Finding) string {
 		s = inert.Line(f.Operator) + ": " + s
 	}
 	s = inert.Line(onlyIn(f.Clusters)) + s
-	s = strings.ReplaceAll(s, "](", "] (") // prevents links
+	s = strings.ReplaceAll(s, "](", "] (") // no Markdown links
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }
 
-// findingFingerprint returns a hash that identifies a finding in later runs, independent
-// of its line.
+// findingFingerprint returns a hash that identifies a finding in later runs, regardless of its
+// line.
 func findingFingerprint(f Finding) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		f.Rule, f.Operator, f.Object.Group, f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Field, f.Before, f.After,

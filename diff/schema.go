@@ -9,23 +9,23 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// schemaWalk compares two structural schemas field by field. say receives each finding
-// with the path of the field ("spec.containers[].image") and the steps to it below
-// openAPIV3Schema; added receives each new field, and may be nil.
+// schemaWalk compares two structural schemas field by field. report receives each finding with the
+// field, such as "spec.containers[].image", and its path below openAPIV3Schema. added receives each
+// added field; it may be nil.
 type schemaWalk struct {
-	say   func(rule, at string, steps []step, f Finding, capped ...Severity)
-	added func(at string, steps []step)
+	report func(rule, at string, steps []step, f Finding, capped ...Severity)
+	added  func(at string, steps []step)
 }
 
-// node is the same path in both schemas.
+// node is a field in both schemas.
 type node struct {
 	old, now map[string]any
-	at       string // "spec.size"; empty at the root
+	at       string // such as "spec.size"; empty for the root
 	steps    []step
-	status   bool // below .status, which the operator writes itself
+	status   bool // whether the field is in .status, which only the operator writes
 }
 
-// root compares whole schemas. A version without a schema keeps all fields.
+// root compares whole schemas. nil means a version without a schema, which preserves all fields.
 func (w *schemaWalk) root(old, now map[string]any) {
 	if old == nil {
 		old = map[string]any{"type": "object", preserveUnknown: true}
@@ -38,51 +38,53 @@ func (w *schemaWalk) root(old, now map[string]any) {
 
 const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// note reports a finding at n. In the status it is at most Low: the operator writes the
-// status and is upgraded with the CRD.
+// note reports a finding about a keyword of n. In the status, the severity is at most low, because
+// the operator writes the status and is upgraded together with the CRD.
 func (w *schemaWalk) note(rule string, n node, f Finding, more ...string) {
 	at, steps := n.at, n.field(more...)
 	if at == "" {
 		at = "(root)"
 	}
 	if n.status {
-		w.say(rule, at, steps, f, Low)
+		w.report(rule, at, steps, f, Low)
 		return
 	}
-	w.say(rule, at, steps, f)
+	w.report(rule, at, steps, f)
 }
 
-// field returns the steps to a keyword of n.
+// field returns the path to a keyword of n.
 func (n node) field(keywords ...string) []step {
 	return append(slices.Clone(n.steps), stepPath(keywords...)...)
 }
 
-// changed reports a finding about one keyword of n.
+// changed reports a finding about the changed keyword of n.
 func (w *schemaWalk) changed(rule string, n node, keyword, format string, args ...any) {
 	w.note(rule, n, Finding{
 		Before: formatValue(n.old[keyword]), After: formatValue(n.now[keyword]), Message: fmt.Sprintf(format, args...),
 	}, keyword)
 }
 
+// walk compares the keywords of n and the schemas below it.
 func (w *schemaWalk) walk(n node) {
 	if reflect.DeepEqual(n.old, n.now) {
 		return
 	}
-	if !w.types(n) {
+	if !w.compareTypes(n) {
 		return
 	}
-	for _, look := range []func(node){
-		w.unknownFields, w.required, w.enum, w.bounds, w.patternAndFormat, w.nullable, w.defaults, w.celRules, w.combinations, w.topology,
+	for _, compare := range []func(node){
+		w.compareUnknownFields, w.compareRequired, w.compareEnum, w.compareBounds, w.comparePatternAndFormat, w.compareNullable, w.compareDefaults, w.compareValidations, w.compareCombinations, w.compareTopology,
 	} {
-		look(n)
+		compare(n)
 	}
-	w.properties(n)
-	w.freeKeys(n)
-	w.elements(n)
+	w.compareProperties(n)
+	w.compareAdditionalProperties(n)
+	w.compareItems(n)
 }
 
-// types compares the types, and reports whether the rest of the schemas is comparable.
-func (w *schemaWalk) types(n node) bool {
+// compareTypes compares the types. It returns false if the types are so different that other
+// keywords cannot be compared.
+func (w *schemaWalk) compareTypes(n node) bool {
 	a, b := typeOf(n.old), typeOf(n.now)
 	f := Finding{Before: cmp.Or(a, "any"), After: cmp.Or(b, "any")}
 	f.Message = fmt.Sprintf("type changed from %s to %s", f.Before, f.After)
@@ -109,7 +111,8 @@ func typeOf(s map[string]any) string {
 	return k8s.Text(s, "type")
 }
 
-func (w *schemaWalk) unknownFields(n node) {
+// compareUnknownFields compares whether unknown fields are preserved.
+func (w *schemaWalk) compareUnknownFields(n node) {
 	a, b := k8s.True(n.old, preserveUnknown), k8s.True(n.now, preserveUnknown)
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b), covers: [][]step{n.field(preserveUnknown)}}
 	switch {
@@ -122,7 +125,7 @@ func (w *schemaWalk) unknownFields(n node) {
 	}
 }
 
-// property returns the node of one field below n.
+// property returns the node of a property of n.
 func (n node) property(name string) node {
 	at := name
 	if n.at != "" {
@@ -134,7 +137,8 @@ func (n node) property(name string) node {
 	}
 }
 
-func (w *schemaWalk) properties(n node) {
+// compareProperties compares the properties of n by name.
+func (w *schemaWalk) compareProperties(n node) {
 	old, now := k8s.Map(n.old, "properties"), k8s.Map(n.now, "properties")
 	for _, name := range union(old, now) {
 		_, had := old[name]
@@ -142,7 +146,7 @@ func (w *schemaWalk) properties(n node) {
 		p := n.property(name)
 		switch {
 		case n.at == "" && (name == "apiVersion" || name == "kind" || name == "metadata" && !(had && has)):
-			// The API server defines these itself.
+			// The API server defines these fields.
 		case had && has:
 			w.walk(p)
 		case has:
@@ -150,30 +154,30 @@ func (w *schemaWalk) properties(n node) {
 				w.added(p.at, p.steps)
 			}
 		default:
-			w.removed(n, p)
+			w.reportRemovedField(n, p)
 		}
 	}
 }
 
-// removed reports a removed field. Its value is kept if the parent keeps unknown fields or
-// allows free keys.
-func (w *schemaWalk) removed(parent, p node) {
+// reportRemovedField reports a removed field. Its values remain if the parent preserves unknown
+// fields or allows additional properties.
+func (w *schemaWalk) reportRemovedField(parent, p node) {
 	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed", covers: [][]step{p.steps}}
 	p.steps = append(slices.Clone(parent.steps), stepPath("properties")...)
 	switch {
 	case k8s.True(parent.now, preserveUnknown):
 		f.Message = "field removed from the schema; its value is preserved"
-		w.say("crd.field-removed", p.at, p.steps, f, Low)
+		w.report("crd.field-removed", p.at, p.steps, f, Low)
 	case k8s.At(parent.now, "additionalProperties") != nil:
 		f.Message = "field removed from the schema; it becomes an additional property"
-		w.say("crd.field-removed", p.at, p.steps, f, Low)
+		w.report("crd.field-removed", p.at, p.steps, f, Low)
 	default:
 		w.note("crd.field-removed", p, f)
 	}
 }
 
-// freeKeys compares additionalProperties; true means any value.
-func (w *schemaWalk) freeKeys(n node) {
+// compareAdditionalProperties compares additionalProperties, which may be a schema or true.
+func (w *schemaWalk) compareAdditionalProperties(n node) {
 	a, had := anySchema(n.old["additionalProperties"])
 	b, has := anySchema(n.now["additionalProperties"])
 	below := node{old: a, now: b, at: n.at + "{}", steps: append(slices.Clone(n.steps), stepPath("additionalProperties")...), status: n.status}
@@ -183,12 +187,14 @@ func (w *schemaWalk) freeKeys(n node) {
 	case has && w.added != nil:
 		w.added(below.at, below.steps)
 	case had && !has && k8s.True(n.now, preserveUnknown):
-		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", covers: [][]step{below.steps}}, Low)
+		w.report("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "additional properties removed from the schema; their values are preserved", covers: [][]step{below.steps}}, Low)
 	case had && !has:
 		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "additional properties are no longer allowed", covers: [][]step{below.steps}})
 	}
 }
 
+// anySchema returns the schema v. True is a schema that accepts any value. It returns false if v is
+// no schema.
 func anySchema(v any) (map[string]any, bool) {
 	if m, ok := v.(map[string]any); ok {
 		return m, true
@@ -199,7 +205,8 @@ func anySchema(v any) (map[string]any, bool) {
 	return nil, false
 }
 
-func (w *schemaWalk) elements(n node) {
+// compareItems compares the schemas of list items.
+func (w *schemaWalk) compareItems(n node) {
 	old, now := k8s.Map(n.old, "items"), k8s.Map(n.now, "items")
 	if old == nil || now == nil {
 		return

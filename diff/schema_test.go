@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares got with a file, or writes the file under -update.
+// golden compares got with a file. With -update, it writes the file.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {

@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-func (w *schemaWalk) required(n node) {
+// compareRequired compares the required fields.
+func (w *schemaWalk) compareRequired(n node) {
 	old, now := k8s.Texts(n.old, "required"), k8s.Texts(n.now, "required")
 	for _, name := range now {
 		if slices.Contains(old, name) {
@@ -21,8 +22,8 @@ func (w *schemaWalk) required(n node) {
 		p := n.property(name)
 		f := Finding{Before: "optional", After: "required", Message: "field becomes required"}
 		p.steps = n.field("required")
-		if def, ok := p.now["default"]; ok {
-			f.Message = "field becomes required, with the default " + quoteValue(def)
+		if defaultValue, ok := p.now["default"]; ok {
+			f.Message = "field becomes required, with the default " + quoteValue(defaultValue)
 			w.note("crd.required-defaulted", p, f)
 			continue
 		}
@@ -37,7 +38,8 @@ func (w *schemaWalk) required(n node) {
 	}
 }
 
-func (w *schemaWalk) enum(n node) {
+// compareEnum compares the allowed values.
+func (w *schemaWalk) compareEnum(n node) {
 	old, had := n.old["enum"].([]any)
 	now, has := n.now["enum"].([]any)
 	switch {
@@ -48,15 +50,15 @@ func (w *schemaWalk) enum(n node) {
 		w.changed("crd.enum-removed", n, "enum", "values are no longer restricted to %s", inert.Cut(formatValue(old), 120))
 		return
 	}
-	if gone := missingValues(old, now); len(gone) > 0 {
-		w.changed("crd.enum-value-removed", n, "enum", "no longer allowed: %s", strings.Join(gone, ", "))
+	if removed := missingValues(old, now); len(removed) > 0 {
+		w.changed("crd.enum-value-removed", n, "enum", "no longer allowed: %s", strings.Join(removed, ", "))
 	}
-	if come := missingValues(now, old); len(come) > 0 {
-		w.changed("crd.enum-value-added", n, "enum", "now allowed: %s", strings.Join(come, ", "))
+	if added := missingValues(now, old); len(added) > 0 {
+		w.changed("crd.enum-value-added", n, "enum", "now allowed: %s", strings.Join(added, ", "))
 	}
 }
 
-// missingValues returns the values of a that are not in b, as text.
+// missingValues formats the values of a that b does not contain.
 func missingValues(a, b []any) []string {
 	var out []string
 	for _, v := range a {
@@ -67,16 +69,16 @@ func missingValues(a, b []any) []string {
 	return out
 }
 
-// bounds compares minimum, maximum and similar keywords.
-func (w *schemaWalk) bounds(n node) {
+// compareBounds compares minimum, maximum and similar keywords.
+func (w *schemaWalk) compareBounds(n node) {
 	for _, keyword := range []string{"minimum", "minLength", "minItems", "minProperties", "maximum", "maxLength", "maxItems", "maxProperties"} {
 		a, b := boundValue(n.old, keyword), boundValue(n.now, keyword)
 		switch {
 		case a == b:
 		case b > a == strings.HasPrefix(keyword, "min"):
-			w.changed("crd.bound-tightened", n, keyword, "%s is %s, was %s", keyword, set(n.now[keyword]), set(n.old[keyword]))
+			w.changed("crd.bound-tightened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
 		default:
-			w.changed("crd.bound-loosened", n, keyword, "%s is %s, was %s", keyword, set(n.now[keyword]), set(n.old[keyword]))
+			w.changed("crd.bound-loosened", n, keyword, "%s is %s, was %s", keyword, formatBound(n.now[keyword]), formatBound(n.old[keyword]))
 		}
 	}
 	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
@@ -87,18 +89,18 @@ func (w *schemaWalk) bounds(n node) {
 			w.changed("crd.bound-loosened", n, keyword, "%s no longer set", keyword)
 		}
 	}
-	w.multiple(n)
+	w.compareMultipleOf(n)
 }
 
-// set formats a limit.
-func set(v any) string {
+// formatBound formats a bound for a message.
+func formatBound(v any) string {
 	if v == nil {
 		return "not set"
 	}
 	return formatValue(v)
 }
 
-// boundValue returns a limit, or a limit without effect if there is none.
+// boundValue returns the value of a bound, or a bound without effect if it is not set.
 func boundValue(s map[string]any, keyword string) float64 {
 	if f, ok := parseNumber(s[keyword]); ok {
 		return f
@@ -112,19 +114,21 @@ func boundValue(s map[string]any, keyword string) float64 {
 	return math.Inf(1)
 }
 
-func (w *schemaWalk) multiple(n node) {
+// compareMultipleOf compares multipleOf. A divisor of the old value is looser.
+func (w *schemaWalk) compareMultipleOf(n node) {
 	a, had := parseNumber(n.old["multipleOf"])
 	b, has := parseNumber(n.now["multipleOf"])
 	switch {
 	case had && has && a == b || !had && !has:
 	case !has || had && b != 0 && math.Mod(a, b) == 0:
-		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf is %s, was %s", set(n.now["multipleOf"]), set(n.old["multipleOf"]))
+		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
 	default:
-		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf is %s, was %s", set(n.now["multipleOf"]), set(n.old["multipleOf"]))
+		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf is %s, was %s", formatBound(n.now["multipleOf"]), formatBound(n.old["multipleOf"]))
 	}
 }
 
-func (w *schemaWalk) patternAndFormat(n node) {
+// comparePatternAndFormat compares pattern, and format if the API server enforces it.
+func (w *schemaWalk) comparePatternAndFormat(n node) {
 	a, b := k8s.Text(n.old, "pattern"), k8s.Text(n.now, "pattern")
 	switch {
 	case a == b:
@@ -143,8 +147,8 @@ func (w *schemaWalk) patternAndFormat(n node) {
 	}
 }
 
-// enforcedFormat returns the format if the API server checks it, or "". It ignores unknown
-// formats (apiextensions-apiserver, supportedFormats, and the ranges of numbers).
+// enforcedFormat returns format if the API server validates it, or else ""
+// (apiextensions-apiserver, supportedFormats, and the ranges of numbers).
 func enforcedFormat(format string) string {
 	known := []string{
 		"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13",
@@ -157,7 +161,7 @@ func enforcedFormat(format string) string {
 	return ""
 }
 
-func (w *schemaWalk) nullable(n node) {
+func (w *schemaWalk) compareNullable(n node) {
 	a, b := k8s.True(n.old, "nullable"), k8s.True(n.now, "nullable")
 	if a && !b {
 		w.changed("crd.nullable-removed", n, "nullable", "null is no longer allowed")
@@ -166,7 +170,7 @@ func (w *schemaWalk) nullable(n node) {
 	}
 }
 
-func (w *schemaWalk) defaults(n node) {
+func (w *schemaWalk) compareDefaults(n node) {
 	a, had := n.old["default"]
 	b, has := n.now["default"]
 	switch {
@@ -181,39 +185,39 @@ func (w *schemaWalk) defaults(n node) {
 
 const celKeyword = "x-kubernetes-validations"
 
-// celRules compares validation rules by their text. A new rule with the message of a
-// removed rule is a change of that rule.
-func (w *schemaWalk) celRules(n node) {
+// compareValidations compares CEL validation rules by their expressions. An added rule with the
+// message of a removed rule is a changed rule.
+func (w *schemaWalk) compareValidations(n node) {
 	old, now := k8s.Items(n.old, celKeyword), k8s.Items(n.now, celKeyword)
-	have := func(list []map[string]any, r map[string]any) bool {
+	contains := func(list []map[string]any, r map[string]any) bool {
 		return slices.ContainsFunc(list, func(o map[string]any) bool { return k8s.Text(o, "rule") == k8s.Text(r, "rule") })
 	}
-	var gone []map[string]any
+	var removed []map[string]any
 	for _, r := range old {
-		if !have(now, r) {
-			gone = append(gone, r)
+		if !contains(now, r) {
+			removed = append(removed, r)
 		}
 	}
 	for _, r := range now {
-		if have(old, r) {
+		if contains(old, r) {
 			continue
 		}
-		one := func(r map[string]any) []step {
+		ruleSteps := func(r map[string]any) []step {
 			return append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})
 		}
-		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{one(r)}}
-		i := slices.IndexFunc(gone, func(o map[string]any) bool {
+		f := Finding{After: k8s.Text(r, "rule"), Message: "must hold: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160), covers: [][]step{ruleSteps(r)}}
+		i := slices.IndexFunc(removed, func(o map[string]any) bool {
 			return k8s.Text(o, "message") != "" && k8s.Text(o, "message") == k8s.Text(r, "message")
 		})
 		if i < 0 {
 			w.note("crd.rule-added", n, f, celKeyword)
 			continue
 		}
-		f.Before, f.covers = k8s.Text(gone[i], "rule"), append(f.covers, one(gone[i]))
-		gone = slices.Delete(gone, i, i+1)
+		f.Before, f.covers = k8s.Text(removed[i], "rule"), append(f.covers, ruleSteps(removed[i]))
+		removed = slices.Delete(removed, i, i+1)
 		w.note("crd.rule-changed", n, f, celKeyword)
 	}
-	for _, r := range gone {
+	for _, r := range removed {
 		w.note("crd.rule-removed", n, Finding{
 			Before: k8s.Text(r, "rule"), Message: "removed: " + inert.Cut(cmp.Or(k8s.Text(r, "message"), k8s.Text(r, "rule")), 160),
 			covers: [][]step{append(n.field(celKeyword), step{key: k8s.Text(r, "rule"), by: "rule"})},
@@ -221,7 +225,7 @@ func (w *schemaWalk) celRules(n node) {
 	}
 }
 
-func (w *schemaWalk) combinations(n node) {
+func (w *schemaWalk) compareCombinations(n node) {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "not"} {
 		a, b := n.old[keyword], n.now[keyword]
 		switch {
@@ -234,21 +238,21 @@ func (w *schemaWalk) combinations(n node) {
 	}
 }
 
-// topology compares the treatment of lists and maps by server-side apply, and embedded
-// resources.
-func (w *schemaWalk) topology(n node) {
-	list := func(s map[string]any) string {
-		kind := cmp.Or(k8s.Text(s, "x-kubernetes-list-type"), "atomic")
-		if kind == "map" {
+// compareTopology compares how server-side apply merges lists and maps, and whether resources are
+// embedded.
+func (w *schemaWalk) compareTopology(n node) {
+	listType := func(s map[string]any) string {
+		typ := cmp.Or(k8s.Text(s, "x-kubernetes-list-type"), "atomic")
+		if typ == "map" {
 			return fmt.Sprintf("map by %s", strings.Join(k8s.Texts(s, "x-kubernetes-list-map-keys"), ", "))
 		}
-		return kind
+		return typ
 	}
-	if a, b := list(n.old), list(n.now); a != b {
+	if a, b := listType(n.old), listType(n.now); a != b {
 		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a), covers: [][]step{n.field("x-kubernetes-list-type"), n.field("x-kubernetes-list-map-keys")}}, "x-kubernetes-list-type")
 	}
-	kind := func(s map[string]any) string { return cmp.Or(k8s.Text(s, "x-kubernetes-map-type"), "granular") }
-	if a, b := kind(n.old), kind(n.now); a != b {
+	mapType := func(s map[string]any) string { return cmp.Or(k8s.Text(s, "x-kubernetes-map-type"), "granular") }
+	if a, b := mapType(n.old), mapType(n.now); a != b {
 		w.note("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
 	}
 	const embedded = "x-kubernetes-embedded-resource"

@@ -1,6 +1,7 @@
 package diff
 
-// The rules for the policy and the signatures, which a branch may change alone.
+// Rules about the policy and trust settings. A branch may change these settings without any other
+// change.
 const (
 	SettingsTrust  = "settings.trust"
 	SettingsPolicy = "settings.policy"
@@ -19,7 +20,7 @@ func settingRules() []Rule {
 	}
 }
 
-// addSettings adds the findings of opt about settings.
+// addSettings adds the findings in opt.Settings.
 func (r *Report) addSettings(opt CompareOptions) {
 	r.onlyPolicy = opt.OnlyPolicy && r.Empty()
 	c := &comparison{opt: opt, rules: rulesByID()}

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// settingFindings has a finding of every rule about settings.
+// settingFindings returns a finding of every rule about settings.
 func settingFindings() []Finding {
 	var out []Finding
 	for _, r := range settingRules() {
@@ -18,10 +18,10 @@ func settingFindings() []Finding {
 	return append(out, Finding{Rule: "settings.catalogs", Field: "spec.y", After: "c", Severity: Low})
 }
 
-// TestSettings adds findings about settings, which belong to no cluster, with the worse of
-// two severities.
+// TestSettings adds findings about settings. They belong to no cluster and have the higher of two
+// severities.
 func TestSettings(t *testing.T) {
-	demo := runs(t, "1.0.0", image("a"))
+	demo := stateRunning(t, "1.0.0", image("a"))
 	want := []string{
 		"high settings.catalogs spec.x: a → b", "high settings.extends spec.x: a → b", "high settings.names spec.x: a → b",
 		"high settings.policy spec.x: a → b", "high settings.promotion spec.x: a → b", "high settings.trust spec.x: a → b", "high settings.waiver spec.x: a → b",
@@ -40,10 +40,10 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestOnlyPolicy accepts findings about a policy that changes alone, and refuses them beside
-// another change.
+// TestOnlyPolicy checks that findings about policy changes are refused only if something else
+// changes, too.
 func TestOnlyPolicy(t *testing.T) {
-	demo, next := runs(t, "1.0.0", image("a")), runs(t, "1.0.0", image("b"))
+	demo, next := stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.0.0", image("b"))
 	for _, c := range []struct {
 		after State
 		only  bool
@@ -57,7 +57,7 @@ func TestOnlyPolicy(t *testing.T) {
 	}
 }
 
-// TestJudgeByBase has two policies, each with its own waivers.
+// TestJudgeByBase applies two policies with different waivers.
 func TestJudgeByBase(t *testing.T) {
 	waivers := func(reason string) []diag.Waiver { return []diag.Waiver{{Rule: "crd.*", Reason: reason}} }
 	rules := func(expr string) []CELRule { return []CELRule{{Name: "mine", Expression: expr}} }

@@ -8,17 +8,17 @@ import (
 // Severity is the risk of a finding.
 type Severity int
 
-// Severities, least first. Off is the zero value: the finding is not reported.
+// Severities in ascending order. Off is the zero value. Findings with it are not reported.
 const (
 	Off      Severity = iota
-	Info              // worth knowing; nothing breaks
-	Low               // a change of behaviour that is usual in an upgrade
-	Medium            // a reviewer should look
+	Info              // informative; nothing breaks
+	Low               // a usual change of behaviour in an upgrade
+	Medium            // a reviewer should look at it
 	High              // breaks something, or grants dangerous permissions
 	Critical          // loses data, is refused by the API server, or grants control of the cluster
 )
 
-// Severities returns the five severities a finding can have, worst first.
+// Severities returns the severities of findings, highest first.
 func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Info} }
 
 // String returns "critical", "high", "medium", "low", "info" or "off".
@@ -30,7 +30,7 @@ func (s Severity) String() string {
 	return names[s]
 }
 
-// ParseSeverity parses the result of String, ignoring case.
+// ParseSeverity parses a result of String. It ignores case.
 func ParseSeverity(text string) (Severity, error) {
 	for s := Off; s <= Critical; s++ {
 		if strings.EqualFold(text, s.String()) {

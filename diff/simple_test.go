@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSimple tells the files that kustomize takes as they stand from those of which
-// it takes apart, leaves out or refuses something.
+// TestSimple distinguishes files that kustomize loads unchanged from files that it splits, omits or
+// rejects in part.
 func TestSimple(t *testing.T) {
 	const a, b = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n"
 	for text, want := range map[string]bool{
@@ -31,8 +31,8 @@ func TestSimple(t *testing.T) {
 	}
 }
 
-// TestOneFileHoldsOneKeyTwice refuses two objects of one key in one file, unless
-// they are equal.
+// TestOneFileHoldsOneKeyTwice checks that a file must not contain two different objects with the
+// same key.
 func TestOneFileHoldsOneKeyTwice(t *testing.T) {
 	const a = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	for text, want := range map[string]bool{a + "---\n" + a: true, a + "---\n" + a + "data: {x: y}\n": false} {

@@ -7,13 +7,13 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// isImageRule reports whether findings of a rule are about an image that is added, removed
-// or replaced.
+// isImageRule reports whether the findings of a rule are about an added, removed or replaced image.
 func isImageRule(rule string) bool {
 	return slices.Contains([]string{"images.registry-changed", "images.repository-changed", "images.changed", "images.same-tag", "images.new", "images.removed"}, rule)
 }
 
-// Images returns the images with a digest in the findings of image rules, sorted.
+// Images returns the images with a digest in findings of image rules, sorted and without
+// duplicates.
 func (r *Report) Images() []string {
 	var out []string
 	for _, f := range r.Findings {
@@ -27,8 +27,8 @@ func (r *Report) Images() []string {
 	return slices.Compact(out)
 }
 
-// Measure adds the compressed sizes of images, in bytes, to the findings about them. An
-// image that is missing in sizes has an unknown size.
+// Measure adds compressed image sizes to the findings of image rules. sizes are bytes by image;
+// missing images have an unknown size.
 func (r *Report) Measure(sizes map[string]int64) {
 	r.Findings = slices.Clone(r.Findings)
 	for i := range r.Findings {
@@ -46,7 +46,7 @@ func (r *Report) Measure(sizes map[string]int64) {
 	}
 }
 
-// formatAmount formats a number of bytes like registries: "45.2 MB".
+// formatAmount formats a number of bytes in decimal units, such as "45.2 MB".
 func formatAmount(n int64) string {
 	if n < 1e6 {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a"), "quay.io/demo/one:v1"), runs(t, "1.1.0", image("b"), "quay.io/demo/two@"+image("c")[len("quay.io/demo/app@"):]), CompareOptions{})
+	r, err := Compare(stateRunning(t, "1.0.0", image("a"), "quay.io/demo/one:v1"), stateRunning(t, "1.1.0", image("b"), "quay.io/demo/two@"+image("c")[len("quay.io/demo/app@"):]), CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureOneSide has images of which one size is known, or none.
+// TestMeasureOneSide has images of which only one size is known, or none.
 func TestMeasureOneSide(t *testing.T) {
 	for want, sizes := range map[string]map[string]int64{
 		"new digest":                             nil,

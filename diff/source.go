@@ -8,27 +8,27 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Source is one side of a comparison, as files.
+// Source is one side of a comparison as files.
 type Source struct {
-	Name              string             // as users name it: "main"
-	Revision          string             // of the repository, for errors; empty for files on disk
-	KubernetesVersion string             // target; empty if unknown
-	OpenShiftVersion  string             // likewise
-	Pins              []lockfile.Pin     // of its lock
-	Leaving           []lockfile.Leaving // likewise
+	Name              string             // name for users, such as "main"
+	Revision          string             // revision of the repository, for errors; empty for files on disk
+	KubernetesVersion string             // of the target clusters; empty if unknown
+	OpenShiftVersion  string             // of the target clusters; empty if unknown
+	Pins              []lockfile.Pin     // pins of the lock
+	Leaving           []lockfile.Leaving // leaving operators of the lock
 	KeepsDefinitions  bool               // see State
-	ByOperator        bool               // likewise
-	Tree              []File             // rendered files, in any order; see [Base]
+	ByOperator        bool               // see State
+	Tree              []File             // rendered files, in any order; see [BaseFiles]
 	Own               []File             // other files of the repository, in any order
 }
 
-// Read parses two sides to states. Files that are equal on both sides are parsed once, and
-// equal CRDs only up to their versions, so the work grows with the differences. An error
-// lists every broken file of one tree.
+// Read parses both sides of a comparison. To save time, it parses a file that is equal on both
+// sides only once, and an equal CRD only up to its versions. The error lists all invalid files of
+// one tree.
 //
-// Of the user's own files, it parses those that may contain custom resources of the CRDs
-// of either side, or Namespaces. Many files of a repository only look like YAML: files of
-// the side after that do not parse are skipped and listed in State.Skipped.
+// In Source.Own, Read parses only the files that may contain Namespaces or custom resources of the
+// CRDs of either side. Repositories often contain invalid YAML, such as templates, so invalid files
+// do not cause an error. Those of the side after are listed in State.Skipped.
 func Read(before, after Source) (State, State, error) {
 	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
@@ -40,18 +40,18 @@ func Read(before, after Source) (State, State, error) {
 	}
 	definitions := slices.Concat(b.Objects, a.Objects)
 	a.Resources, a.Skipped = ownObjects(after.Own, definitions)
-	var fresh []File
-	same, kept := byPath(after.Own), map[string]bool{}
+	var changed []File
+	afterData, unchanged := byPath(after.Own), map[string]bool{}
 	for _, f := range before.Own {
-		if data, ok := same[f.Path]; ok && bytes.Equal(data, f.Data) {
-			kept[f.Path] = true
+		if data, ok := afterData[f.Path]; ok && bytes.Equal(data, f.Data) {
+			unchanged[f.Path] = true
 		} else {
-			fresh = append(fresh, f)
+			changed = append(changed, f)
 		}
 	}
-	b.Resources, _ = ownObjects(fresh, definitions)
+	b.Resources, _ = ownObjects(changed, definitions)
 	for _, o := range a.Resources {
-		if kept[o.Path] {
+		if unchanged[o.Path] {
 			b.Resources = append(b.Resources, o)
 		}
 	}
@@ -67,8 +67,8 @@ func byPath(files []File) map[string][]byte {
 	return out
 }
 
-// state parses the tree of one side. twins are the files of the other side, known its
-// parsed objects.
+// state parses the tree of one side. twins are the files of the other side by path, and known are
+// its objects.
 func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
 	objects, err := collectObjects(s.Tree, s.Pins, twins, known)
 	if err != nil && s.Revision != "" {

@@ -75,7 +75,7 @@ func TestReadHead(t *testing.T) {
 	}
 }
 
-// TestReadAgreesWithObjects: reading heads only changes no report.
+// TestReadAgreesWithObjects checks that parsing only the heads of CRDs does not change a report.
 func TestReadAgreesWithObjects(t *testing.T) {
 	side := func(name, crd, resource string) Source {
 		return Source{Name: name, Revision: name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1"}}, Tree: []File{
@@ -139,8 +139,8 @@ func TestReadAgreesWithObjects(t *testing.T) {
 	}
 }
 
-// workspace renders the newest version of every bundle of the corpus that
-// installs beside the others, but argocd-operator at the given one.
+// workspace renders the newest versions of all bundles of the corpus that can be installed
+// together. argocd-operator has the given version.
 func workspace(b *testing.B, argocd string) Source {
 	b.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
@@ -180,12 +180,11 @@ func workspace(b *testing.B, argocd string) Source {
 			}
 		}
 	}
-	out.Tree = Base(".", out.Tree)
+	out.Tree = BaseFiles(".", out.Tree)
 	return out
 }
 
-// BenchmarkWorkspace compares whole workspaces: first one with itself, then one
-// large upgrade in it.
+// BenchmarkWorkspace compares a large workspace with itself, and with one large upgrade.
 func BenchmarkWorkspace(b *testing.B) {
 	before, after := workspace(b, "0.14.0"), workspace(b, "0.18.0")
 	bytes := 0

@@ -13,39 +13,39 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// State is one side of a comparison: the rendered objects of a revision, and the other
-// Kubernetes objects of the repository. Compare does not modify it.
+// State is one side of a comparison: the rendered objects of a revision, and the user's own objects
+// in the repository. Compare does not modify it.
 type State struct {
-	Name              string             // as users name it: "HEAD~1:quayside.lock"
-	KubernetesVersion string             // target: "1.34"; empty means unknown, and checks that need it are skipped
-	OpenShiftVersion  string             // target: "4.20"; likewise
-	Pins              []lockfile.Pin     // any order
-	Leaving           []lockfile.Leaving // operators with a successor, or being uninstalled; any order
-	Objects           []Object           // rendered; any order
-	Resources         []Object           // the user's own objects in the repository: custom resources, Namespaces; any order
-	Skipped           []string           // files of the repository that do not parse
-	KeepsDefinitions  bool               // the engine tracks no CRDs, and so prunes none
-	ByOperator        bool               // an engine applies each operator by itself, and uninstalls only those that are leaving
-	Dropped           []string           // operators that are pinned, but not for the cluster of this state
+	Name              string             // name for users, such as "HEAD~1:quayside.lock"
+	KubernetesVersion string             // of the target clusters, such as "1.34"; if empty, checks that need it are skipped
+	OpenShiftVersion  string             // of the target clusters, such as "4.20"; if empty, checks that need it are skipped
+	Pins              []lockfile.Pin     // in any order
+	Leaving           []lockfile.Leaving // operators that have a successor or are being uninstalled; in any order
+	Objects           []Object           // rendered objects; in any order
+	Resources         []Object           // the user's own Namespaces and custom resources in the repository; in any order
+	Skipped           []string           // invalid files of the repository
+	KeepsDefinitions  bool               // the GitOps tool does not track CRDs, so it prunes none
+	ByOperator        bool               // the GitOps tool applies each operator separately, and uninstalls only operators in Leaving
+	Dropped           []string           // operators that are pinned, but not for this cluster
 }
 
-// Object is one Kubernetes object and its file.
+// Object is a Kubernetes object and its file.
 type Object struct {
-	Operator string         // "namespace/package" of its pin; empty if no pin owns it
-	Path     string         // "rendered/operators/…/deployment-etcd.yaml", slash-separated
-	Document int            // index of the YAML document in the file
-	Raw      []byte         // the whole file, for line numbers; nil if there is none
-	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
+	Operator string         // "namespace/package" of its pin; empty if it belongs to no operator
+	Path     string         // slash-separated, such as "rendered/operators/…/deployment-etcd.yaml"
+	Document int            // index of the document in the file
+	Raw      []byte         // content of the file, for line numbers; nil if there is no file
+	Content  map[string]any // values as decoded by Content: string, bool, int64, float64, []any, map[string]any, nil
 
-	key     k8s.Key // of Content, if parsed from files
-	sources []File  // files that may contain the overlay's changes of it
+	key     k8s.Key // key of Content if parsed from a file, else zero
+	sources []File  // files of an overlay that may have changed the object
 
-	Follows bool // an engine's object whose directory of the tree is added or removed with it
+	Follows bool // object of a GitOps tool that is added or removed together with its directory of the tree
 
-	cut bool // Content ends before the versions of a CRD whose file is the same on both sides; see Whole
+	cut bool // Content ends before the versions of a CRD, because the file is equal on both sides; see Whole
 }
 
-// Ref identifies an object of a cluster, with the version of its API, for readers.
+// Ref identifies an object with its API version, for users.
 type Ref struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
@@ -54,7 +54,7 @@ type Ref struct {
 	Name      string `json:"name"`
 }
 
-// Key returns the identity of the object across versions of its API.
+// Key returns the identity of the object without its API version.
 func (o *Object) Key() k8s.Key {
 	if o.key == (k8s.Key{}) {
 		return k8s.Object(o.Content).Key()
@@ -62,21 +62,21 @@ func (o *Object) Key() k8s.Key {
 	return o.key
 }
 
-// version returns the version of the object's apiVersion.
+// version returns the version part of apiVersion.
 func (o *Object) version() string {
 	apiVersion := k8s.Text(o.Content, "apiVersion")
 	return apiVersion[strings.Index(apiVersion, "/")+1:]
 }
 
-// Ref returns the reference of the object for reports.
+// Ref returns the reference to the object.
 func (o *Object) Ref() Ref {
 	k := o.Key()
 	return Ref{Group: k.Group, Version: o.version(), Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
 }
 
-// Simple reports whether kustomize loads the objects of one file unchanged, and the file
-// contains nothing else: kustomize splits lists, and omits objects that are marked as
-// local.
+// Simple reports whether kustomize loads the objects of a file unchanged. It returns false if the
+// file contains a List, which kustomize splits, an object marked as local, which kustomize omits,
+// or other documents.
 func Simple(file []Object) bool {
 	if len(file) == 0 || bytes.Contains(file[0].Raw, []byte("local-config")) {
 		return false
@@ -90,8 +90,8 @@ func Simple(file []Object) bool {
 	})
 }
 
-// Keep returns the state with only the pins of operators that keep accepts. The others are
-// added to Dropped.
+// Keep returns a copy of s with the pins and leaving operators for which keep returns true. The
+// other pinned operators are listed in Dropped.
 func (s State) Keep(keep func(operator string) bool) State {
 	pins := s.Pins
 	s.Pins, s.Dropped = nil, nil
@@ -109,7 +109,7 @@ func (s State) Keep(keep func(operator string) bool) State {
 // IsZero reports whether r is empty.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// String returns "Kind namespace/name", without the parts that are empty.
+// String returns "Kind namespace/name", without empty parts.
 func (r Ref) String() string {
 	name := r.Name
 	if r.Namespace != "" {
@@ -118,13 +118,13 @@ func (r Ref) String() string {
 	return strings.TrimSpace(r.Kind + " " + name)
 }
 
-// Compare orders by kind, group, namespace, name, version.
+// Compare orders references by kind, group, namespace, name and version.
 func (r Ref) Compare(s Ref) int {
 	return cmp.Or(strings.Compare(r.Kind, s.Kind), strings.Compare(r.Group, s.Group),
 		strings.Compare(r.Namespace, s.Namespace), strings.Compare(r.Name, s.Name), strings.Compare(r.Version, s.Version))
 }
 
-// view is an indexed state.
+// view is a state with indexes.
 type view struct {
 	State
 	byKey map[k8s.Key]*Object
@@ -132,8 +132,7 @@ type view struct {
 	crds  map[k8s.Key]*Object
 }
 
-// newView indexes s. It is an error if different objects have the same identity; the error
-// names both files and the state.
+// newView indexes s. It returns an error if different objects have the same identity.
 func newView(s State) (*view, error) {
 	v := &view{State: s, byKey: make(map[k8s.Key]*Object, len(s.Objects)), crds: map[k8s.Key]*Object{}}
 	var faults diag.List
@@ -160,27 +159,27 @@ func newView(s State) (*view, error) {
 	return v, faults.Err()
 }
 
-// serves returns the group and kind of a CRD's objects.
+// serves returns the group and kind that a CRD defines.
 func (o *Object) serves() k8s.Key {
 	crd := k8s.ParseCRD(o.Content)
 	return k8s.Key{Group: crd.Group, Kind: crd.Kind}
 }
 
-// Whole returns the complete Content. It parses a CRD again, on each call, if only its
-// head was parsed because the other side has the same file.
+// Whole returns the complete Content. If only the head of a CRD was parsed, it parses the CRD on
+// each call.
 func (o *Object) Whole() map[string]any {
 	if !o.cut {
 		return o.Content
 	}
 	got, err := read(File{Path: o.Path, Data: o.Raw}, nil)
 	if err != nil || len(got) != 1 {
-		return nil // the other side has the same bytes, which do not parse there either
+		return nil // the other side has the same bytes and reports the error
 	}
 	return got[0].Content
 }
 
-// uncut returns o, or a copy with the complete Content if o has only the head. A cluster
-// may get another object, or none, although the file is the same on both sides.
+// uncut returns o, or a copy with the complete Content if only the head was parsed. This is
+// necessary if overlays change the object, although the file is equal on both sides.
 func (o *Object) uncut() *Object {
 	if o == nil || !o.cut {
 		return o
@@ -190,8 +189,8 @@ func (o *Object) uncut() *Object {
 	return &out
 }
 
-// namespace returns the Namespace object of that name, rendered or the user's own; nil if
-// there is neither.
+// namespace returns the Namespace of that name, either rendered or the user's own, or nil if there
+// is none.
 func (v *view) namespace(name string) *Object {
 	if o := v.byKey[k8s.Key{Kind: "Namespace", Name: name}]; o != nil {
 		return o
@@ -204,9 +203,8 @@ func (v *view) namespace(name string) *Object {
 	return nil
 }
 
-// of returns the objects of a kind in any version: the user's own in the repository, then
-// those of the rendered state.
-func (v *view) of(kind k8s.Key) []*Object {
+// objectsOf returns the objects of a kind in any version: first the user's own, then the rendered ones.
+func (v *view) objectsOf(kind k8s.Key) []*Object {
 	var out []*Object
 	add := func(o *Object) {
 		if ref := o.Key(); ref.Group == kind.Group && ref.Kind == kind.Kind {
@@ -222,7 +220,7 @@ func (v *view) of(kind k8s.Key) []*Object {
 	return out
 }
 
-// pin returns the pin of "namespace/package".
+// pin returns the pin of an operator, given as "namespace/package".
 func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return p.Key() == operator })
 	if i < 0 {
@@ -231,17 +229,17 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	return v.Pins[i], true
 }
 
-// leftBehind reports whether an operator of before stays in the clusters although after
-// does not render it: its Application or Kustomization is removed without deleting its
-// objects.
-func leftBehind(before, after *view, operator string) bool {
+// isLeftBehind reports whether the objects of an operator remain in the clusters, although after does
+// not contain the operator. This is true if its Application or Kustomization is removed without
+// deleting its objects.
+func isLeftBehind(before, after *view, operator string) bool {
 	_, pinned := before.pin(operator)
 	return pinned && before.ByOperator && !slices.ContainsFunc(after.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
 }
 
-// leaves returns the leaving block of "namespace/package" if another operator replaces it.
-// An operator that is being uninstalled has no objects left in the tree.
-func (v *view) leaves(operator string) (lockfile.Leaving, bool) {
+// replacedOperator returns the entry in Leaving of an operator that has a successor, given as
+// "namespace/package". Operators that are being uninstalled are not found.
+func (v *view) replacedOperator(operator string) (lockfile.Leaving, bool) {
 	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator && l.ReplacedBy != "" })
 	if i < 0 {
 		return lockfile.Leaving{}, false
@@ -249,10 +247,10 @@ func (v *view) leaves(operator string) (lockfile.Leaving, bool) {
 	return v.Leaving[i], true
 }
 
-// pair is an object on both sides; one of them may be nil.
+// pair is an object on both sides. One side may be nil.
 type pair struct{ before, after *Object }
 
-// object returns the object after, or the object before if it was removed.
+// object returns the object after, or else the object before.
 func (p pair) object() *Object {
 	if p.after != nil {
 		return p.after
@@ -263,7 +261,7 @@ func (p pair) object() *Object {
 // both reports whether the object exists on both sides.
 func (p pair) both() bool { return p.before != nil && p.after != nil }
 
-// pairObjects returns every object that was added, removed or changed, by Key.
+// pairObjects returns all added, removed and changed objects, sorted by Key.
 func pairObjects(before, after *view) []pair {
 	var out []pair
 	for _, o := range after.order {
@@ -281,7 +279,7 @@ func pairObjects(before, after *view) []pair {
 	return out
 }
 
-// isSameObject reports whether two objects are equal except for their version label.
+// isSameObject reports whether two objects are equal except for quayside's version label.
 func isSameObject(a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
@@ -289,7 +287,7 @@ func isSameObject(a, b *Object) bool {
 	return reflect.DeepEqual(plainContent(a.Whole()), plainContent(b.Whole()))
 }
 
-// plainContent returns content without quayside's version label and annotation.
+// plainContent returns content without quayside's label and annotation for the version.
 func plainContent(content map[string]any) map[string]any {
 	meta := k8s.Map(content, "metadata")
 	if meta == nil {

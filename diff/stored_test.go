@@ -6,8 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStored removes a version of which clusters say in different ways whether
-// objects are stored in it.
+// TestStored removes a version, with different observations of stored versions.
 func TestStored(t *testing.T) {
 	const name, plain = "widgets.demo.io", "{type: object}"
 	v1 := versionEntry("v1", "served: true, storage: true", plain)
@@ -15,7 +14,7 @@ func TestStored(t *testing.T) {
 	for about, c := range map[string]struct {
 		before string
 		stored map[string][]string
-		want   []string // finding and message
+		want   []string // findings with messages
 	}{
 		"nothing is known": {widgetOf(v1, beta), nil, []string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"}},
 		"another definition is known": {

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestFollowed: an operator that another one follows does not go, and what is left
-// of it goes without a plan for what to delete before.
+// TestFollowed checks that an operator with a successor is not reported as removed, and that the
+// removal of its leftover objects has no uninstall plan.
 func TestFollowed(t *testing.T) {
 	object := func(kind, name, pkg string) Object {
 		return parsed(t, "", "x.yaml", "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: ops, labels: {quayside.dev/package: "+pkg+", quayside.dev/install-namespace: ops}}")[0]

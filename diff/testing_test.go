@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// file reads the objects of one file; docs are separated by ---.
+// parsed parses the objects of a file. Documents in docs are separated by ---.
 func parsed(t testing.TB, operator, path, docs string) []Object {
 	t.Helper()
 	out, err := Objects([]File{{Path: path, Data: []byte(docs)}}, nil)
@@ -23,8 +23,8 @@ func parsed(t testing.TB, operator, path, docs string) []Object {
 	return out
 }
 
-// between compares two sets of objects of one operator.
-func between(t testing.TB, before, after string) *Report {
+// compareManifests compares two lists of objects of one operator.
+func compareManifests(t testing.TB, before, after string) *Report {
 	t.Helper()
 	return compare(t, State{Objects: parsed(t, "ops/demo", "rendered/demo.yaml", before)}, State{Objects: parsed(t, "ops/demo", "rendered/demo.yaml", after)})
 }
@@ -39,8 +39,8 @@ func compare(t testing.TB, before, after State) *Report {
 	return r
 }
 
-// lines returns one line a finding: "severity rule field: before → after", without mild
-// findings about objects as a whole, and about other fields of CRDs, RBAC and webhooks.
+// lines formats each finding as "severity rule field: before → after". It omits minor findings
+// about objects, and about other fields of CRDs, RBAC and webhooks.
 func lines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {

@@ -8,20 +8,20 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Text returns the report for a terminal: by operator, worst first. With color it contains
-// ANSI sequences; it assumes nothing else about the terminal.
+// Text returns the report for a terminal, by operator, most severe first. With color, it contains
+// ANSI escape sequences.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
 	w.linef("%s → %s", inert.Line(r.Before), inert.Line(r.After))
 	w.linef("%s", r.headline())
 	for _, op := range r.Operators {
-		w.operator(op, op.of(r.Findings))
+		w.writeOperator(op, op.findingsOf(r.Findings))
 	}
 	for _, removal := range r.Removals {
-		w.removal(removal)
+		w.writeRemoval(removal)
 	}
-	w.reading(r.Reading)
-	w.verdict(r)
+	w.writeReading(r.Reading)
+	w.writeVerdict(r)
 	if len(r.Notes) > 0 {
 		w.linef("\nnot checked")
 		for _, n := range r.Notes {
@@ -31,6 +31,7 @@ func Text(r *Report, color bool) []byte {
 	return []byte(w.out.String())
 }
 
+// textWriter writes a report for a terminal.
 type textWriter struct {
 	out   strings.Builder
 	color bool
@@ -41,7 +42,7 @@ func (w *textWriter) linef(format string, args ...any) {
 	w.out.WriteByte('\n')
 }
 
-// paint adds the color of a severity to text.
+// paint colors text by severity, if color is enabled.
 func (w *textWriter) paint(s Severity, text string) string {
 	codes := map[Severity]string{Critical: "1;31", High: "31", Medium: "33", Low: "36", Info: "2"}
 	if !w.color || codes[s] == "" {
@@ -57,9 +58,9 @@ func (w *textWriter) bold(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-func (w *textWriter) operator(op OperatorReport, findings []Finding) {
-	w.linef("\n%s  %s  (%s)", w.bold(inert.Line(op.title())), inert.Line(op.step()), op.tally())
-	for _, line := range op.lists() {
+func (w *textWriter) writeOperator(op OperatorReport, findings []Finding) {
+	w.linef("\n%s  %s  (%s)", w.bold(inert.Line(op.title())), inert.Line(op.versionChange()), op.objectCounts())
+	for _, line := range op.objectLists() {
 		w.linef("  %s", inert.Line(line))
 	}
 	for _, g := range groupFindings(findings) {
@@ -72,18 +73,18 @@ func (w *textWriter) operator(op OperatorReport, findings []Finding) {
 			w.linef("      %s", w.paint(Info, g.rule.Why))
 		}
 		for _, f := range g.findings {
-			w.finding(f)
+			w.writeFinding(f)
 		}
 	}
 }
 
-func (w *textWriter) finding(f Finding) {
+func (w *textWriter) writeFinding(f Finding) {
 	if subject := inert.Line(f.subject()); subject != "" {
-		w.linef("    - %s: %s", subject, inert.Line(f.words()))
+		w.linef("    - %s: %s", subject, inert.Line(f.fullMessage()))
 	} else {
-		w.linef("    - %s", inert.Line(f.words()))
+		w.linef("    - %s", inert.Line(f.fullMessage()))
 	}
-	if f.values() {
+	if f.showsValues() {
 		w.linef("        %s → %s", cmp.Or(inert.Cut(inert.Line(f.Before), 200), "(none)"), cmp.Or(inert.Cut(inert.Line(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {
@@ -98,7 +99,7 @@ func (w *textWriter) finding(f Finding) {
 	}
 }
 
-func (w *textWriter) removal(r Removal) {
+func (w *textWriter) writeRemoval(r Removal) {
 	w.linef("\n%s", w.bold("uninstall plan for "+inert.Line(onlyIn(r.Clusters)+r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
@@ -108,7 +109,7 @@ func (w *textWriter) removal(r Removal) {
 	}
 }
 
-func (w *textWriter) verdict(r *Report) {
+func (w *textWriter) writeVerdict(r *Report) {
 	if r.Verdict == nil {
 		return
 	}
@@ -123,17 +124,17 @@ func (w *textWriter) verdict(r *Report) {
 		if i == 0 {
 			w.linef("\nwaived")
 		}
-		w.linef("  %s; waived: %s", w.fault(f), inert.Line(f.Waiver))
+		w.linef("  %s; waived: %s", w.formatFault(f), inert.Line(f.Waiver))
 	}
 	for i, f := range v.Faults {
 		if i == 0 {
 			w.linef("\n%s", w.paint(High, "refused by the policy"))
 		}
-		w.linef("  %s", w.fault(f))
+		w.linef("  %s", w.formatFault(f))
 	}
 }
 
-func (w *textWriter) fault(f Fault) string {
+func (w *textWriter) formatFault(f Fault) string {
 	text := inert.Line(f.Policy) + ": "
 	if f.Operator != "" {
 		text += inert.Line(f.Operator) + " "

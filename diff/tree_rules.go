@@ -9,45 +9,45 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TreeJudge evaluates a policy's rules about objects.
+// TreeJudge evaluates the policy's rules about objects of clusters.
 type TreeJudge struct {
-	rules  []compiled
-	waived *waiving
-	shared map[uintptr]map[string]any // contents of the base's objects by address; the references keep the addresses valid
-	known  map[answer]bool            // results for objects of the base
-	hits   alike[hit]
+	rules  []compiledRule
+	waived *waiverSet
+	shared map[uintptr]map[string]any // contents of the base's objects by address; they are referenced here so that addresses stay valid
+	known  map[evaluation]bool        // cached results for objects of the base
+	hits   grouped[refusal]
 	all    []string
 }
 
-// answer identifies an evaluation of a rule.
-type answer struct {
+// evaluation is an evaluation of a rule, the key of the cache.
+type evaluation struct {
 	rule    int
 	content uintptr // address of the object's content
-	cluster string  // empty if the rule does not use it
+	cluster string  // empty if the rule does not depend on it
 }
 
-// hit is an object that a rule refuses, with the rule.
-type hit struct {
+// refusal is an object that a rule refuses.
+type refusal struct {
 	finding Finding
 	rule    CELRule
 }
 
-// OnTree returns a judge of objects. The objects of base, which clusters share, are
-// evaluated once. today is a day such as "2026-11-21". The error lists all rules that are
-// not valid CEL.
+// OnTree returns a judge of objects. The objects of base, which clusters share, are evaluated once.
+// today is a day such as "2026-11-21". The error lists all rules with invalid CEL.
 func (p Policy) OnTree(base State, today string) (*TreeJudge, error) {
 	rules, err := p.compile(true)
 	if err != nil {
 		return nil, err
 	}
-	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[answer]bool{}}
-	j.waived = p.waiving(today, func(w diag.Waiver) bool { return p.own(w, true) })
+	j := &TreeJudge{rules: rules, shared: map[uintptr]map[string]any{}, known: map[evaluation]bool{}}
+	j.waived = p.selectWaivers(today, func(w diag.Waiver) bool { return p.isOwnRule(w, true) })
 	for i := range base.Objects {
 		j.shared[objectAddress(&base.Objects[i])] = base.Objects[i].Content
 	}
 	return j, nil
 }
 
+// objectAddress returns the address of the object's content.
 func objectAddress(o *Object) uintptr { return reflect.ValueOf(o.Content).Pointer() }
 
 // TreeRules reports whether the policy has rules about objects.
@@ -55,8 +55,8 @@ func (p Policy) TreeRules() bool {
 	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree })
 }
 
-// Add evaluates the rules for a state that some clusters share. clusters is empty for a
-// tree without clusters, and for objects that belong to none.
+// Add evaluates the rules for a state that the given clusters share. clusters is empty for a tree
+// without clusters and for objects outside of clusters.
 func (j *TreeJudge) Add(clusters []string, s State) error {
 	j.all = append(j.all, clusters...)
 	if len(clusters) == 0 {
@@ -72,7 +72,7 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 				}
 				if refused {
 					f := Finding{Rule: rule.Name, Operator: o.Operator, Object: o.Ref(), Place: Place{Path: o.Path}}
-					j.hits.add(hit{f, rule.CELRule}, []string{cluster}, rule.Name, o.Operator, o.Ref(), o.Path)
+					j.hits.add(refusal{f, rule.CELRule}, []string{cluster}, rule.Name, o.Operator, o.Ref(), o.Path)
 				}
 			}
 		}
@@ -80,30 +80,30 @@ func (j *TreeJudge) Add(clusters []string, s State) error {
 	return nil
 }
 
-// refuses reports whether a rule refuses an object in a cluster. For an object of the
-// base, the result is cached, by cluster if the rule uses it.
+// refuses reports whether a rule refuses an object in a cluster. Results for objects of the base
+// are cached, by cluster only if the rule depends on it.
 func (j *TreeJudge) refuses(at int, o *Object, cluster string) (bool, error) {
 	rule := j.rules[at]
-	asked := answer{rule: at, content: objectAddress(o)}
+	key := evaluation{rule: at, content: objectAddress(o)}
 	if strings.Contains(rule.Expression, "cluster") {
-		asked.cluster = cluster
+		key.cluster = cluster
 	}
-	refused, known := j.known[asked]
+	refused, known := j.known[key]
 	if known {
 		return refused, nil
 	}
 	refused, err := rule.program.Holds(map[string]any{"object": celObject(o), "operator": o.Operator, "cluster": cluster})
-	if err == nil && j.shared[asked.content] != nil {
-		j.known[asked] = refused
+	if err == nil && j.shared[key.content] != nil {
+		j.known[key] = refused
 	}
 	return refused, err
 }
 
-// Verdict returns the refused objects, each as an error at its file, and warnings about
-// the waivers of the rules.
+// Verdict returns an error with the file for each refused object, and warnings about waivers of the
+// rules.
 func (j *TreeJudge) Verdict() (refused []*diag.Error, waivers []diag.Warning) {
 	j.waived.clusters = j.all
-	j.hits.each(nil, func(h hit, clusters []string) {
+	j.hits.each(nil, func(h refusal, clusters []string) {
 		if len(j.all) > 0 && len(clusters) < len(j.all) && clusters[0] != "" {
 			h.finding.Clusters = clusters
 		}

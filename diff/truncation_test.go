@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNothingImportantIsCut: a finding of medium severity or worse is in every report, or its
-// group is with the number of its objects.
+// TestNothingImportantIsCut checks that every report contains each finding of at least medium
+// severity, or the number of findings in its group.
 func TestNothingImportantIsCut(t *testing.T) {
 	base := mutantBase(t)
 	flood := base
@@ -38,7 +38,7 @@ func TestNothingImportantIsCut(t *testing.T) {
 		}
 	}
 
-	// More findings than a comment holds.
+	// More findings than fit into a comment.
 	many := base
 	var others []string
 	for i := range 2000 {
@@ -53,7 +53,7 @@ func TestNothingImportantIsCut(t *testing.T) {
 	}
 }
 
-// TestRulesSeeObjects: an expression reads the object of a finding, on both sides.
+// TestRulesSeeObjects checks that expressions can use the objects of a finding on both sides.
 func TestRulesSeeObjects(t *testing.T) {
 	base := mutantBase(t)
 	after := base.mutant(t, "add {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ops}}")
@@ -61,7 +61,7 @@ func TestRulesSeeObjects(t *testing.T) {
 	after = after.mutant(t, "set Widget demo spec.size 2").mutant(t, "del PodDisruptionBudget demo")
 	r := compare(t, base, after)
 	for expression, want := range map[string]int{
-		`object.kind == "ConfigMap"`: 1, // one finding, for both
+		`object.kind == "ConfigMap"`: 1, // one finding for both objects
 		`object.name == "b"`:         1,
 		`object.group == "demo.io" && before.spec.size == 1 && after.spec.size == 2`:          1,
 		`object.kind == "PodDisruptionBudget" && after == null && before.kind == object.kind`: 1,

@@ -8,19 +8,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// Unserved returns the findings about objects of a state that a Kubernetes version,
-// "1.37", does not accept, worst first:
+// Unserved returns the findings about objects of a state that a Kubernetes version, such as "1.37",
+// does not accept, most severe first:
 //
-//   - objects at an API that it does not serve (api.removed, from the table of
-//     Kubernetes' deprecated APIs)
-//   - custom resources of the user that the CRDs of the state refuse
-//     (resources.rejected) or do not serve (resources.version-not-served)
-//   - CRDs that are the user's own or changed by an overlay, and that an API server
-//     refuses to create (resources.schema-invalid); CRDs of bundles were checked when
-//     they were rendered
-//   - milder, objects at an API that it deprecates (api.deprecated)
+//   - objects with an API version that it does not serve (api.removed, according to apiTable)
+//   - the user's custom resources that the CRDs of the state reject (resources.rejected) or do
+//     not serve (resources.version-not-served)
+//   - invalid CRDs (resources.schema-invalid). It checks only CRDs of the user and CRDs that an
+//     overlay changes, because CRDs of bundles were checked by render.
+//   - with lower severity, objects with a deprecated API version (api.deprecated)
 //
-// Without a version, APIs are not checked. An error names the invalid objects of the
+// If version is empty, API versions are not checked. The error names the invalid objects of the
 // state.
 func Unserved(s State, version string) ([]Finding, error) {
 	s.KubernetesVersion = version
@@ -32,7 +30,7 @@ func Unserved(s State, version string) ([]Finding, error) {
 	c := &comparison{before: none, after: now, rules: rulesByID(), changed: pairObjects(none, now), claimed: map[k8s.Key][][]step{}}
 	compareAPIs(c)
 	compareResources(c)
-	c.definitions()
+	c.checkOwnCRDs()
 	counts := []string{"api.removed", "api.deprecated", "resources.rejected", "resources.schema-invalid", "resources.version-not-served"}
 	c.found = slices.DeleteFunc(c.found, func(f Finding) bool { return !slices.Contains(counts, f.Rule) })
 	locateFindings(c.found)
@@ -40,11 +38,11 @@ func Unserved(s State, version string) ([]Finding, error) {
 	return c.found, nil
 }
 
-// definitions checks the CRDs that were not checked by rendering. The validation is that
-// of this program's Kubernetes libraries, for any requested version. An API server accepts
-// some faults that the CRD in the cluster already has, but the state does not contain that
-// CRD.
-func (c *comparison) definitions() {
+// checkOwnCRDs checks the CRDs that render did not check. It uses the validation of the Kubernetes
+// libraries in this program for any requested version. It may be stricter than the API server,
+// which accepts some faults that the existing CRD already has, because the state does not contain
+// the existing CRD.
+func (c *comparison) checkOwnCRDs() {
 	for i := range c.after.Objects {
 		o := &c.after.Objects[i]
 		if o.Operator != "" && o.sources == nil || k8s.Text(o.Content, "apiVersion") != "apiextensions.k8s.io/v1" || !k8s.IsCRD(o.Content) {

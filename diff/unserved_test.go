@@ -8,9 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUnservedDefinitions asks about definitions: what an API server refuses when
-// it is created is a finding where nobody has looked at it, at the line that is
-// wrong and once.
+// TestUnservedDefinitions checks that invalid CRDs that render did not check are reported once, at
+// the line of the fault.
 func TestUnservedDefinitions(t *testing.T) {
 	good := `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -47,29 +47,29 @@ func compareUpgrades(c *comparison) {
 			}
 			continue
 		}
-		d.moved()
-		d.settings()
+		d.compareVersion()
+		d.compareSettings()
 	}
 	for _, p := range sortedPins(c.before.Pins) {
-		l, leaves := c.after.leaves(p.Key())
-		if leaves {
-			c.followed(p, l.ReplacedBy)
+		l, replaced := c.after.replacedOperator(p.Key())
+		if replaced {
+			c.reportReplaced(p, l.ReplacedBy)
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
 			outcome := "is removed from this cluster"
-			if leftBehind(c.before, c.after, p.Key()) {
+			if isLeftBehind(c.before, c.after, p.Key()) {
 				outcome = "stays in this cluster, unmanaged"
 			}
 			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), outcome)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
-			c.removed(p)
+			c.reportRemoved(p)
 		}
 	}
 }
 
-// removed reports that an operator is uninstalled, or left behind.
-func (c *comparison) removed(p lockfile.Pin) {
+// reportRemoved reports an operator that is uninstalled or left behind.
+func (c *comparison) reportRemoved(p lockfile.Pin) {
 	rule, message := "upgrade.removed", fmt.Sprintf("%s %s removed", p.Package, p.VersionText())
-	if leftBehind(c.before, c.after, p.Key()) {
+	if isLeftBehind(c.before, c.after, p.Key()) {
 		rule = "upgrade.left-behind"
 		message = fmt.Sprintf("%s %s stays in the clusters, unmanaged: to uninstall it, run 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
 	}
@@ -77,9 +77,8 @@ func (c *comparison) removed(p lockfile.Pin) {
 	pinDiff{c, p, p}.add(rule, Finding{Before: p.VersionText(), Message: message})
 }
 
-// claimRemoved marks the removed objects of an operator as explained by a finding about the
-// operator, except for those whose removal is a risk of its own. It returns the number of
-// removed objects.
+// claimRemoved marks the removed objects of an operator as explained, except for those whose
+// removal is at least of medium severity. It returns the number of removed objects.
 func (c *comparison) claimRemoved(operator string) int {
 	n := 0
 	for _, o := range c.before.order {
@@ -93,36 +92,36 @@ func (c *comparison) claimRemoved(operator string) int {
 	return n
 }
 
-// followed reports that another operator replaces old.
-func (c *comparison) followed(old lockfile.Pin, by string) {
+// reportReplaced reports that the operator by replaces old.
+func (c *comparison) reportReplaced(old lockfile.Pin, by string) {
 	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is replaced by %s", old.Key(), old.VersionText(), by)}
 	if now, ok := c.after.pin(by); ok {
 		f.After, f.Message = now.VersionText(), f.Message+" "+now.VersionText()
 	}
-	handed, left := 0, 0
+	handedOver, leftOver := 0, 0
 	for _, o := range c.before.order {
 		if o.Operator != old.Key() {
 			continue
 		}
 		switch now := c.after.byKey[o.Key()]; {
 		case now != nil && now.Operator != old.Key():
-			handed++
+			handedOver++
 		case now != nil:
-			left++
+			leftOver++
 		}
 	}
-	f.Message += fmt.Sprintf("; %s handed over, %s left until the successor was observed to run", pluralize(handed, "object is", "objects are"), pluralize(left, "is", "are"))
+	f.Message += fmt.Sprintf("; %s handed over, %s left until the successor was observed to run", pluralize(handedOver, "object is", "objects are"), pluralize(leftOver, "is", "are"))
 	pinDiff{c, old, old}.add("upgrade.followed", f)
 }
 
-// compareLeftovers reports leftover objects of operators that are removed.
+// compareLeftovers reports the removal of leftover objects of replaced operators.
 func compareLeftovers(c *comparison) {
 	for _, l := range c.before.Leaving {
 		if l.ReplacedBy == "" {
-			continue // its removal was reported when it began
+			continue // reported when the uninstallation began
 		}
-		_, stays := c.after.leaves(l.Key())
-		if _, again := c.after.pin(l.Key()); stays || again {
+		_, stays := c.after.replacedOperator(l.Key())
+		if _, installed := c.after.pin(l.Key()); stays || installed {
 			continue
 		}
 		n := c.claimRemoved(l.Key())
@@ -132,14 +131,15 @@ func compareLeftovers(c *comparison) {
 	}
 }
 
+// sortedPins returns the pins sorted by namespace and package.
 func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	out := slices.Clone(pins)
 	slices.SortFunc(out, func(a, b lockfile.Pin) int { return strings.Compare(a.Key(), b.Key()) })
 	return out
 }
 
-// becauseOf returns the reason for installing a dependency, as a phrase; "" for a declared
-// operator.
+// becauseOf returns the reason why a dependency is installed as a phrase. It returns "" for a
+// declared operator.
 func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
 	if !p.Generated() {
 		return ""
@@ -150,7 +150,7 @@ func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
 	return ""
 }
 
-// pinDiff compares one operator on both sides.
+// pinDiff compares the pins of an operator on both sides.
 type pinDiff struct {
 	c        *comparison
 	old, now lockfile.Pin
@@ -161,7 +161,7 @@ func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
 	d.c.add(rule, nil, f, capped...)
 }
 
-// place returns the position of the pin.
+// place returns the position of the pin in the lock.
 func (d pinDiff) place() Place {
 	p := Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if p.Line > 0 {
@@ -170,7 +170,8 @@ func (d pinDiff) place() Place {
 	return p
 }
 
-func (d pinDiff) moved() {
+// compareVersion reports an upgrade, a downgrade, or other content of the same version.
+func (d pinDiff) compareVersion() {
 	a, b := d.old, d.now
 	f := Finding{Before: a.VersionText(), After: b.VersionText()}
 	if a.Version == b.Version && a.Bundle == b.Bundle {
@@ -198,40 +199,41 @@ func (d pinDiff) moved() {
 	}
 }
 
-// isOlder reports whether a has a lower version than b, or a lower release of the same
-// version; false if either has no version.
+// isOlder reports whether a has a lower version than b, or the same version and a lower release. It
+// returns false if a version is invalid.
 func isOlder(a, b lockfile.Pin) bool {
 	_, err1 := model.ParseVersion(a.Version)
 	_, err2 := model.ParseVersion(b.Version)
 	return err1 == nil && err2 == nil && model.CompareBundles(a.Version, model.ReleaseOf(a.Properties), b.Version, model.ReleaseOf(b.Properties)) < 0
 }
 
-func (d pinDiff) settings() {
+// compareSettings compares the other fields of the pins.
+func (d pinDiff) compareSettings() {
 	a, b := d.old, d.now
-	differs := func(rule, field, was, is, message string) {
+	report := func(rule, field, was, is, message string) {
 		if was != is {
 			d.add(rule, Finding{Field: field, Before: was, After: is, Message: message})
 		}
 	}
-	differs("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
-	differs("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
-	differs("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
+	report("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
+	report("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("catalog changed to %s from %s", b.Catalog, a.Catalog))
+	report("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
-		differs("upgrade.approval", "approval", a.Approval, "Automatic", "no longer upgraded only by name")
+		report("upgrade.approval", "approval", a.Approval, "Automatic", "no longer upgraded only by name")
 	}
 	if a.Hold != "" && b.Hold == "" {
-		differs("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")
+		report("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")
 	}
 	if !bytes.Equal(a.Config, b.Config) {
 		d.add("upgrade.config", Finding{Field: "config", Before: formatValue(string(a.Config)), After: formatValue(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		differs("upgrade.storage", "storage", storageText(a), storageText(b), "migration of stored versions reached another stage")
+		report("upgrade.storage", "storage", storageText(a), storageText(b), "migration of stored versions reached another stage")
 	}
-	d.watched()
+	d.compareWatched()
 }
 
-// storageText describes a pin's storage migration; "" without one.
+// storageText formats the storage migration of a pin. It returns "" if there is none.
 func storageText(p lockfile.Pin) string {
 	if p.Storage == nil {
 		return ""
@@ -239,7 +241,8 @@ func storageText(p lockfile.Pin) string {
 	return p.Storage.String()
 }
 
-func (d pinDiff) watched() {
+// compareWatched reports whether the operator watches more or fewer namespaces.
+func (d pinDiff) compareWatched() {
 	a, b := d.old.WatchNamespaces, d.now.WatchNamespaces
 	f := Finding{Field: "watchNamespaces", Before: watchWords(a), After: watchWords(b)}
 	uncovered := func(by, of []string) bool {
@@ -258,6 +261,7 @@ func (d pinDiff) watched() {
 	}
 }
 
+// watchWords formats watched namespaces.
 func watchWords(list []string) string {
 	if len(list) == 0 {
 		return "all namespaces"

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// Rules about vulnerabilities. The first has its own policy; the others are about many
-// vulnerabilities.
+// Rules about vulnerabilities. The first one has its own policy. Findings of the others list
+// several vulnerabilities.
 const (
 	vulnerabilityAdded    = "vulnerabilities.added"
 	vulnerabilitiesGone   = "vulnerabilities.gone"
@@ -29,8 +29,7 @@ func vulnerabilityRules() []Rule {
 	}
 }
 
-// Vulnerability is a vulnerability in the images of an operator, in any number of
-// packages.
+// Vulnerability is a vulnerability in the images of one operator, in one or more packages.
 type Vulnerability struct {
 	ID       string   `json:"id" form:"required" doc:"its CVE where it has one, else as the scanner calls it"`
 	Also     []string `json:"aliases,omitempty" doc:"its other names"`
@@ -42,34 +41,34 @@ type Vulnerability struct {
 	Link     string   `json:"link,omitempty" doc:"a page about it"`
 }
 
-// maxListed limits the vulnerabilities in a finding about many of them.
+// maxListed is the maximum number of vulnerabilities in a finding.
 const maxListed = 1000
 
-// severityOf returns the severity of a finding for that of a scanner. Unrated
-// vulnerabilities are Medium, for review.
+// severityOf converts a scanner severity. Unrated vulnerabilities are medium, so that they are
+// reviewed.
 func severityOf(s scan.Severity) Severity {
 	return map[scan.Severity]Severity{
 		scan.Critical: Critical, scan.High: High, scan.Medium: Medium, scan.Low: Low, scan.Negligible: Info, scan.Unknown: Medium,
 	}[s]
 }
 
-// scanned is the set of scan results for the images of one operator on one side.
+// scanned contains the scan results for the images of an operator on one side.
 type scanned struct {
-	images map[string]use       // by digest, or by name without one
-	found  map[string]*exposure // by ID
-	called map[string]bool      // all IDs and aliases
-	dark   []string             // keys of images without a scan, sorted
+	images    map[string]imageUse  // by digest, or by name without one
+	found     map[string]*exposure // vulnerabilities by ID
+	called    map[string]bool      // all IDs and aliases
+	unscanned []string             // keys in images without a scan, sorted
 }
 
-// exposure is one vulnerability, and the first affected image.
+// exposure is a vulnerability and the use of the first affected image.
 type exposure struct {
 	Vulnerability
 	severity scan.Severity
-	at       use
+	at       imageUse
 }
 
-// compareScans compares the scan results of each operator with changed images. A
-// vulnerability counts once for each operator, in any number of packages and images.
+// compareScans compares the scan results of each operator whose images changed. A vulnerability in
+// several packages or images of an operator counts once.
 func compareScans(c *comparison) {
 	if c.opt.Scans == nil {
 		return
@@ -82,18 +81,18 @@ func compareScans(c *comparison) {
 		was, _ := c.before.pin(operator)
 		is, _ := c.after.pin(operator)
 		before, after := runningImages(old[operator], was.Image), runningImages(now[operator], is.Image)
-		if maps.EqualFunc(before, after, func(use, use) bool { return true }) {
+		if maps.EqualFunc(before, after, func(imageUse, imageUse) bool { return true }) {
 			continue
 		}
 		d := scanDiff{c: c, pin: pinDiff{c, was, is}, operator: operator, was: scansOf(c.opt.Scans, before), is: scansOf(c.opt.Scans, after)}
-		d.run()
+		d.compare()
 	}
 }
 
-// runningImages returns the running images by digest, or by name, each with its first use.
-// It omits the bundle image, which the bundle itself lists.
-func runningImages(uses []use, bundle string) map[string]use {
-	out, itself := map[string]use{}, imageref.DigestIn(bundle)
+// runningImages returns the first use of each image by digest, or by reference if there is no
+// digest. It omits the bundle image, which bundles may list as a related image.
+func runningImages(uses []imageUse, bundle string) map[string]imageUse {
+	out, itself := map[string]imageUse{}, imageref.DigestIn(bundle)
 	for _, u := range uses {
 		key := cmp.Or(u.Digest, u.String())
 		if _, seen := out[key]; !seen && (u.where != nil || key != itself) {
@@ -103,12 +102,13 @@ func runningImages(uses []use, bundle string) map[string]use {
 	return out
 }
 
-func scansOf(results *scan.Results, images map[string]use) scanned {
+// scansOf returns the scan results of images.
+func scansOf(results *scan.Results, images map[string]imageUse) scanned {
 	s := scanned{images: images, found: map[string]*exposure{}, called: map[string]bool{}}
 	for _, key := range names(images) {
-		found, known := results.Vulnerabilities(key)
-		if !known {
-			s.dark = append(s.dark, key)
+		found, ok := results.Vulnerabilities(key)
+		if !ok {
+			s.unscanned = append(s.unscanned, key)
 		}
 		for _, v := range found {
 			s.add(v, images[key])
@@ -117,7 +117,8 @@ func scansOf(results *scan.Results, images map[string]use) scanned {
 	return s
 }
 
-func (s scanned) add(v scan.Vulnerability, u use) {
+// add adds a vulnerability of an image.
+func (s scanned) add(v scan.Vulnerability, u imageUse) {
 	e := s.found[v.ID]
 	if e == nil {
 		e = &exposure{Vulnerability: Vulnerability{ID: v.ID}, at: u}
@@ -130,19 +131,19 @@ func (s scanned) add(v scan.Vulnerability, u use) {
 	e.severity = max(e.severity, v.Severity)
 	e.Severity = e.severity.String()
 	e.Fixed, e.Title, e.Link = cmp.Or(e.Fixed, v.Fixed), cmp.Or(e.Title, v.Title), cmp.Or(e.Link, v.Link)
-	for _, of := range []struct {
-		list  *[]string
-		words []string
+	for _, field := range []struct {
+		list   *[]string
+		values []string
 	}{{&e.Also, v.Also}, {&e.Packages, []string{strings.TrimSpace(v.Package + " " + v.Installed)}}, {&e.Images, []string{u.String()}}} {
-		for _, word := range of.words {
-			if at, there := slices.BinarySearch(*of.list, word); !there {
-				*of.list = slices.Insert(*of.list, at, word)
+		for _, value := range field.values {
+			if at, found := slices.BinarySearch(*field.list, value); !found {
+				*field.list = slices.Insert(*field.list, at, value)
 			}
 		}
 	}
 }
 
-// scanDiff compares one operator on both sides.
+// scanDiff compares the scan results of an operator on both sides.
 type scanDiff struct {
 	c        *comparison
 	pin      pinDiff
@@ -150,11 +151,12 @@ type scanDiff struct {
 	was, is  scanned
 }
 
-func (d scanDiff) run() {
+// compare reports added, fixed and remaining vulnerabilities, and images without a scan.
+func (d scanDiff) compare() {
 	var gone, stayed []*exposure
 	for _, id := range names(d.is.found) {
 		if e := d.is.found[id]; !d.was.called[id] {
-			d.added(e)
+			d.reportAdded(e)
 		} else {
 			stayed = append(stayed, e)
 		}
@@ -165,13 +167,13 @@ func (d scanDiff) run() {
 			gone = append(gone, e)
 		}
 	}
-	d.many(vulnerabilitiesGone, gone, len(d.is.dark) > 0)
-	d.many(vulnerabilitiesStayed, stayed, false)
-	d.unknown()
+	d.reportList(vulnerabilitiesGone, gone, len(d.is.unscanned) > 0)
+	d.reportList(vulnerabilitiesStayed, stayed, false)
+	d.reportUnscanned()
 }
 
-// add adds a finding at the place of an image: in a manifest, or at the pin.
-func (d scanDiff) add(rule string, at use, f Finding, capped ...Severity) {
+// add adds a finding at the location of an image, or at the pin if the image is only in the lock.
+func (d scanDiff) add(rule string, at imageUse, f Finding, capped ...Severity) {
 	f.Operator, f.steps = d.operator, at.steps
 	if at.where == nil {
 		f.Place = d.pin.place()
@@ -180,21 +182,22 @@ func (d scanDiff) add(rule string, at use, f Finding, capped ...Severity) {
 	d.c.add(rule, at.where, f, capped...)
 }
 
-func (d scanDiff) added(e *exposure) {
-	words := diag.Some(e.Packages, 4) + " in " + diag.Some(names(imageNames(e.Images)), 3)
+// reportAdded reports an added vulnerability.
+func (d scanDiff) reportAdded(e *exposure) {
+	message := diag.Some(e.Packages, 4) + " in " + diag.Some(names(imageNames(e.Images)), 3)
 	if e.Fixed != "" {
-		words += ", fixed in " + e.Fixed
+		message += ", fixed in " + e.Fixed
 	}
 	if e.Title != "" {
-		words += ": " + e.Title
+		message += ": " + e.Title
 	}
-	if len(d.was.dark) > 0 {
-		words += " (new, as far as the images were scanned)"
+	if len(d.was.unscanned) > 0 {
+		message += " (new, as far as the images were scanned)"
 	}
-	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: words, Vulnerabilities: []Vulnerability{e.Vulnerability}}, severityOf(e.severity))
+	d.add(vulnerabilityAdded, e.at, Finding{Field: e.ID, Message: message, Vulnerabilities: []Vulnerability{e.Vulnerability}}, severityOf(e.severity))
 }
 
-// imageNames returns the images without tag and digest.
+// imageNames returns the names of images without tags and digests, as a set.
 func imageNames(images []string) map[string]bool {
 	out := map[string]bool{}
 	for _, image := range images {
@@ -203,8 +206,9 @@ func imageNames(images []string) map[string]bool {
 	return out
 }
 
-// many adds one finding about a list of vulnerabilities, the worst first.
-func (d scanDiff) many(rule string, list []*exposure, partly bool) {
+// reportList adds one finding about a list of vulnerabilities, most severe first. partly means that
+// some images were not scanned.
+func (d scanDiff) reportList(rule string, list []*exposure, partly bool) {
 	if len(list) == 0 {
 		return
 	}
@@ -217,12 +221,12 @@ func (d scanDiff) many(rule string, list []*exposure, partly bool) {
 			f.Vulnerabilities = append(f.Vulnerabilities, e.Vulnerability)
 		}
 	}
-	f.Message = f.tally(rule)
-	d.add(rule, use{}, f)
+	f.Message = f.summary(rule)
+	d.add(rule, imageUse{}, f)
 }
 
-// tally summarizes the vulnerabilities of a finding about many of them.
-func (f Finding) tally(rule string) string {
+// summary summarizes the vulnerabilities of a finding of rule.
+func (f Finding) summary(rule string) string {
 	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "not fixed by the upgrade"}[rule]
 	total := 0
 	var counts []string
@@ -245,30 +249,30 @@ func (f Finding) tally(rule string) string {
 	return message
 }
 
-// unknown reports added and removed images without a scan.
-func (d scanDiff) unknown() {
-	for _, key := range d.is.dark {
-		if _, stays := d.was.images[key]; !stays {
+// reportUnscanned reports added and removed images without a scan.
+func (d scanDiff) reportUnscanned() {
+	for _, key := range d.is.unscanned {
+		if _, ok := d.was.images[key]; !ok {
 			u := d.is.images[key]
-			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, After: u.String(), Message: d.dark(u)})
+			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, After: u.String(), Message: d.missingScanReason(u)})
 		}
 	}
-	for _, key := range d.was.dark {
-		if _, stays := d.is.images[key]; !stays {
+	for _, key := range d.was.unscanned {
+		if _, ok := d.is.images[key]; !ok {
 			u := d.was.images[key]
-			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.dark(u) + ", so new vulnerabilities cannot be recognised"}, Low)
+			d.add("vulnerabilities.not-scanned", u, Finding{Field: u.at, Before: u.String(), Message: d.missingScanReason(u) + ", so new vulnerabilities cannot be recognised"}, Low)
 		}
 	}
 }
 
-// dark explains why an image has no scan result.
-func (d scanDiff) dark(u use) string {
+// missingScanReason explains why an image has no scan result.
+func (d scanDiff) missingScanReason(u imageUse) string {
 	if u.Digest == "" {
 		return u.String() + " has no digest, so scans cannot be matched"
 	}
-	near := d.c.opt.Scans.OtherDigests(u.Name(), u.Digest)
-	if len(near) == 0 {
+	digests := d.c.opt.Scans.OtherDigests(u.Name(), u.Digest)
+	if len(digests) == 0 {
 		return "no scan for " + u.Name()
 	}
-	return fmt.Sprintf("no scan for %s with this digest, only for %s: scan the digest in the lock", u.Name(), diag.Some(near, 2))
+	return fmt.Sprintf("no scan for %s with this digest, only for %s: scan the digest in the lock", u.Name(), diag.Some(digests, 2))
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// image returns the name of an image by the first letter of its digest.
+// image returns an image reference. Its digest consists of one letter.
 func image(letter string) string { return "quay.io/demo/app@sha256:" + strings.Repeat(letter, 64) }
 
-// scans returns results, each given as the letter of an image and what was found in
-// it: "a CVE-1/zlib/HIGH CVE-2/zlib/LOW".
+// scans returns scan results. Each text is the letter of an image and its vulnerabilities, such as
+// "a CVE-1/zlib/HIGH CVE-2/zlib/LOW".
 func scans(t testing.TB, texts ...string) *scan.Results {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -38,8 +38,8 @@ func scans(t testing.TB, texts ...string) *scan.Results {
 	return out
 }
 
-// runs is the state of an operator that runs some images.
-func runs(t testing.TB, version string, images ...string) State {
+// stateRunning returns the state with an operator that runs the given images.
+func stateRunning(t testing.TB, version string, images ...string) State {
 	t.Helper()
 	var containers []string
 	for i, name := range images {
@@ -53,7 +53,7 @@ func runs(t testing.TB, version string, images ...string) State {
 	}
 }
 
-// scannedLines returns the findings about vulnerabilities.
+// scannedLines returns the findings about vulnerabilities, see lines.
 func scannedLines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
@@ -68,7 +68,7 @@ func TestScans(t *testing.T) {
 	const at = "Deployment ops/demo "
 	cases := []struct {
 		name          string
-		before, after []string // letters of images
+		before, after []string // letters of the images
 		scans         []string
 		want          []string
 	}{
@@ -126,7 +126,7 @@ func TestScans(t *testing.T) {
 				for _, l := range letters {
 					list = append(list, image(l))
 				}
-				return runs(t, version, list...)
+				return stateRunning(t, version, list...)
 			}
 			r, err := Compare(state("1.0.0", c.before), state("1.1.0", c.after), CompareOptions{Scans: scans(t, c.scans...)})
 			if err != nil {
@@ -139,8 +139,8 @@ func TestScans(t *testing.T) {
 	}
 }
 
-// TestScansByOtherNames has a vulnerability that one scanner calls by another name
-// than the other, before and after.
+// TestScansByOtherNames has a vulnerability with different IDs before and after, which the scanner
+// reports as related.
 func TestScansByOtherNames(t *testing.T) {
 	file := func(letter, id, related string) *fstest.MapFile {
 		return &fstest.MapFile{Data: fmt.Appendf(nil, `{"matches": [{"vulnerability": {"id": %q, "severity": "High"}, "artifact": {"name": "zlib"}, "relatedVulnerabilities": [%s]}], "source": {"target": {"userInput": %q}}}`, id, related, image(letter))}
@@ -153,7 +153,7 @@ func TestScansByOtherNames(t *testing.T) {
 		{"a", "b", "info vulnerabilities.stayed : 1 vulnerability not fixed by the upgrade (1 high): GHSA-1"},
 		{"b", "a", "high vulnerabilities.added Deployment ops/demo CVE-1: zlib in quay.io/demo/app"},
 	} {
-		r, err := Compare(runs(t, "1.0.0", image(c.before)), runs(t, "1.1.0", image(c.after)), CompareOptions{Scans: results})
+		r, err := Compare(stateRunning(t, "1.0.0", image(c.before)), stateRunning(t, "1.1.0", image(c.after)), CompareOptions{Scans: results})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,9 +163,9 @@ func TestScansByOtherNames(t *testing.T) {
 	}
 }
 
-// TestScansByTag has an image without a digest: no scan is of it for certain.
+// TestScansByTag has an image without a digest, to which no scan can be assigned.
 func TestScansByTag(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", "quay.io/demo/app:v2"), CompareOptions{Scans: scans(t, "a")})
+	r, err := Compare(stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.1.0", "quay.io/demo/app:v2"), CompareOptions{Scans: scans(t, "a")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestScansByTag(t *testing.T) {
 }
 
 func TestJudgeScans(t *testing.T) {
-	r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH CVE-2/zlib/MEDIUM CVE-3/zlib/UNKNOWN")})
+	r, err := Compare(stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.1.0", image("b")), CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH CVE-2/zlib/MEDIUM CVE-3/zlib/UNKNOWN")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +213,8 @@ func TestJudgeScans(t *testing.T) {
 			}
 		})
 	}
-	// Without scans, nothing tells whether a waiver is still of use.
-	plain, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image("b")), CompareOptions{})
+	// Without scans, it is unknown whether a waiver is used.
+	plain, err := Compare(stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.1.0", image("b")), CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +223,12 @@ func TestJudgeScans(t *testing.T) {
 	}
 }
 
-// TestScansOfClusters has two clusters, in one of which another image runs.
+// TestScansOfClusters has two clusters that run different images.
 func TestScansOfClusters(t *testing.T) {
 	opt := CompareOptions{Scans: scans(t, "a", "b CVE-1/zlib/HIGH", "c CVE-2/zlib/HIGH")}
 	var parts []Part
 	for _, x := range []struct{ name, image string }{{"east", "b"}, {"west", "c"}} {
-		r, err := Compare(runs(t, "1.0.0", image("a")), runs(t, "1.1.0", image(x.image)), opt)
+		r, err := Compare(stateRunning(t, "1.0.0", image("a")), stateRunning(t, "1.1.0", image(x.image)), opt)
 		if err != nil {
 			t.Fatal(err)
 		}

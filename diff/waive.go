@@ -8,11 +8,11 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// part is the smallest part of a finding that a waiver may select within a cluster.
+// part is the smallest part of a finding that a waiver can select in a cluster.
 type part struct {
 	Object           Ref
 	Field, Container string
-	Vulnerability    []string // its names
+	Vulnerability    []string // IDs and aliases
 }
 
 // parts splits a finding into single fields, permissions or vulnerabilities.
@@ -44,8 +44,7 @@ func (f Finding) parts() []part {
 	return out
 }
 
-// unlisted returns the number of vulnerabilities that the finding counts but does not
-// list.
+// unlisted returns the number of vulnerabilities that Counts includes, but Vulnerabilities omits.
 func (f Finding) unlisted() int {
 	n := -len(f.Vulnerabilities)
 	for _, count := range f.Counts {
@@ -54,7 +53,7 @@ func (f Finding) unlisted() int {
 	return max(n, 0)
 }
 
-// only returns the finding with some of its parts, by their indexes in [Finding.parts].
+// only returns a finding with some of the parts of f. which are their indexes in [Finding.parts].
 func (f Finding) only(which []int) Finding {
 	if len(which) == len(f.parts()) {
 		return f
@@ -72,6 +71,7 @@ func (f Finding) only(which []int) Finding {
 	return f
 }
 
+// onlySpots is only for a finding with spots.
 func (f Finding) onlySpots(which []int) Finding {
 	f.Message = strings.TrimSuffix(f.Message, atPlaces(len(f.spots)))
 	listed := len(f.Also) > 0
@@ -91,9 +91,10 @@ func (f Finding) onlySpots(which []int) Finding {
 	return f
 }
 
+// onlyVulnerabilities is only for a finding with several vulnerabilities.
 func (f Finding) onlyVulnerabilities(which []int) Finding {
 	counts := map[string]int{}
-	if which[len(which)-1] == len(f.Vulnerabilities) { // the unlisted vulnerabilities
+	if which[len(which)-1] == len(f.Vulnerabilities) { // the last part is the unlisted vulnerabilities
 		which = which[:len(which)-1]
 		for severity, n := range f.Counts {
 			counts[severity] = n
@@ -107,10 +108,11 @@ func (f Finding) onlyVulnerabilities(which []int) Finding {
 		counts[v.Severity]++
 	}
 	f.Counts = counts
-	f.Message = f.tally(f.Rule)
+	f.Message = f.summary(f.Rule)
 	return f
 }
 
+// pick returns the items of list with the given indexes.
 func pick[T any](list []T, which []int) []T {
 	out := make([]T, len(which))
 	for i, at := range which {
@@ -119,20 +121,20 @@ func pick[T any](list []T, which []int) []T {
 	return out
 }
 
-// waiving applies the waivers of a policy, and records their use.
-type waiving struct {
+// waiverSet applies waivers and records their use.
+type waiverSet struct {
 	waivers  []diag.Waiver
-	used     []bool // selects something, expired or not
+	used     []bool // whether a waiver selects anything, even if it has expired
 	clusters []string
 	today    string
 }
 
-// waive splits a finding: it returns a finding with the reason for each waiver, and the
-// rest without one. A waiver hides exactly the parts that it selects. rule is the rule of
-// the finding, or the user-defined rule that refuses it.
-func (w *waiving) waive(f Finding, rule string) []Finding {
-	likely := w.likely(rule, f.Operator)
-	if len(likely) == 0 {
+// waive splits a finding. It returns a finding with the selected parts and the reason for each
+// waiver, and one with the remaining parts. rule is the rule of the finding, or the user-defined
+// rule that refuses it.
+func (w *waiverSet) waive(f Finding, rule string) []Finding {
+	candidates := w.candidates(rule, f.Operator)
+	if len(candidates) == 0 {
 		return []Finding{f}
 	}
 	clusters := f.Clusters
@@ -142,7 +144,7 @@ func (w *waiving) waive(f Finding, rule string) []Finding {
 	if len(clusters) == 0 {
 		clusters = []string{""}
 	}
-	shares := w.shares(f, rule, clusters, likely)
+	shares := w.shares(f, rule, clusters, candidates)
 	var out []Finding
 	for _, s := range shares {
 		g := f.only(s.parts)
@@ -157,8 +159,8 @@ func (w *waiving) waive(f Finding, rule string) []Finding {
 	return out
 }
 
-// likely returns the indexes of the waivers that may select a finding.
-func (w *waiving) likely(rule, operator string) []int {
+// candidates returns the indexes of the waivers that match rule and operator.
+func (w *waiverSet) candidates(rule, operator string) []int {
 	var out []int
 	for i, v := range w.waivers {
 		if diag.Matches(v.Rule, rule) && (v.Operator == "" || diag.Matches(v.Operator, operator)) {
@@ -168,19 +170,21 @@ func (w *waiving) likely(rule, operator string) []int {
 	return out
 }
 
-// share is a set of parts of a finding, in some clusters, with the first waiver that
-// selects them; its index is len(waivers) if there is none.
+// share is a set of parts of a finding in some clusters, with the index of the first waiver that
+// selects them. The index is len(waivers) if there is none.
 type share struct {
 	waiver   int
 	parts    []int
 	clusters []string
 }
 
-func (w *waiving) shares(f Finding, rule string, clusters []string, likely []int) []share {
+// shares groups the parts and clusters of a finding by waiver. likely are the indexes of the
+// waivers to apply.
+func (w *waiverSet) shares(f Finding, rule string, clusters []string, likely []int) []share {
 	parts := f.parts()
 	var out []share
 	for _, cluster := range clusters {
-		by := map[int][]int{}
+		byWaiver := map[int][]int{}
 		for i, p := range parts {
 			s := diag.Subject{
 				Rule: rule, Operator: f.Operator, Objects: []string{p.Object.String()}, Field: p.Field, Container: p.Container,
@@ -195,9 +199,9 @@ func (w *waiving) shares(f Finding, rule string, clusters []string, likely []int
 					}
 				}
 			}
-			by[first] = append(by[first], i)
+			byWaiver[first] = append(byWaiver[first], i)
 		}
-		for at, which := range by {
+		for at, which := range byWaiver {
 			i := slices.IndexFunc(out, func(s share) bool { return s.waiver == at && slices.Equal(s.parts, which) })
 			if i < 0 {
 				i, out = len(out), append(out, share{waiver: at, parts: which})

@@ -14,12 +14,12 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// atom is the smallest thing that a waiver may hide, with all its names.
+// atom is the smallest unit that a waiver can select.
 type atom struct {
 	rule, operator, object, field, container, vulnerability, also, cluster string
 }
 
-// hides is the definition: all selectors that are given match, and it has not expired.
+// hides is the specification of waivers: all its selectors match, and it has not expired.
 func hides(w diag.Waiver, a atom, today string) bool {
 	like := func(pattern, s string) bool {
 		if strings.HasSuffix(pattern, "*") {
@@ -39,7 +39,7 @@ func hides(w diag.Waiver, a atom, today string) bool {
 	return len(w.Clusters) == 0 || slices.ContainsFunc(w.Clusters, func(name string) bool { return like(name, a.cluster) })
 }
 
-// atomsOf reads the atoms of a finding from what reports print of it.
+// atomsOf returns the atoms of a finding, derived from its reported fields.
 func atomsOf(f Finding, clusters []string) []atom {
 	if f.Clusters != nil {
 		clusters = f.Clusters
@@ -74,7 +74,7 @@ func atomsOf(f Finding, clusters []string) []atom {
 	return out
 }
 
-// randomFinding returns a finding of any form that a comparison makes.
+// randomFinding returns a finding of any form.
 func randomFinding(r *rand.Rand, clusters []string) Finding {
 	f := Finding{Severity: High, Operator: "ops/" + string('a'+rune(r.IntN(2))), Object: Ref{Kind: "Kind", Namespace: "ops", Name: string('x' + rune(r.IntN(3)))}, Message: "m"}
 	if r.IntN(2) == 0 {
@@ -96,7 +96,7 @@ func randomFinding(r *rand.Rand, clusters []string) Finding {
 			f.Vulnerabilities = append(f.Vulnerabilities, Vulnerability{ID: id, Also: []string{"GHSA" + id[3:]}, Severity: "high"})
 			f.Counts["high"]++
 		}
-		f.Message = f.tally(f.Rule)
+		f.Message = f.summary(f.Rule)
 	case 3:
 		f.Rule, f.Message = "images.changed", "another build"
 		for _, at := range some("x", "y", "z") {
@@ -140,8 +140,8 @@ func randomWaiver(r *rand.Rand) diag.Waiver {
 	return w
 }
 
-// TestWaiverHidesWhatItSelects judges random findings with random waivers: what is hidden
-// of them, by field, container, vulnerability and cluster, is what the definition says.
+// TestWaiverHidesWhatItSelects applies random waivers to random findings, and compares the waived
+// atoms with the specification.
 func TestWaiverHidesWhatItSelects(t *testing.T) {
 	const today = "2026-11-21"
 	clusters := []string{"c1", "c2", "d1", "d2"}
@@ -188,7 +188,7 @@ func TestWaiverHidesWhatItSelects(t *testing.T) {
 	}
 }
 
-// TestPartlyWaived wants what stays of a finding to be told without what is waived.
+// TestPartlyWaived checks that the remaining part of a finding does not mention the waived part.
 func TestPartlyWaived(t *testing.T) {
 	before := parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rule("''", "pods", "get")), binding, account))
 	after := parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rule("''", "pods", "get"), rule("batch", "jobs, cronjobs", "create")), binding, account))
@@ -202,7 +202,7 @@ func TestPartlyWaived(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, f := range r.Findings {
-		got[f.subject()+": "+f.words()] = f.Waiver
+		got[f.subject()+": "+f.fullMessage()] = f.Waiver
 	}
 	want := map[string]string{
 		"ServiceAccount ops/demo cronjobs.batch: may now create cronjobs.batch in all namespaces": "",
@@ -213,8 +213,8 @@ func TestPartlyWaived(t *testing.T) {
 	}
 }
 
-// TestUnlistedVulnerabilitiesArePart splits findings that count more vulnerabilities than
-// they list: the counts of both halves are those of the whole.
+// TestUnlistedVulnerabilitiesArePart splits findings whose counts exceed their lists, and checks
+// that the counts of the parts add up.
 func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
 	f := Finding{Rule: vulnerabilitiesStayed, Counts: map[string]int{"high": 3, "critical": 2}, Vulnerabilities: []Vulnerability{{ID: "CVE-1", Severity: "critical"}, {ID: "CVE-2", Severity: "high"}}}
 	if n := len(f.parts()); n != 3 {
@@ -240,8 +240,8 @@ func TestUnlistedVulnerabilitiesArePart(t *testing.T) {
 	}
 }
 
-// TestPlacesOfAPart takes some places of a finding: the message has their number, where
-// there are several.
+// TestPlacesOfAPart selects some locations of a finding, and checks the number of locations in the
+// message.
 func TestPlacesOfAPart(t *testing.T) {
 	f := Finding{Rule: "images.changed"}
 	for _, name := range []string{"x", "y", "z"} {

@@ -33,6 +33,7 @@ func webhookKinds() []string {
 	return []string{"ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io"}
 }
 
+// compareWebhooks reports changes of admission webhooks.
 func compareWebhooks(c *comparison) {
 	c.each(func(p pair) {
 		var old, now []map[string]any
@@ -52,10 +53,10 @@ func compareWebhooks(c *comparison) {
 		for _, h := range now {
 			d := webhookDiff{c: c, p: p, name: k8s.Text(h, "name"), old: find(old, k8s.Text(h, "name")), now: h}
 			if d.old == nil {
-				d.added()
+				d.reportAdded()
 				continue
 			}
-			d.changed()
+			d.compare()
 		}
 		for _, h := range old {
 			if find(now, k8s.Text(h, "name")) == nil {
@@ -72,7 +73,7 @@ func compareWebhooks(c *comparison) {
 	}, webhookKinds()...)
 }
 
-// webhookDiff compares one webhook of a configuration.
+// webhookDiff compares a webhook on both sides. old is nil if it is added.
 type webhookDiff struct {
 	c        *comparison
 	p        pair
@@ -89,9 +90,9 @@ func (d webhookDiff) add(rule string, f Finding, field string, capped ...Severit
 	d.c.add(rule, d.p.after, f, capped...)
 }
 
-// own reports whether the webhook calls a Service of its operator, for kinds whose CRDs that
-// operator ships.
-func (d webhookDiff) own() bool {
+// isOwn reports whether the webhook calls a Service of its operator, and only for kinds that the
+// operator's CRDs define.
+func (d webhookDiff) isOwn() bool {
 	return d.c.isOwnService(d.p.after, k8s.Map(d.now, "clientConfig")) && !slices.ContainsFunc(watch(d.now), func(w watched) bool {
 		return !slices.ContainsFunc(d.c.after.order, func(crd *Object) bool {
 			return crd.Key().Is(crdKind) && crd.Operator == d.p.after.Operator && k8s.ParseCRD(crd.Content).Group == w.group
@@ -99,7 +100,7 @@ func (d webhookDiff) own() bool {
 	})
 }
 
-// removedWebhook returns the fields that the removal of a webhook explains.
+// removedWebhook returns the paths that the removal of a webhook explains.
 func removedWebhook(p pair, name string) [][]step {
 	if p.after == nil {
 		return wholeObject()
@@ -107,13 +108,14 @@ func removedWebhook(p pair, name string) [][]step {
 	return [][]step{{{key: "webhooks"}, {by: "name", key: name}}}
 }
 
-func (d webhookDiff) added() {
+// reportAdded reports an added webhook, and whether it can block the cluster.
+func (d webhookDiff) reportAdded() {
 	f := Finding{After: formatValue(watchedRequests(d.now)), Message: fmt.Sprintf("webhook covers %s, failure policy %s", diag.Some(watchedRequests(d.now), 4), failurePolicy(d.now))}
 	if d.p.before == nil {
 		f.covers = wholeObject()
 	}
 	most := High
-	if d.own() {
+	if d.isOwn() {
 		most = Medium
 	}
 	d.add("webhook.added", f, "", most)
@@ -131,20 +133,21 @@ func matchesEverything(h map[string]any, selector string) bool {
 	return len(k8s.Map(s, "matchLabels")) == 0 && len(k8s.Items(s, "matchExpressions")) == 0
 }
 
-// watched is one combination of the values of a webhook rule.
+// watched is a combination of values in a webhook rule.
 type watched struct{ group, version, resource, operation, scope string }
 
 func (w watched) String() string {
 	return strings.ToLower(w.operation) + " " + k8s.Key{Group: w.group, Kind: w.resource}.GroupKind()
 }
 
+// covers reports whether w includes all requests of o.
 func (w watched) covers(o watched) bool {
 	matches := func(have, want string) bool { return have == "*" || have == want }
 	return matches(w.group, o.group) && matches(w.version, o.version) && matches(w.operation, o.operation) && matches(w.scope, o.scope) &&
 		(matches(w.resource, o.resource) || w.resource == "*/*")
 }
 
-// watch returns the combinations of all rules of a webhook. It stops after maxWatched.
+// watch returns all combinations of values in a webhook's rules. It stops after maxWatched.
 func watch(h map[string]any) []watched {
 	var out []watched
 	for _, r := range k8s.Items(h, "rules") {
@@ -165,9 +168,10 @@ func watch(h map[string]any) []watched {
 
 const maxWatched = 10_000
 
-// watchedRequests describes the requests that a webhook receives.
+// watchedRequests formats the requests that a webhook receives, without duplicates.
 func watchedRequests(h map[string]any) []string { return distinctWatches(watch(h)) }
 
+// distinctWatches formats combinations without duplicates.
 func distinctWatches(list []watched) []string {
 	var out []string
 	for _, w := range list {
@@ -178,7 +182,7 @@ func distinctWatches(list []watched) []string {
 	return out
 }
 
-// coreWrites describes the requests for kinds that are vital to a cluster.
+// coreWrites formats the requests for kinds that are vital for a cluster.
 func coreWrites(h map[string]any) []string {
 	vital := func(w watched) bool {
 		switch w.group {
@@ -198,7 +202,8 @@ func coreWrites(h map[string]any) []string {
 	return distinctWatches(out)
 }
 
-func (d webhookDiff) changed() {
+// compare compares a webhook that exists on both sides.
+func (d webhookDiff) compare() {
 	if a, b := failurePolicy(d.old), failurePolicy(d.now); a != b {
 		rule := "webhook.failure-policy"
 		if b == "Ignore" {
@@ -206,33 +211,34 @@ func (d webhookDiff) changed() {
 		}
 		d.add(rule, Finding{Before: a, After: b, Message: fmt.Sprintf("failure policy is %s, was %s", b, a)}, "failurePolicy")
 	}
-	d.rules()
+	d.compareRules()
 	for _, s := range []string{"namespaceSelector", "objectSelector"} {
-		d.selector(s)
+		d.compareSelector(s)
 	}
 	if a, b := d.old["matchConditions"], d.now["matchConditions"]; !reflect.DeepEqual(a, b) {
 		d.add("webhook.conditions-changed", Finding{Before: formatValue(a), After: formatValue(b), Message: "match conditions changed"}, "matchConditions")
 	}
-	d.implied("webhook.timeout", "timeoutSeconds", int64(10))
-	d.implied("webhook.side-effects", "sideEffects", nil)
-	d.implied("webhook.side-effects", "matchPolicy", "Equivalent")
-	d.implied("webhook.side-effects", "reinvocationPolicy", "Never")
+	d.compareDefaulted("webhook.timeout", "timeoutSeconds", int64(10))
+	d.compareDefaulted("webhook.side-effects", "sideEffects", nil)
+	d.compareDefaulted("webhook.side-effects", "matchPolicy", "Equivalent")
+	d.compareDefaulted("webhook.side-effects", "reinvocationPolicy", "Never")
 }
 
-// implied compares a field with a default of the API server.
-func (d webhookDiff) implied(rule, field string, instead any) {
+// compareDefaulted compares a field that the API server sets to defaultValue if it is absent.
+func (d webhookDiff) compareDefaulted(rule, field string, defaultValue any) {
 	value := func(h map[string]any) any {
 		if v, ok := h[field]; ok {
 			return v
 		}
-		return instead
+		return defaultValue
 	}
 	if a, b := value(d.old), value(d.now); !reflect.DeepEqual(a, b) {
 		d.add(rule, Finding{Before: formatValue(a), After: formatValue(b), Message: fmt.Sprintf("%s is %s, was %s", field, formatValue(b), formatValue(a))}, field)
 	}
 }
 
-func (d webhookDiff) rules() {
+// compareRules compares the requests that the webhook receives.
+func (d webhookDiff) compareRules() {
 	uncovered := func(by, of []watched) []string {
 		var out []watched
 		for _, w := range of {
@@ -242,7 +248,7 @@ func (d webhookDiff) rules() {
 		}
 		return distinctWatches(out)
 	}
-	exact := func(list []watched) string {
+	format := func(list []watched) string {
 		var out []string
 		for _, w := range list {
 			text := w.String() + "/" + w.version
@@ -255,14 +261,15 @@ func (d webhookDiff) rules() {
 	}
 	old, now := watch(d.old), watch(d.now)
 	if more := uncovered(old, now); len(more) > 0 {
-		d.add("webhook.rules-widened", Finding{Before: exact(old), After: exact(now), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
+		d.add("webhook.rules-widened", Finding{Before: format(old), After: format(now), Message: "sees " + diag.Some(more, 5) + " too"}, "rules")
 	}
 	if less := uncovered(now, old); len(less) > 0 {
-		d.add("webhook.rules-narrowed", Finding{Before: exact(old), After: exact(now), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
+		d.add("webhook.rules-narrowed", Finding{Before: format(old), After: format(now), Message: "no longer covers " + diag.Some(less, 5)}, "rules")
 	}
 }
 
-func (d webhookDiff) selector(name string) {
+// compareSelector compares a selector of the webhook.
+func (d webhookDiff) compareSelector(name string) {
 	a, b := d.old[name], d.now[name]
 	was, is := matchesEverything(d.old, name), matchesEverything(d.now, name)
 	f := Finding{Before: formatValue(a), After: formatValue(b)}

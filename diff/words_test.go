@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestWords holds small words of messages at the ends of their ranges.
+// TestWords checks formatting helpers at the limits of their ranges.
 func TestWords(t *testing.T) {
 	minors := func(s string) string {
 		m, ok := parseMinor(s)
@@ -38,7 +38,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestImageWords holds what is said of an image whose tag comes, goes or stays.
+// TestImageWords checks the messages for added, removed and equal tags.
 func TestImageWords(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
 		{"q.io/a:1@sha256:1", "q.io/a:2@sha256:2", "q.io/a updated from 1 to 2"},
@@ -59,8 +59,7 @@ func TestImageWords(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheAPIServer reads the fields that the API server names in its
-// faults.
+// TestFieldsOfTheAPIServer parses the field paths in faults of the API server.
 func TestFieldsOfTheAPIServer(t *testing.T) {
 	content := map[string]any{"spec": map[string]any{
 		"list":   []any{"first", map[string]any{"x": "deep"}},
@@ -76,7 +75,7 @@ func TestFieldsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestHoldLifted compares pins that were held, are held, or both.
+// TestHoldLifted compares pins that are held on one side or on both.
 func TestHoldLifted(t *testing.T) {
 	for _, c := range []struct {
 		was, is string
@@ -92,23 +91,23 @@ func TestHoldLifted(t *testing.T) {
 	}
 }
 
-// TestKindMoves holds that the definition of a kind that goes is told where a
-// definition of the same kind in another group comes.
+// TestKindMoves checks that the finding about a removed CRD mentions an added CRD of the same kind
+// in another group.
 func TestKindMoves(t *testing.T) {
 	other := strings.ReplaceAll(widget("{type: string}"), "demo.io", "new.io")
 	for after, want := range map[string]bool{
 		other: true,
 		strings.NewReplacer("Widget", "Gadget", "widget", "gadget").Replace(other): false,
 	} {
-		r := between(t, widget("{type: string}"), after)
+		r := compareManifests(t, widget("{type: string}"), after)
 		if got := strings.Contains(fmt.Sprint(r.Findings), "exists in group new.io now"); got != want {
 			t.Errorf("after\n%s\nsaid is %v", after, got)
 		}
 	}
 }
 
-// TestWhatIsOpen holds which operators a page shows open: all where they are
-// few, else those with a finding at high or above.
+// TestWhatIsOpen checks which operators are expanded: all if there are few, otherwise those with a
+// finding of at least high severity.
 func TestWhatIsOpen(t *testing.T) {
 	for n, want := range map[int]int{3: 3, 4: 1} {
 		r := &Report{}

@@ -129,11 +129,11 @@ func (in *install) properties() []model.Property {
 	var out []model.Property
 	for _, crd := range in.b.CSV.OwnedCRDs {
 		if group, ok := model.GroupOf(crd.Name); ok {
-			out = append(out, model.Provided(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
+			out = append(out, model.GVKProperty(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range in.b.CSV.OwnedAPIs {
-		out = append(out, model.Provided(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		out = append(out, model.GVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 	slices.SortFunc(out, func(a, b model.Property) int { return bytes.Compare(a.Value, b.Value) })
 	out = append(out, model.PackageProperty(in.pin.Package, in.pin.Version))

@@ -93,7 +93,7 @@ func (t *tree) arrange() {
 		for _, o := range slices.Concat(in.objects, in.others) {
 			place := profile.Place{
 				First: issues[in.name()], Level: order.level[in.name()],
-				Whose: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
+				Provider: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
 			}
 			if other, shared := t.places[o.Key()]; shared {
 				place = place.Earlier(other)
@@ -137,11 +137,11 @@ type groupKind struct{ group, kind string }
 func (o order) apiProvider(name string, providers []string) profile.APIProvider {
 	switch {
 	case len(providers) == 0:
-		return profile.Nobodys
+		return profile.NoOperator
 	case slices.Contains(providers, name):
-		return profile.Own
+		return profile.SameOperator
 	case slices.ContainsFunc(providers, func(p string) bool { return o.before[name][p] }):
-		return profile.Required
+		return profile.EarlierOperator
 	}
-	return profile.Foreign
+	return profile.OtherOperator
 }

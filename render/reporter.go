@@ -97,7 +97,7 @@ func (t *tree) reported(in Installation) []Object {
 	o["spec"] = specFields(spec)
 	owner := map[string]any{k8s.LabelPackage: labelValue(spec.Package), k8s.LabelNamespace: in.Namespace}
 	if t.byCluster() {
-		o = t.opt.profile.AdornInstallation(o)
+		o = t.opt.profile.AnnotateInstallation(o)
 	}
 	out := []Object{withOwner(o, owner, spec.Version)}
 	for _, o := range t.reporterRoles(in) {

@@ -127,7 +127,7 @@ func encodeDocuments(objects []Object) []byte {
 func (t *tree) adorn(o Object) Object {
 	place := t.places[o.Key()]
 	place.Alone = !t.byCluster()
-	return t.opt.profile.Adorn(o, place)
+	return t.opt.profile.Annotate(o, place)
 }
 
 func (t *tree) adornAll(objects []Object) []Object {

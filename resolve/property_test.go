@@ -223,7 +223,7 @@ func TestHeldBackStays(t *testing.T) {
 		x := u.index(t)
 		for i := range u.decl.Subscriptions {
 			s := &u.decl.Subscriptions[i]
-			for _, c := range x.Having(s.Package) {
+			for _, c := range x.CatalogsWith(s.Package) {
 				p, _ := c.Package(s.Package)
 				if b := rapid.SampledFrom(p.Bundles()).Draw(t, "starts at"); !b.Deprecated() {
 					s.StartingCSV = b.Name()

@@ -105,7 +105,7 @@ func (t *teller) declared() []*want {
 // addFieldEdits adds remedies that change one field of a declaration.
 func (t *teller) addFieldEdits() {
 	for _, s := range t.declared() {
-		for _, p := range t.b.w.x.Having(s.pkg) {
+		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
 				t.addChannels(s, p)
 			}
@@ -117,7 +117,7 @@ func (t *teller) addFieldEdits() {
 		if s.limits() {
 			t.addVersions(s)
 		}
-		for _, c := range t.b.w.x.Having(s.pkg) {
+		for _, c := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
 				t.addEdit(s, s.pos(declare.FieldCatalog, declare.FieldPackage), "request it from catalog "+id.String(), func(d *declare.Subscription) { d.Catalog = &id })
 			}
@@ -142,7 +142,7 @@ func (t *teller) addSimilar(s *want) {
 			t.addEdit(s, s.pos(declare.FieldStartingCSV), "set startingCSV: "+name, func(d *declare.Subscription) { d.StartingCSV = name })
 		}
 	}
-	if len(w.x.Having(s.pkg)) > 0 {
+	if len(w.x.CatalogsWith(s.pkg)) > 0 {
 		return
 	}
 	for _, c := range w.catalogs(s.ns) {

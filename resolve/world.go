@@ -83,7 +83,7 @@ func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 func (w *world) unreadableNeeds(s *want) []model.ID {
 	broken := w.x.Broken()
 	switch {
-	case s.cat == nil && len(w.x.Having(s.pkg)) == 0:
+	case s.cat == nil && len(w.x.CatalogsWith(s.pkg)) == 0:
 		return slices.SortedFunc(maps.Keys(broken), model.ID.Compare)
 	case s.cat != nil && broken[*s.cat] != nil:
 		return []model.ID{*s.cat}

@@ -46,7 +46,7 @@ func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) 
 	}
 	s.addAnnotated(b.CSV.Annotations["olm.properties"])
 	if v := b.CSV.Annotations[model.TypeMaxVersion]; v != "" {
-		s.add(model.UpTo(v))
+		s.add(model.MaxOpenShiftVersionProperty(v))
 	}
 	slices.SortFunc(s.list, func(a, b model.Property) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), bytes.Compare(a.Value, b.Value))
@@ -63,11 +63,11 @@ func (s *propertySet) addProvided(b *bundle.Bundle) {
 		}
 		crd := k8s.ParseCRD(o.Object)
 		for _, v := range crd.Versions {
-			s.add(model.Provided(model.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
+			s.add(model.GVKProperty(model.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range b.CSV.OwnedAPIs {
-		s.add(model.Provided(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		s.add(model.GVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 
@@ -78,10 +78,10 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 			s.faults.Addf(s.pos, "%s.name: %q is not plural.group", crd.Field, crd.Name)
 			continue
 		}
-		s.add(model.Required(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
+		s.add(model.RequiredGVKProperty(model.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 	}
 	for _, api := range csv.RequiredAPIs {
-		s.add(model.Required(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
+		s.add(model.RequiredGVKProperty(model.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 

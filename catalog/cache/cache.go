@@ -154,7 +154,7 @@ func (sh *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
 		switch {
 		case b.whole != nil:
 			cats = append(cats, b.whole)
-			beside = beside.And(b.whole.Needs())
+			beside = beside.Union(b.whole.Needs())
 		case b.index != nil:
 			books, indexes = append(books, b), append(indexes, b.index)
 		}

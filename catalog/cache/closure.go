@@ -24,7 +24,7 @@ func PickClosure(want model.Needs) Picker {
 		for i, x := range indexes {
 			c.chosen[i] = make([]bool, len(x.head.Packages))
 		}
-		want := want.And(beside)
+		want := want.Union(beside)
 		c.addSimilar(want.Packages)
 		c.addRequired(want)
 		return pickContents(indexes, func(i, number int) bool { return c.chosen[i][number] })

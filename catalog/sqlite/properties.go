@@ -73,13 +73,13 @@ func (l *loader) require(b *bundleRow, typ, value string) {
 // if the latter are missing.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
-		err := l.readAPITable("api_provider", func(b *bundleRow, g model.GVK) { b.properties = append(b.properties, model.Provided(g)) })
+		err := l.readAPITable("api_provider", func(b *bundleRow, g model.GVK) { b.properties = append(b.properties, model.GVKProperty(g)) })
 		if err != nil {
 			return err
 		}
 	}
 	if l.tables["dependencies"] == nil {
-		return l.readAPITable("api_requirer", func(b *bundleRow, g model.GVK) { b.requires = append(b.requires, model.Required(g)) })
+		return l.readAPITable("api_requirer", func(b *bundleRow, g model.GVK) { b.requires = append(b.requires, model.RequiredGVKProperty(g)) })
 	}
 	return nil
 }

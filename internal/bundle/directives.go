@@ -25,7 +25,7 @@ func bundleDirectives() []profile.Directive {
 }
 
 // Steers returns the tool controlled by an annotation or label with that key, or "".
-func Steers(key string) string { return profile.Steers(key, bundleDirectives()) }
+func Steers(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
 // checkDirectives warns of annotations and labels that control tools, because they are
 // dropped. It reports each key once, and each object selected by such a label. Labels and

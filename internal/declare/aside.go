@@ -15,13 +15,13 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// ignoreObject records an object of another kind. It counts the object, collects the directories
-// that it makes a GitOps tool apply, and warns of declarations nested in it.
+// ignoreObject counts an object that is not a declaration. It records the directories that a GitOps
+// tool applies because of the object, and warns of declarations nested in it.
 func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
 	}
-	if group == string(OCM) && kind == "Policy" && r.policy(n) {
+	if group == string(OCM) && kind == "Policy" && r.readPolicy(n) {
 		return
 	}
 	r.set.Others[kind]++
@@ -32,7 +32,7 @@ func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
 		for _, where := range s.Paths {
 			for _, v := range nodesAt(n, where) {
 				if name, ok := yamlnode.Text(v); ok {
-					r.sources = append(r.sources, source{pos: r.at(v), by: objectTitle(n), path: name})
+					r.sources = append(r.sources, appliedDir{pos: r.at(v), by: objectTitle(n), path: name})
 				}
 			}
 		}
@@ -40,26 +40,26 @@ func (r *reader) ignoreObject(n *yaml.Node, group, kind string) {
 	r.warnNested(n, n)
 }
 
-// objectTitle returns the kind and the name of an object for messages.
+// objectTitle returns the kind and the quoted name of an object for messages.
 func objectTitle(n *yaml.Node) string {
 	_, meta := yamlnode.Field(n, "metadata")
 	return fmt.Sprintf("%s %q", scalarField(n, "kind"), scalarField(meta, "name"))
 }
 
-// warnNested warns of declarations nested in another object. The holder is the nearest object
-// around n.
+// warnNested warns of declarations nested in another object. holder is the innermost object that
+// contains n.
 func (r *reader) warnNested(n, holder *yaml.Node) {
 	if len(r.set.Warnings) > yamlnode.MaxFaults {
 		return
 	}
-	warn := func(msg string) {
+	addWarning := func(msg string) {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(n), Code: "not-declared", Msg: msg})
 	}
 	group, _, versioned := strings.Cut(scalarField(n, "apiVersion"), "/")
 	kind := scalarField(n, "kind")
 	switch {
-	case n != holder && versioned && slices.ContainsFunc(knownKinds(), func(k known) bool { return k.group == group && k.kind == kind }):
-		warn(fmt.Sprintf("%s is nested in %s and not read: declare it in its own file", objectTitle(n), objectTitle(holder)))
+	case n != holder && versioned && slices.ContainsFunc(knownKinds(), func(k knownKind) bool { return k.group == group && k.kind == kind }):
+		addWarning(fmt.Sprintf("%s is nested in %s and not read: declare it in its own file", objectTitle(n), objectTitle(holder)))
 		return
 	case kind != "" && group != "":
 		holder = n
@@ -72,18 +72,18 @@ func (r *reader) warnNested(n, holder *yaml.Node) {
 }
 
 // source is a directory that a GitOps tool applies because of an object.
-type source struct {
+type appliedDir struct {
 	pos  diag.Pos
 	by   string // `Application "etcd"`
 	path string // relative to the top of the repository
 }
 
-// nodesAt returns the nodes at a path such as "spec.sources.[].path".
+// nodesAt returns the nodes at a field path such as "spec.sources.[].path".
 func nodesAt(n *yaml.Node, where string) []*yaml.Node {
-	at := []*yaml.Node{n}
+	nodes := []*yaml.Node{n}
 	for step := range strings.SplitSeq(where, ".") {
 		var next []*yaml.Node
-		for _, n := range at {
+		for _, n := range nodes {
 			if step != "[]" {
 				if _, v := yamlnode.Field(n, step); v != nil {
 					next = append(next, v)
@@ -92,16 +92,16 @@ func nodesAt(n *yaml.Node, where string) []*yaml.Node {
 				next = append(next, n.Content...)
 			}
 		}
-		at = next
+		nodes = next
 	}
-	return at
+	return nodes
 }
 
-// maxSources limits the number of directories searched for declarations that are not read.
+// maxSources limits the number of applied directories that are searched for declarations.
 const maxSources = 200
 
-// warnUnreadDirs returns a warning for each directory of this repository that is applied because of
-// an object in set, and that has declarations missing from set.
+// warnUnreadDirs returns a warning for each directory of the repository that a GitOps tool applies
+// because of an object in set, if the directory has declarations that are missing from set.
 func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 	declared := map[identity]bool{}
 	for _, d := range set.identities() {
@@ -109,7 +109,7 @@ func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 	}
 	var out []diag.Warning
 	seen := map[string]bool{}
-	var sources []source
+	var sources []appliedDir
 	for _, p := range l.parts {
 		sources = append(sources, p.sources...)
 	}
@@ -120,29 +120,29 @@ func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 			continue
 		}
 		seen[dir] = true
-		there := newLoader(l.fsys, LoadOptions{Dir: l.opt.Dir})
-		there.opt.Output, there.bytes = l.opt.Output, l.bytes
-		there.walk(found{path: dir, named: true})
-		there.build()
-		for _, f := range there.files {
-			there.readFile(f)
+		sub := newLoader(l.fsys, LoadOptions{Dir: l.opt.Dir})
+		sub.opt.Output, sub.bytes = l.opt.Output, l.bytes
+		sub.walk(candidate{path: dir, named: true})
+		sub.build()
+		for _, f := range sub.files {
+			sub.readFile(f)
 		}
-		l.bytes = there.bytes
+		l.bytes = sub.bytes
 		more := false
-		for _, p := range there.parts {
+		for _, p := range sub.parts {
 			sources = append(sources, p.sources...)
 			more = more || slices.ContainsFunc(p.set.identities(), func(d identity) bool { return !declared[d.key()] && d.kind != "Namespace" })
 		}
-		err := there.errs.Err()
+		err := sub.errs.Err()
 		if !more && err == nil {
 			continue
 		}
-		msg := fmt.Sprintf("%s applies %q of this repository, which holds declarations that are not read: ", s.by, l.shown(dir))
+		msg := fmt.Sprintf("%s applies %q of this repository, which holds declarations that are not read: ", s.by, l.displayPath(dir))
 		switch {
 		case !more:
-			msg = fmt.Sprintf("%s applies %q of this repository, which may hold declarations that are not read: ", s.by, l.shown(dir))
+			msg = fmt.Sprintf("%s applies %q of this repository, which may hold declarations that are not read: ", s.by, l.displayPath(dir))
 			fallthrough
-		case !strings.HasPrefix(l.shown(dir), "../"):
+		case !strings.HasPrefix(l.displayPath(dir), "../"):
 			msg += "add it to spec.declarations"
 		default:
 			msg += "it is outside of the workspace: reference it from a kustomization inside"
@@ -152,7 +152,7 @@ func (l *loader) warnUnreadDirs(set *Set) []diag.Warning {
 	return out
 }
 
-// fixedDir returns the directory part of a path before its first variable part.
+// fixedDir returns the leading directories of a path pattern, up to its first variable part.
 func fixedDir(name string) string {
 	name = strings.TrimPrefix(name, "/")
 	if i := strings.IndexAny(name, "*?[{$"); i >= 0 {
@@ -162,8 +162,8 @@ func fixedDir(name string) string {
 	return path.Clean(name)
 }
 
-// isForeign reports whether a directory exists, is not below the paths to read, and is not part of
-// quayside's own output.
+// isForeign reports whether dir is an existing directory outside of opt.Paths, of all built
+// kustomizations and of quayside's own output.
 func (l *loader) isForeign(dir string) bool {
 	if !fs.ValidPath(dir) || dir == "." {
 		return false
@@ -178,32 +178,31 @@ func (l *loader) isForeign(dir string) bool {
 	}
 	read := []string{l.opt.Output}
 	for entry := range l.opt.Paths {
-		read = append(read, l.entry(entry))
+		read = append(read, l.entryPath(entry))
 	}
 	return !slices.ContainsFunc(read, func(top string) bool {
 		return top != "" && (dir == top || top == "." || strings.HasPrefix(dir, top+"/"))
 	})
 }
 
-// chart returns the directory of the Helm chart that has its templates in this directory: the
-// outermost chart if charts are nested.
-func (l *loader) chart(templates string) (string, bool) {
-	is := func(dir string) bool {
+// findChart returns the directory of the Helm chart to which a templates directory belongs. It
+// returns the outermost chart if charts are nested, and false if there is none.
+func (l *loader) findChart(templates string) (string, bool) {
+	isChart := func(dir string) bool {
 		info, err := fs.Stat(l.fsys, path.Join(dir, "Chart.yaml"))
 		return err == nil && info.Mode().IsRegular()
 	}
 	chart := path.Dir(templates)
-	if path.Base(templates) != "templates" || !is(chart) {
+	if path.Base(templates) != "templates" || !isChart(chart) {
 		return "", false
 	}
-	for path.Base(path.Dir(chart)) == "charts" && is(path.Dir(path.Dir(chart))) {
+	for path.Base(path.Dir(chart)) == "charts" && isChart(path.Dir(path.Dir(chart))) {
 		chart = path.Dir(path.Dir(chart))
 	}
 	return chart, true
 }
 
-// countTemplates counts the files below a directory that would be manifests after rendering by
-// Helm.
+// countTemplates counts the manifest files below a Helm templates directory.
 func (l *loader) countTemplates(dir string) int {
 	n := 0
 	// Unreadable files are not counted.
@@ -216,16 +215,16 @@ func (l *loader) countTemplates(dir string) int {
 	return n
 }
 
-// templates returns a warning that lists the ignored Helm templates.
-func (l *loader) templates() []diag.Warning {
+// warnTemplates returns a warning that lists the ignored Helm templates.
+func (l *loader) warnTemplates() []diag.Warning {
 	var names []string
 	for _, chart := range slices.Sorted(maps.Keys(l.charts)) {
 		if n := l.charts[chart]; n > 0 {
-			names = append(names, fmt.Sprintf("%s of the chart %q", diag.Count(n, "file"), l.shown(chart)))
+			names = append(names, fmt.Sprintf("%s of the chart %q", diag.Count(n, "file"), l.displayPath(chart)))
 		}
 	}
-	for _, name := range l.loose {
-		names = append(names, fmt.Sprintf("%q", l.shown(name)))
+	for _, name := range l.looseTemplates {
+		names = append(names, fmt.Sprintf("%q", l.displayPath(name)))
 	}
 	if len(names) == 0 {
 		return nil
@@ -241,19 +240,19 @@ func (l *loader) templates() []diag.Warning {
 	}}
 }
 
-// isTemplate reports whether a file is a Helm template: braces keep it from being YAML, or a
-// declaration in it has such braces in a plain value.
+// isTemplate reports whether a file is a Helm template: braces make it invalid YAML, or a
+// declaration has braces in a plain scalar.
 func isTemplate(r *reader, data []byte) bool {
 	if len(r.docs) == 0 {
 		return len(r.errs) > 0 && hasTemplateBraces(data)
 	}
 	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
 		group, _, _ := strings.Cut(scalarField(n, "apiVersion"), "/")
-		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have their own templates
+		return isOurs(group) && group != string(OCM) && hasTemplate(n) // policies have templates of another syntax
 	})
 }
 
-// hasTemplateBraces reports whether data has template braces outside of quotes and comments.
+// hasTemplateBraces reports whether data contains "{{" outside of quotes and comments.
 func hasTemplateBraces(data []byte) bool {
 	for line := range strings.Lines(string(data)) {
 		before, _, found := strings.Cut(line, "{{")
@@ -264,7 +263,7 @@ func hasTemplateBraces(data []byte) bool {
 	return false
 }
 
-// hasTemplate reports whether a plain value in or below n has template braces.
+// hasTemplate reports whether a plain scalar in or below n contains "{{" and "}}".
 func hasTemplate(n *yaml.Node) bool {
 	if n.Kind == yaml.ScalarNode {
 		return n.Style == 0 && strings.Contains(n.Value, "{{") && strings.Contains(n.Value, "}}")

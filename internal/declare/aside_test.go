@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestAside holds what is said of what is not read.
+// TestAside checks the warnings about ignored objects and files.
 func TestAside(t *testing.T) {
 	const sub = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {name: etcd, source: hub, sourceNamespace: olm}\n"
 	for name, c := range map[string]struct {
@@ -111,8 +111,8 @@ spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-ma
 	}
 }
 
-// TestEveryPlaceIsMoved builds an object of every kind and wants no place in what
-// was built rather than in a file.
+// TestEveryPlaceIsMoved builds an object of every kind, and checks that all positions are in source
+// files instead of in built objects.
 func TestEveryPlaceIsMoved(t *testing.T) {
 	fsys := files(`-- s/kustomization.yaml --
 namePrefix: p-
@@ -175,7 +175,7 @@ spec: {package: b}
 			}
 			return
 		}
-		switch v.Kind() { //nolint:exhaustive // the rest holds no places
+		switch v.Kind() { //nolint:exhaustive // other kinds contain no positions
 		case reflect.Struct:
 			for i := range v.NumField() {
 				visit(v.Field(i), at+"."+v.Type().Field(i).Name)

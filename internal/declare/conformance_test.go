@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestConformanceObjects reads the declarations of every published resolution
-// problem: all of them are legal, and whatever is declared arrives.
+// TestConformanceObjects parses the declarations of every published resolution problem, and checks
+// that all of them are valid and complete.
 func TestConformanceObjects(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {

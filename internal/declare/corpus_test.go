@@ -8,9 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestCorpusIsPassedOver reads real bundles as if they were declarations: what
-// is in them is either of other kinds or no state of a cluster. With namespaces
-// filled in, every ClusterServiceVersion is state.
+// TestCorpusIsPassedOver parses real bundles as declarations. Their objects are of other kinds or
+// are ignored because they have no namespace. With a namespace, every ClusterServiceVersion is
+// accepted.
 func TestCorpusIsPassedOver(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CORPUS")
 	if dir == "" {

@@ -11,12 +11,12 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// propertiesAnnotation replaces all properties derived from the rest of a
-// ClusterServiceVersion (resolution.md section 3.2).
+// propertiesAnnotation is an annotation with all properties of a ClusterServiceVersion. If it is
+// present, no properties are derived from the spec (resolution.md section 3.2).
 const propertiesAnnotation = "operatorframework.io/properties"
 
-// csv holds the decoded fields of a ClusterServiceVersion. The object is observed state, so
-// all other fields are ignored.
+// csv holds the fields of a ClusterServiceVersion that are decoded. The object is exported from a
+// cluster, so its other fields are ignored instead of rejected.
 type csv struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -45,17 +45,17 @@ type apiRef struct {
 	Kind    string `json:"kind"`
 }
 
-func (r *reader) clusterServiceVersion(n *yaml.Node) {
+func (r *reader) readClusterServiceVersion(n *yaml.Node) {
 	var o csv
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
-	c := r.checker(n, diag.Fields{})
-	if _, m := yamlnode.Field(n, "metadata"); m != nil { // the rest is large, and its faults are not reported
+	c := r.newChecker(n, diag.Fields{})
+	if _, m := yamlnode.Field(n, "metadata"); m != nil { // positions only for metadata: the rest is large, and its faults are not reported
 		for field, pos := range yamlnode.Positions(r.file, m) {
 			c.Fields["metadata."+field] = pos
 		}
 		c.Fields["metadata"] = r.at(m)
 	}
-	if _, said := c.Fields["metadata.namespace"]; !said || o.Metadata.Namespace == "placeholder" {
+	if _, hasNamespace := c.Fields["metadata.namespace"]; !hasNamespace || o.Metadata.Namespace == "placeholder" {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
 			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is ignored: it is a bundle's manifest, not the state of a cluster",
 		})
@@ -69,15 +69,15 @@ func (r *reader) clusterServiceVersion(n *yaml.Node) {
 		Copied: copied || o.Status.Reason == "Copied", Pos: c.Whole,
 	}
 	if text, ok := o.Metadata.Annotations[propertiesAnnotation]; ok {
-		v.Properties, v.Annotated = c.annotated(text), true
+		v.Properties, v.Annotated = c.parseProperties(text), true
 	} else {
 		v.Properties = derivedProperties(o)
 	}
 	declare(r, &r.set.CSVs, v)
 }
 
-// annotated decodes the JSON of the properties annotation.
-func (c checker) annotated(text string) []model.Property {
+// parseProperties decodes the JSON of the properties annotation.
+func (c checker) parseProperties(text string) []model.Property {
 	var list struct {
 		Properties []struct {
 			Type  string          `json:"type"`
@@ -101,7 +101,7 @@ func (c checker) annotated(text string) []model.Property {
 	return out
 }
 
-// derivedProperties returns the properties derived from the owned and required APIs.
+// derivedProperties returns the properties for the owned and required APIs in the spec.
 func derivedProperties(o csv) []model.Property {
 	var out []model.Property
 	crd := func(a apiRef) model.GVK {
@@ -110,22 +110,23 @@ func derivedProperties(o csv) []model.Property {
 	}
 	service := func(a apiRef) model.GVK { return model.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
 	for _, a := range o.Spec.CRDs.Owned {
-		out = append(out, model.Provided(crd(a)))
+		out = append(out, model.GVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Owned {
-		out = append(out, model.Provided(service(a)))
+		out = append(out, model.GVKProperty(service(a)))
 	}
 	for _, a := range o.Spec.CRDs.Required {
-		out = append(out, model.Required(crd(a)))
+		out = append(out, model.RequiredGVKProperty(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Required {
-		out = append(out, model.Required(service(a)))
+		out = append(out, model.RequiredGVKProperty(service(a)))
 	}
 	return out
 }
 
-// inferPackages adds olm.package to a ClusterServiceVersion without the annotation if the
-// Subscriptions that name it as installed have exactly one package.
+// inferPackages adds olm.package to a ClusterServiceVersion without the annotation. It takes the
+// package from the Subscriptions whose status.installedCSV is the ClusterServiceVersion, if they
+// agree.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
 		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p model.Property) bool { return p.Type == model.TypePackage }) {

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestDigestsStay fixes what a declaration is known by: with another digest every
-// committed lock would be stale.
+// TestDigestsStay checks the digests of declarations. If they changed, every committed lock would
+// be out of date.
 func TestDigestsStay(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "etcd", "namespace": "ops"},

@@ -10,7 +10,7 @@ import (
 
 type fault struct{ name, in, want string }
 
-// faults fixes the words and the place of each fault.
+// faults returns invalid declarations with the expected message and position.
 func faults() []fault {
 	v0 := "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ns}\n"
 	good := v0 + "spec: {name: a, source: hub, sourceNamespace: olm}\n"

@@ -26,8 +26,8 @@ type checker struct {
 	file string
 }
 
-// declared is an object of a known kind.
-type declared[Spec, Status any] struct {
+// typedObject is an object of a supported kind.
+type typedObject[Spec, Status any] struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata" yamlnode:"open"`
@@ -38,29 +38,30 @@ type declared[Spec, Status any] struct {
 // decode decodes n into v and returns a checker for its fields.
 func (r *reader) decode(n *yaml.Node, v any) checker {
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, v))
-	return r.checker(n, yamlnode.Positions(r.file, n))
+	return r.newChecker(n, yamlnode.Positions(r.file, n))
 }
 
-func (r *reader) checker(n *yaml.Node, fields diag.Fields) checker {
+// newChecker returns a checker for n that finds the positions of its fields in fields.
+func (r *reader) newChecker(n *yaml.Node, fields diag.Fields) checker {
 	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
 }
 
-// enum checks an optional value against the allowed ones.
+// enum reports a fault if value is neither empty nor allowed.
 func (c checker) enum(field, value string, allowed ...string) {
 	if value != "" {
 		c.Enum(field, value, allowed...)
 	}
 }
 
-// oneOf checks a required value against the allowed ones.
+// oneOf reports a fault if value is empty or not allowed.
 func (c checker) oneOf(field, value string, allowed ...string) {
 	if c.Given(field, value) {
 		c.Enum(field, value, allowed...)
 	}
 }
 
-// versions checks an optional version range in the syntax of OLM v1.
-func (c checker) versions(field, value string) {
+// checkRange checks an optional version range in the syntax of OLM v1.
+func (c checker) checkRange(field, value string) {
 	if value == "" {
 		return
 	}
@@ -84,29 +85,30 @@ type expression struct {
 	Values   []string `json:"values"`
 }
 
-// selector checks a label selector by the rules of metav1.
-func (c checker) selector(field string, s *labelSelector) *LabelSelector {
+// checkSelector checks a label selector by the rules of metav1, and returns it. It returns nil if s
+// is nil.
+func (c checker) checkSelector(field string, s *labelSelector) *LabelSelector {
 	if s == nil {
 		return nil
 	}
 	out := &LabelSelector{MatchLabels: s.MatchLabels}
 	for i, e := range s.MatchExpressions {
-		at := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
-		c.Given(at+".key", e.Key)
-		c.oneOf(at+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
-		switch wants := e.Operator == "In" || e.Operator == "NotIn"; {
-		case wants && len(e.Values) == 0:
-			c.Addf(at+".values", "missing: %s needs at least one", e.Operator)
-		case !wants && len(e.Values) > 0:
-			c.Addf(at+".values", "%s does not allow one", e.Operator)
+		path := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
+		c.Given(path+".key", e.Key)
+		c.oneOf(path+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
+		switch needsValues := e.Operator == "In" || e.Operator == "NotIn"; {
+		case needsValues && len(e.Values) == 0:
+			c.Addf(path+".values", "missing: %s needs at least one", e.Operator)
+		case !needsValues && len(e.Values) > 0:
+			c.Addf(path+".values", "%s does not allow one", e.Operator)
 		}
 		out.MatchExpressions = append(out.MatchExpressions, LabelExpression(e))
 	}
 	return out
 }
 
-// declarationDigest returns the digest of a declaration's fields. Empty values are left out,
-// so an explicit default does not change the digest.
+// declarationDigest returns the digest of a declaration's fields. Zero values are omitted, so an
+// explicit default does not change the digest.
 func declarationDigest(fields map[string]any) model.Digest {
 	for k, v := range fields {
 		raw, err := json.Marshal(v)
@@ -125,6 +127,7 @@ func declarationDigest(fields map[string]any) model.Digest {
 	return model.DigestOf(raw)
 }
 
+// digest returns the digest of the declaration's meaning, without position and status.
 func (s Subscription) digest() model.Digest {
 	return declarationDigest(map[string]any{
 		"dialect": s.Dialect, "name": s.Name, "namespace": s.Namespace, "package": s.Package, "channels": s.Channels, "range": s.Range,
@@ -134,6 +137,7 @@ func (s Subscription) digest() model.Digest {
 	})
 }
 
+// orNull returns raw, or JSON null if raw is empty.
 func orNull(raw []byte) []byte {
 	if len(raw) == 0 {
 		return []byte("null")

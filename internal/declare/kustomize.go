@@ -13,121 +13,123 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// Limits on the objects built by kustomizations: kustomize compares each object of a build
-// with every other.
+// Limits on built objects. kustomize compares each object of a build with every other object, so
+// its run time grows with their square.
 const (
 	maxBuilt    = 1_000  // objects of one kustomization
 	maxBuiltAll = 20_000 // objects of all kustomizations
 )
 
-// regular reads a file for a kustomization. It refuses symbolic links, because kustomize
+// readRegular reads a file for a kustomization. It rejects symbolic links, because kustomize
 // resolves a linked directory to its real location.
-func (l *loader) regular(name string) ([]byte, error) {
-	if link := l.link(name); link != "" {
-		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.shown(link))
+func (l *loader) readRegular(name string) ([]byte, error) {
+	if link := l.findLink(name); link != "" {
+		return nil, fmt.Errorf("%s is a symbolic link: replace it with a copy of its target", l.displayPath(link))
 	}
 	info, err := fs.Stat(l.fsys, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", l.shown(name))
+		return nil, fmt.Errorf("%s is not a regular file", l.displayPath(name))
 	}
 	return l.read(name)
 }
 
-// build builds the named kustomizations, and the found ones that are not part of another build.
+// build builds the kustomizations that opt.Paths name. It also builds those found by the walk that
+// are neither components nor part of another build.
 func (l *loader) build() {
-	opened := map[*overlay.Overlay]found{}
-	basis := map[*overlay.Overlay]bool{}
+	opened := map[*overlay.Overlay]candidate{}
+	isBase := map[*overlay.Overlay]bool{}
 	for _, d := range l.dirs {
 		o, err := l.kustomizations.Open(d.path)
 		if err != nil {
-			l.fault(d, err)
+			l.addFaults(d, err)
 			continue
 		}
 		opened[o] = d
-		l.tops = append(l.tops, o)
+		l.roots = append(l.roots, o)
 		for k := range o.Kustomizations() {
 			l.reached[k] = true
-			basis[k] = basis[k] || k != o
+			isBase[k] = isBase[k] || k != o
 		}
 	}
-	l.tops = slices.DeleteFunc(l.tops, func(o *overlay.Overlay) bool {
-		return !opened[o].named && (basis[o] || o.IsComponent())
+	l.roots = slices.DeleteFunc(l.roots, func(o *overlay.Overlay) bool {
+		return !opened[o].named && (isBase[o] || o.IsComponent())
 	})
 	built := 0
-	for _, o := range l.tops {
+	for _, o := range l.roots {
 		n, err := o.Count()
 		if err != nil {
-			l.fault(opened[o], err)
+			l.addFaults(opened[o], err)
 			continue
 		}
 		if built += n; n > maxBuilt || built > maxBuiltAll {
-			l.fault(opened[o], diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll))
+			l.addFaults(opened[o], diag.Errorf(diag.Pos{File: o.File}, "%d objects exceed the limit of %d for one kustomization or %d for all", n, maxBuilt, maxBuiltAll))
 			return
 		}
-		l.builtBy(o, opened[o])
+		l.readBuild(o, opened[o])
 	}
 }
 
-// fault adds the faults of a kustomization. If the user did not name the kustomization, a hint
-// is added: it may be unrelated to operators.
-func (l *loader) fault(d found, err error) {
+// addFaults adds the faults of a kustomization. For a kustomization that the user did not name it
+// adds a hint, because it may be unrelated to operators.
+func (l *loader) addFaults(d candidate, err error) {
 	var errs diag.List
-	errs.Add(l.pos(d.path), diag.Moved(err, l.shownPos))
+	errs.Add(l.pos(d.path), diag.Moved(err, l.displayPos))
 	for _, e := range errs {
 		if !d.named {
-			what := diag.Error{Msg: e.Msg, Err: e.Err}
-			e = diag.Errorf(e.Pos, "%w (it is below %q: if it has no declarations, list only the directories that do in spec.declarations)", &what, l.shown(l.entry(d.entry)))
+			fault := diag.Error{Msg: e.Msg, Err: e.Err}
+			e = diag.Errorf(e.Pos, "%w (it is below %q: if it has no declarations, list only the directories that do in spec.declarations)", &fault, l.displayPath(l.entryPath(d.entry)))
 		}
 		l.errs.Add(e.Pos, e)
 	}
 }
 
-// entry returns the path in LoadOptions with index i, or the workspace beyond the last one.
-func (l *loader) entry(i int) string {
+// entryPath returns the path with index i in opt.Paths, or the workspace if i is too large.
+func (l *loader) entryPath(i int) string {
 	if i >= len(l.opt.Paths) {
 		return path.Join(".", l.opt.Dir)
 	}
 	return path.Join(".", l.opt.Dir, l.opt.Paths[i].Path)
 }
 
-func (l *loader) shownPos(p diag.Pos) diag.Pos {
+// displayPos returns p with a file name relative to the workspace.
+func (l *loader) displayPos(p diag.Pos) diag.Pos {
 	if p.File != "" {
-		p.File = l.shown(p.File)
+		p.File = l.displayPath(p.File)
 	}
 	return p
 }
 
-// builtBy reads the objects built by a kustomization.
-func (l *loader) builtBy(o *overlay.Overlay, d found) {
+// readBuild parses the objects that a kustomization builds.
+func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 	objects, err := o.Build()
 	if err != nil {
-		l.fault(d, err)
+		l.addFaults(d, err)
 		return
 	}
 	var trace *overlay.Trace
 	warned := false
 	for i, raw := range objects {
-		r := collect(o.File, raw)
-		move := l.shownPos
+		r := parseFile(o.File, raw)
+		mapPos := l.displayPos
 		if r.needsPositions() {
 			if trace == nil {
 				trace = o.Trace()
 			}
-			move = l.origins(trace, o, i, r)
+			mapPos = l.originOf(trace, o, i, r)
 		}
 		if err := r.errs.Err(); err != nil {
-			l.errs.Add(l.pos(o.File), diag.Moved(err, move))
+			l.errs.Add(l.pos(o.File), diag.Moved(err, mapPos))
 			continue
 		}
-		r.set.move(move)
+		r.set.mapPositions(mapPos)
 		for i := range r.sources {
-			r.sources[i].pos = move(r.sources[i].pos)
+			r.sources[i].pos = mapPos(r.sources[i].pos)
 		}
 		if !r.first.IsZero() && !warned {
-			if msg := l.applied(o.File); msg != "" {
+			if msg := l.appliedWarning(o.File); msg != "" {
 				r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: l.pos(o.File), Code: "declaration-in-tree", Msg: msg})
 				warned = true
 			}
@@ -136,9 +138,9 @@ func (l *loader) builtBy(o *overlay.Overlay, d found) {
 	}
 }
 
-// origins returns a function that maps positions in a built object to their origin. A position
-// with an unknown origin maps to the kustomization file.
-func (l *loader) origins(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
+// originOf returns a function that maps positions in a built object to positions in source files.
+// Positions of unknown origin map to the kustomization file.
+func (l *loader) originOf(t *overlay.Trace, o *overlay.Overlay, i int, r *reader) func(diag.Pos) diag.Pos {
 	from := map[diag.Pos]diag.Pos{}
 	if len(r.docs) == 1 {
 		from = t.Places(i, r.docs[0])
@@ -147,7 +149,7 @@ func (l *loader) origins(t *overlay.Trace, o *overlay.Overlay, i int, r *reader)
 		origin, known := from[p]
 		switch {
 		case known:
-			return l.shownPos(origin)
+			return l.displayPos(origin)
 		case p.File == o.File:
 			return l.pos(o.File)
 		default:
@@ -156,17 +158,17 @@ func (l *loader) origins(t *overlay.Trace, o *overlay.Overlay, i int, r *reader)
 	}
 }
 
-// needsPositions reports whether any fault, warning, source or declaration needs a position.
+// needsPositions reports whether positions in the built object are reported or stored.
 func (r *reader) needsPositions() bool {
 	return len(r.errs) > 0 || len(r.set.Warnings) > 0 || len(r.sources) > 0 || !r.first.IsZero()
 }
 
-// overridden returns the sets of all parts without overridden declarations, and without duplicates
-// that several kustomizations build identically. If they build an object differently, or if two
-// paths declare an object and neither overrides the other, it adds a fault.
-func (l *loader) overridden() []*Set {
+// applyOverrides returns the sets of all parts without overridden declarations and without
+// duplicates that several kustomizations build identically. It adds a fault if kustomizations build
+// an object differently, or if two paths declare an object and neither overrides the other.
+func (l *loader) applyOverrides() []*Set {
 	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
-	winner := map[identity]int{} // the last overriding path that declares an object
+	winner := map[identity]int{} // index of the last overriding path that declares the object
 	builders := map[identity][]part{}
 	for _, p := range l.parts {
 		if !l.overrides(p) {
@@ -191,13 +193,13 @@ func (l *loader) overridden() []*Set {
 		}))
 	}
 	for key, parts := range builders {
-		l.ambiguous(key, parts)
+		l.checkAmbiguous(key, parts)
 	}
 	return l.uniqueSets(out)
 }
 
-// uniqueSets returns the sets without declarations that an earlier path also has; each of these is
-// a fault. Duplicates within one path stay, for Merge to report.
+// uniqueSets removes declarations that an earlier path also contains, and adds a fault for each. It
+// keeps duplicates within one path, which Merge reports.
 func (l *loader) uniqueSets(sets []*Set) []*Set {
 	type declared struct {
 		entry int
@@ -221,19 +223,19 @@ func (l *loader) uniqueSets(sets []*Set) []*Set {
 	return sets
 }
 
-// overrides reports whether a part overrides declarations of earlier paths.
+// overrides reports whether the declarations of p override those of earlier paths.
 func (l *loader) overrides(p part) bool {
-	return p.built != nil || l.overriding(p.entry)
+	return p.built != nil || l.isOverriding(p.entry)
 }
 
-// ambiguous adds a fault if kustomizations build one object differently.
-func (l *loader) ambiguous(key identity, parts []part) {
+// checkAmbiguous adds a fault if kustomizations build the object key differently.
+func (l *loader) checkAmbiguous(key identity, parts []part) {
 	if len(parts) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
 		return
 	}
 	var dirs []string
 	for _, p := range parts {
-		dirs = append(dirs, fmt.Sprintf("%q", l.shown(p.built.Dir)))
+		dirs = append(dirs, fmt.Sprintf("%q", l.displayPath(p.built.Dir)))
 	}
 	const most = 10
 	more := ""
@@ -245,8 +247,8 @@ func (l *loader) ambiguous(key identity, parts []part) {
 	l.errs.Addf(d.pos, "%s %q is built differently by %s%s: list only one of them in spec.declarations", d.kind, d.ID().String(), strings.Join(dirs, ", "), more)
 }
 
-// warnUnlisted returns a warning for each file with declarations in or below a directory with a
-// kustomization, if no kustomization reads the file.
+// warnUnlisted returns a warning for each file with declarations that lies in or below a directory
+// with a kustomization, but that no kustomization reads.
 func (l *loader) warnUnlisted() []diag.Warning {
 	read := map[string]bool{}
 	dirs := map[string]bool{}
@@ -257,7 +259,7 @@ func (l *loader) warnUnlisted() []diag.Warning {
 		}
 	}
 	var out []diag.Warning
-	for _, f := range l.beside {
+	for _, f := range l.maybeListed {
 		dir := path.Dir(f.path)
 		for Kustomization(l.fsys, dir) == "" {
 			dir = path.Dir(dir)
@@ -269,8 +271,8 @@ func (l *loader) warnUnlisted() []diag.Warning {
 		if err != nil {
 			continue
 		}
-		if r := collect(l.shown(f.path), data); !r.first.IsZero() {
-			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("this declaration is not read: %q does not list its file", l.shown(Kustomization(l.fsys, dir)))})
+		if r := parseFile(l.displayPath(f.path), data); !r.first.IsZero() {
+			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("this declaration is not read: %q does not list its file", l.displayPath(Kustomization(l.fsys, dir)))})
 		}
 	}
 	return out

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// repository draws a base with a chain of overlays and a component, and returns
-// the directory at the end of the chain.
+// repository draws a base with a chain of overlays and a component. It returns the directory at the
+// end of the chain.
 func repository(t *rapid.T) (fstest.MapFS, string) {
 	fsys := fstest.MapFS{}
 	write := func(name, text string) { fsys[name] = &fstest.MapFile{Data: []byte(text)} }
@@ -63,8 +63,8 @@ func repository(t *rapid.T) (fstest.MapFS, string) {
 	return fsys, dir
 }
 
-// TestKustomizeIsStock holds what a kustomization declares against the objects
-// that kustomize builds, read as a file; and every place against the files.
+// TestKustomizeIsStock compares the declarations of a kustomization with those in the output of
+// kustomize, and their positions with the source files.
 func TestKustomizeIsStock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, dir := repository(t)
@@ -104,7 +104,7 @@ func TestKustomizeIsStock(t *testing.T) {
 	})
 }
 
-// shown returns the rest of the line at a place, which has to be there.
+// shown returns the rest of the line at a position, and fails if there is none.
 func shown(t *rapid.T, fsys fs.FS, field string, pos diag.Pos) string {
 	data, err := fs.ReadFile(fsys, pos.File)
 	lines := strings.Split(string(data), "\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// files returns the files of a txtar archive.
+// files returns the files of a txtar archive as a file system.
 func files(text string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for _, f := range txtar.Parse([]byte(text)).Files {
@@ -23,7 +23,7 @@ func files(text string) fstest.MapFS {
 	return out
 }
 
-// catalogLayout is a repository with a base and an overlay for each channel.
+// catalogLayout is a repository with a base, and an overlay per channel.
 const catalogLayout = `
 -- operators/etcd/base/kustomization.yaml --
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -71,7 +71,7 @@ patches:
       channel: beta
 `
 
-// declared returns one line for each declaration and each warning.
+// declared formats each declaration and each warning as a line.
 func declared(set *declare.Set) string {
 	var b strings.Builder
 	for _, s := range set.Subscriptions {
@@ -92,8 +92,8 @@ func declared(set *declare.Set) string {
 	return b.String()
 }
 
-// TestKustomize holds what is read where there are kustomizations: what is in
-// more is added to the layout.
+// TestKustomize checks the declarations of repositories with kustomizations. Each case adds files
+// to catalogLayout.
 func TestKustomize(t *testing.T) {
 	const around = "OperatorGroup etcd/etcd at operators/etcd/base/group.yaml:1:1\nNamespace etcd at operators/etcd/base/namespace.yaml:1:1\n"
 	for name, c := range map[string]struct {
@@ -294,8 +294,8 @@ wrong/kustomization.yaml:10:14: spec.name: "A_b" is not a Kubernetes name (lower
 	}
 }
 
-// TestKustomizeAround builds on what lies beside the workspace in its repository,
-// and shows places as seen from it.
+// TestKustomizeAround builds files outside of the workspace, in the same repository, and checks
+// that positions are relative to the workspace.
 func TestKustomizeAround(t *testing.T) {
 	fsys := files(catalogLayout + `
 -- envs/prod/subscriptions/kustomization.yaml --
@@ -310,7 +310,7 @@ resources: [../../../operators/etcd/overlays/alpha]
 	}
 }
 
-// linked is a file system in which one path is a symbolic link.
+// linked is a file system with a symbolic link at one path.
 type linked struct {
 	fstest.MapFS
 	link string
@@ -323,7 +323,7 @@ func (l linked) Lstat(name string) (fs.FileInfo, error) {
 	return l.MapFS.Lstat(name)
 }
 
-// TestKustomizeRefused holds what a kustomization among the declarations may not do.
+// TestKustomizeRefused checks the faults of unsupported kustomizations.
 func TestKustomizeRefused(t *testing.T) {
 	const below = ` (it is below "d": if it has no declarations, list only the directories that do in spec.declarations)`
 	chain := ""

@@ -17,22 +17,21 @@ import (
 
 // LoadOptions configures LoadFS.
 type LoadOptions struct {
-	Dir     string   // workspace directory in the file system; Paths, Output, Applied and positions are relative to it; empty: the top
-	Paths   []Path   // files and directories to read, which may be outside of the workspace; empty: the whole workspace
-	Output  string   // quayside's own output directory, skipped by the walk; empty for none
-	Applied []string // directories that the GitOps tool applies: a declaration below one causes a warning
-	Absent  []int    // indices of Paths that may be missing without an error
+	Dir     string   // workspace directory in the file system; other paths and positions are relative to it; empty for the root
+	Paths   []Path   // files and directories to read, also outside of the workspace; empty for the whole workspace
+	Output  string   // quayside's output directory, which is not read; empty for none
+	Applied []string // directories that the GitOps tool applies; a declaration in one causes a warning
+	Absent  []int    // indices of Paths that may be missing
 }
 
-// Path is a file or a directory with declarations. It is written as a string unless it
-// overrides.
+// Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
 type Path struct {
 	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, relative to this file. It may be above the workspace, in the same Git repository."`
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 }
 
-// In returns p relative to the file system, for a p relative to dir. It returns false if p
-// leads out of the file system.
+// In returns p relative to the file system, if p is relative to dir. It returns false if p leads
+// out of the file system.
 func (p Path) In(dir string) (string, bool) {
 	in := path.Join(dir, p.Path)
 	return in, fs.ValidPath(in)
@@ -44,68 +43,69 @@ const (
 	maxBytes = 512 << 20
 )
 
-// LoadFS reads every declaration below the paths. A file named by a path is read regardless of its
-// extension. A directory with a kustomization is built as stock kustomize builds it, from
-// files of the whole file system. Any other directory is walked, in path order, for files that
-// end in .yaml, .yml or .json; names with a leading dot are skipped. If the walk meets a
-// directory with a kustomization, LoadFS builds that instead of reading its files, unless
-// another kustomization builds on it.
+// LoadFS reads every declaration below the paths:
 //
-// All sets are merged as by [Merge]. The objects built by a kustomization, and the
-// declarations of a path that overrides, override declarations of earlier paths with the same
-// dialect, namespace and name.
+//   - A file that a path names is read regardless of its extension.
+//   - A directory with a kustomization is built like kustomize does, from files of the whole
+//     file system.
+//   - Any other directory is walked for files that end in .yaml, .yml or .json. Names with a
+//     leading dot are skipped. If the walk finds a directory with a kustomization, LoadFS builds
+//     it instead of reading its files, unless another kustomization includes it.
 //
-// A missing path is an error that wraps fs.ErrNotExist, unless [LoadOptions.Absent] lists it.
-// A link out of the file system is an error. All faults are collected; the error is a
-// diag.List.
+// The results are merged like in [Merge]. Objects built by a kustomization, and declarations of a
+// path with Overrides, replace declarations of earlier paths with the same dialect, namespace and
+// name.
+//
+// The error is a diag.List of all faults. A missing path is an error that wraps fs.ErrNotExist,
+// unless [LoadOptions.Absent] lists it. A link out of the file system is an error.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
-	l.find()
+	l.findFiles()
 	l.build()
 	for _, f := range l.files {
 		l.readFile(f)
 	}
-	merged, err := Merge(l.overridden()...)
+	merged, err := Merge(l.applyOverrides()...)
 	l.errs.Add(diag.Pos{}, err)
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
-	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.templates(), l.warnUnreadDirs(merged)))
+	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.warnUnlisted(), l.warnTemplates(), l.warnUnreadDirs(merged)))
 	return merged, nil
 }
 
-// loader reads the declarations of a workspace. Its paths are relative to the file system.
+// loader reads the declarations of a workspace. All its paths are relative to the file system.
 type loader struct {
 	fsys fs.FS
 	opt  LoadOptions // with paths relative to the file system
 
-	files  []found // to read without a build
-	dirs   []found // with a kustomization
-	beside []found // files in or below dirs, which a kustomization may list
+	files       []candidate // read without a build
+	dirs        []candidate // directories with a kustomization
+	maybeListed []candidate // files in or below dirs, which a kustomization may list
 
 	kustomizations *overlay.Files
-	tops           []*overlay.Overlay        // the kustomizations to build
-	reached        map[*overlay.Overlay]bool // the kustomizations that are part of a build
+	roots          []*overlay.Overlay        // the kustomizations to build
+	reached        map[*overlay.Overlay]bool // all kustomizations that are part of a build
 	charts         map[string]int            // number of ignored templates by Helm chart
-	loose          []string                  // templates without a chart
+	looseTemplates []string                  // templates outside of charts
 	parts          []part
 	bytes          int64
 	errs           diag.List
 }
 
-// found is a file or a directory to read.
-type found struct {
+// candidate is a file or a directory to read.
+type candidate struct {
 	path  string
-	entry int  // index of the path in LoadOptions that led to it
-	named bool // is that path itself
+	entry int  // index of the path in opt.Paths that contains it
+	named bool // whether it is that path itself
 }
 
 // part holds the declarations of one file or of one built object.
 type part struct {
 	set     *Set
-	sources []source
+	sources []appliedDir
 	entry   int
-	built   *overlay.Overlay // nil for a file
+	built   *overlay.Overlay // the kustomization that built the object; nil for a file
 	raw     []byte           // the built object
 }
 
@@ -118,12 +118,12 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.kustomizations = overlay.New(overlay.Plain(l.regular))
+	l.kustomizations = overlay.New(overlay.Plain(l.readRegular))
 	return l
 }
 
-// shown returns a path relative to the workspace, for messages.
-func (l *loader) shown(name string) string {
+// displayPath returns a path relative to the workspace, for messages.
+func (l *loader) displayPath(name string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(path.Join("/", l.opt.Dir)), filepath.FromSlash(path.Join("/", name)))
 	if err != nil {
 		return name
@@ -131,10 +131,10 @@ func (l *loader) shown(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.shown(file)} }
+func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.displayPath(file)} }
 
-// find lists the files and the directories with kustomizations, sorted, each once.
-func (l *loader) find() {
+// findFiles collects the files and the directories with kustomizations, sorted and without duplicates.
+func (l *loader) findFiles() {
 	paths := l.opt.Paths
 	if len(paths) == 0 {
 		paths = []Path{{Path: "."}}
@@ -151,61 +151,62 @@ func (l *loader) find() {
 		case errors.Is(err, fs.ErrNotExist):
 			l.errs.Addf(l.pos(p), "no such file or directory: %w", fs.ErrNotExist)
 		case err != nil:
-			l.errs.Add(l.pos(p), l.unreadable(p, err))
+			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
 		case info.IsDir():
-			l.walk(found{p, entry, true})
+			l.walk(candidate{p, entry, true})
 		case p == Kustomization(l.fsys, path.Dir(p)):
-			l.walk(found{path.Dir(p), entry, true})
+			l.walk(candidate{path.Dir(p), entry, true})
 		default:
-			l.files = append(l.files, found{p, entry, true})
+			l.files = append(l.files, candidate{p, entry, true})
 		}
 	}
-	slices.SortStableFunc(l.files, func(a, b found) int { return cmp.Compare(l.precedence(b), l.precedence(a)) })
-	l.files, l.beside = uniqueByPath(l.files), uniqueByPath(l.beside)
-	last := func(d found) int { // the last path that names it, otherwise the last one that leads to it
+	slices.SortStableFunc(l.files, func(a, b candidate) int { return cmp.Compare(l.precedence(b), l.precedence(a)) })
+	l.files, l.maybeListed = uniqueByPath(l.files), uniqueByPath(l.maybeListed)
+	last := func(d candidate) int { // the index of the last path that names d, or else of the last path that contains d
 		if d.named {
 			return d.entry + len(paths)
 		}
 		return d.entry
 	}
-	slices.SortFunc(l.dirs, func(a, b found) int { return cmp.Compare(last(b), last(a)) })
+	slices.SortFunc(l.dirs, func(a, b candidate) int { return cmp.Compare(last(b), last(a)) })
 	l.dirs = uniqueByPath(l.dirs)
 }
 
-// precedence returns the index of the path that determines how a file is read, if several paths
-// include it: the last one that overrides, or else the first one.
-func (l *loader) precedence(f found) int {
-	if l.overriding(f.entry) {
+// precedence orders the paths that contain a file: the last path with Overrides ranks highest. All
+// paths without Overrides have precedence 0.
+func (l *loader) precedence(f candidate) int {
+	if l.isOverriding(f.entry) {
 		return f.entry + 1
 	}
 	return 0
 }
 
-// overriding reports whether the path in LoadOptions with that index overrides others.
-func (l *loader) overriding(entry int) bool {
+// isOverriding reports whether the path with that index in opt.Paths has Overrides.
+func (l *loader) isOverriding(entry int) bool {
 	return entry < len(l.opt.Paths) && l.opt.Paths[entry].Overrides
 }
 
-// uniqueByPath sorts by path and keeps the first of equal paths.
-func uniqueByPath(list []found) []found {
-	slices.SortStableFunc(list, func(a, b found) int { return strings.Compare(a.path, b.path) })
-	return slices.CompactFunc(list, func(a, b found) bool { return a.path == b.path })
+// uniqueByPath sorts list by path and keeps the first item of each path.
+func uniqueByPath(list []candidate) []candidate {
+	slices.SortStableFunc(list, func(a, b candidate) int { return strings.Compare(a.path, b.path) })
+	return slices.CompactFunc(list, func(a, b candidate) bool { return a.path == b.path })
 }
 
-func (l *loader) walk(root found) {
-	inside := map[string]bool{} // directories with a kustomization in or above them
+// walk collects the manifests and the kustomizations in and below root.
+func (l *loader) walk(root candidate) {
+	inside := map[string]bool{} // directories that have a kustomization or are below one
 	err := fs.WalkDir(l.fsys, root.path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			l.errs.Add(l.pos(p), err)
 			return nil
 		}
-		f := found{p, root.entry, p == root.path}
+		f := candidate{p, root.entry, p == root.path}
 		hidden := p != root.path && strings.HasPrefix(d.Name(), ".")
 		switch {
 		case d.IsDir() && (hidden || p != root.path && p == l.opt.Output):
 			return fs.SkipDir
 		case d.IsDir():
-			if chart, is := l.chart(p); is {
+			if chart, ok := l.findChart(p); ok {
 				l.charts[chart] += l.countTemplates(p)
 				return fs.SkipDir
 			}
@@ -221,12 +222,12 @@ func (l *loader) walk(root found) {
 		case hidden || !isManifest(p):
 			return nil
 		}
-		info, err := fs.Stat(l.fsys, p) // follows a link, and ignores a dangling one
+		info, err := fs.Stat(l.fsys, p) // follows links; dangling links are ignored
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			l.errs.Add(l.pos(p), l.unreadable(p, err))
+			l.errs.Add(l.pos(p), l.explainUnreadable(p, err))
 			return nil
 		case !info.Mode().IsRegular():
 			return nil
@@ -236,11 +237,11 @@ func (l *loader) walk(root found) {
 			return nil
 		}
 		if inside[path.Dir(p)] {
-			l.beside = append(l.beside, f)
+			l.maybeListed = append(l.maybeListed, f)
 		} else {
 			l.files = append(l.files, f)
 		}
-		if len(l.files)+len(l.beside) > maxFiles {
+		if len(l.files)+len(l.maybeListed) > maxFiles {
 			return fmt.Errorf("more than %d files", maxFiles)
 		}
 		return nil
@@ -254,17 +255,17 @@ func (l *loader) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// unreadable returns the error for an unreadable path. The file system refuses symbolic links
-// that lead out of the repository.
-func (l *loader) unreadable(name string, err error) error {
-	if link := l.link(name); link != "" {
-		return fmt.Errorf("%s is a symbolic link that leads out of the repository: replace it with a copy of its target", l.shown(link))
+// explainUnreadable returns the error for an unreadable path. It explains symbolic links out of the
+// repository, which the file system refuses to follow.
+func (l *loader) explainUnreadable(name string, err error) error {
+	if link := l.findLink(name); link != "" {
+		return fmt.Errorf("%s is a symbolic link that leads out of the repository: replace it with a copy of its target", l.displayPath(link))
 	}
 	return err
 }
 
-// link returns the first symbolic link in a path, or "".
-func (l *loader) link(name string) string {
+// findLink returns the first symbolic link among a path and its parents, or "".
+func (l *loader) findLink(name string) string {
 	steps := strings.Split(name, "/")
 	for i := range steps {
 		at := path.Join(steps[:i+1]...)
@@ -279,16 +280,16 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// readFile reads the declarations of a file that is not part of a kustomization.
-func (l *loader) readFile(f found) {
+// readFile parses the declarations of a file outside of kustomizations.
+func (l *loader) readFile(f candidate) {
 	data, err := l.read(f.path)
 	if err != nil {
 		l.errs.Add(l.pos(f.path), err)
 		return
 	}
-	r := collect(l.shown(f.path), data)
+	r := parseFile(l.displayPath(f.path), data)
 	if isTemplate(r, data) {
-		l.loose = append(l.loose, f.path)
+		l.looseTemplates = append(l.looseTemplates, f.path)
 		return
 	}
 	if err := r.errs.Err(); err != nil {
@@ -296,7 +297,7 @@ func (l *loader) readFile(f found) {
 		return
 	}
 	if !r.first.IsZero() {
-		if msg := l.applied(f.path); msg != "" {
+		if msg := l.appliedWarning(f.path); msg != "" {
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.first, Code: "declaration-in-tree", Msg: msg})
 		}
 	}
@@ -314,18 +315,18 @@ func (l *loader) read(file string) ([]byte, error) {
 	return fs.ReadFile(l.fsys, file)
 }
 
-// applied returns a warning for a declaration below a directory that the GitOps tool applies, and
-// "" for all others.
-func (l *loader) applied(file string) string {
+// appliedWarning returns a warning if the GitOps tool applies a directory that contains file, and
+// "" otherwise.
+func (l *loader) appliedWarning(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir == "." || strings.HasPrefix(file, dir+"/") {
-			return fmt.Sprintf("this declaration is in %q, which the GitOps tool applies to the cluster: move it, or exclude it there", l.shown(dir))
+			return fmt.Sprintf("this declaration is in %q, which the GitOps tool applies to the cluster: move it, or exclude it there", l.displayPath(dir))
 		}
 	}
 	return ""
 }
 
-// Kustomization returns the path of a directory's kustomization file, or "".
+// Kustomization returns the path of the kustomization file in dir, or "" if there is none.
 func Kustomization(fsys fs.FS, dir string) string {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		p := path.Join(dir, name)

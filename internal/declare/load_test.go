@@ -101,7 +101,7 @@ func TestDeclarationWhereItIsApplied(t *testing.T) {
 			want: `this declaration is in "rendered", which the GitOps tool applies to the cluster: move it, or exclude it there`,
 		},
 	} {
-		if len(c.opt.Paths) == 0 { // a file is read as it is, whatever lies beside it
+		if len(c.opt.Paths) == 0 { // files are read regardless of their directory
 			here, _ := fs.Glob(c.fsys, "*/a.yaml")
 			below, _ := fs.Glob(c.fsys, "*/*/a.yaml")
 			c.opt.Paths = paths(slices.Concat(here, below)...)

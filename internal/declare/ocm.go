@@ -15,7 +15,7 @@ import (
 // OCM is the dialect of Open Cluster Management's OperatorPolicy.
 const OCM Dialect = "policy.open-cluster-management.io"
 
-// specPolicy lists every field of the published CRD's spec.
+// specPolicy has every field of the published CRD's spec.
 type specPolicy struct {
 	Severity          string             `json:"severity"`
 	RemediationAction string             `json:"remediationAction"`
@@ -58,18 +58,18 @@ func fieldsOCM() map[Field]string {
 	}
 }
 
-// operatorPolicy reads a policy as the Subscription and the OperatorGroup that its controller
-// creates.
-func (r *reader) operatorPolicy(n *yaml.Node) {
+// readOperatorPolicy reads a policy as the Subscription and the OperatorGroup that its controller
+// would create.
+func (r *reader) readOperatorPolicy(n *yaml.Node) {
 	before := len(r.errs)
-	var o declared[specPolicy, *yaml.Node]
+	var o typedObject[specPolicy, *yaml.Node]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
-	c.compliance(o.Spec)
+	c.checkCompliance(o.Spec)
 	c.oneOf("spec.upgradeApproval", o.Spec.UpgradeApproval, "Automatic", "None")
 	sub := o.Spec.Subscription
-	c.Namespace("spec.subscription.name", sub.Name) // the controller accepts no other names
-	if _, said := c.Fields["spec.subscription.namespace"]; said {
+	c.Namespace("spec.subscription.name", sub.Name) // the controller rejects other names
+	if _, hasNamespace := c.Fields["spec.subscription.namespace"]; hasNamespace {
 		c.Namespace("spec.subscription.namespace", sub.Namespace)
 	} else {
 		c.Addf("spec.subscription.namespace", "missing: set it, because the package's suggested namespace is only known in a cluster")
@@ -80,21 +80,21 @@ func (r *reader) operatorPolicy(n *yaml.Node) {
 	s := Subscription{
 		Dialect: OCM, Name: sub.Name, Namespace: sub.Namespace, Package: sub.Name, Channels: singleton(sub.Channel), DefaultChannel: sub.Channel == "",
 		Catalog: c.policyCatalog(sub.Source, sub.SourceNamespace), Allowed: c.versionsListed(o.Spec.Versions, sub.StartingCSV), StartingCSV: sub.StartingCSV,
-		Approval: Automatic, Policy: CatalogProvided, Config: c.config(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
+		Approval: Automatic, Policy: CatalogProvided, Config: c.checkConfig(n, "spec.subscription.config", sub.Config), Pos: c.Whole, Fields: c.Fields,
 	}
 	if o.Spec.UpgradeApproval == "None" {
 		s.Approval = Manual
 	}
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
-	r.policyGroup(c, s, o.Spec.OperatorGroup)
-	r.informs(c, o.Spec.RemediationAction)
+	r.declarePolicyGroup(c, s, o.Spec.OperatorGroup)
+	r.warnInform(c, o.Spec.RemediationAction)
 	r.refuseTemplates(n, before)
 }
 
-// compliance checks the fields for evaluation and reporting. They declare nothing, but a
-// policy that forbids an operator is a fault.
-func (c checker) compliance(spec specPolicy) {
+// checkCompliance checks the fields for evaluation and reporting. They have no effect on the
+// declaration, except that a policy with complianceType mustnothave is a fault.
+func (c checker) checkCompliance(spec specPolicy) {
 	c.enum("spec.severity", spec.Severity, "low", "Low", "medium", "Medium", "high", "High", "critical", "Critical")
 	c.enum("spec.remediationAction", spec.RemediationAction, "inform", "Inform", "enforce", "Enforce")
 	c.oneOf("spec.complianceType", spec.ComplianceType, "musthave", "mustnothave")
@@ -120,7 +120,8 @@ func (c checker) compliance(spec specPolicy) {
 	}
 }
 
-// policyCatalog returns the catalog named by a policy. Nil means any catalog with the package.
+// policyCatalog returns the catalog that a policy names, or nil if any catalog with the package is
+// allowed.
 func (c checker) policyCatalog(name, namespace string) *model.ID {
 	switch {
 	case name == "" && namespace == "":
@@ -136,9 +137,9 @@ func (c checker) policyCatalog(name, namespace string) *model.ID {
 	return &model.ID{Namespace: namespace, Name: name}
 }
 
-// versionsListed returns the sorted names of the bundles approved by a policy: the listed
-// ones, where an entry may hold several separated by commas, and startingCSV. Nil means that
-// the policy lists none and approves all.
+// versionsListed returns the sorted names of the bundles that a policy approves: the entries, each
+// of which may contain several names separated by commas, and starting. It returns nil if entries
+// is empty, because then all versions are approved.
 func (c checker) versionsListed(entries []string, starting string) []string {
 	var out []string
 	for i, entry := range entries {
@@ -159,8 +160,8 @@ func (c checker) versionsListed(entries []string, starting string) []string {
 	return slices.Compact(out)
 }
 
-// policyGroup declares the OperatorGroup in the policy of s.
-func (r *reader) policyGroup(c checker, s Subscription, o *policyGroup) {
+// declarePolicyGroup declares the OperatorGroup in the policy of s.
+func (r *reader) declarePolicyGroup(c checker, s Subscription, o *policyGroup) {
 	if o == nil {
 		return
 	}
@@ -175,12 +176,12 @@ func (r *reader) policyGroup(c checker, s Subscription, o *policyGroup) {
 			fields["spec"+rest] = pos
 		}
 	}
-	r.group(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
+	r.declareGroup(c, at, o.specOperatorGroup, OperatorGroup{Namespace: s.Namespace, Name: o.Name, Pos: c.At(at), Fields: fields, Policy: s.Name})
 }
 
-// informs warns of a policy that would install nothing. The remediationAction of the Policy
-// around it takes precedence over its own.
-func (r *reader) informs(c checker, action string) {
+// warnInform warns of a policy with remediationAction inform, which installs nothing. The field of
+// the enclosing Policy takes precedence over action.
+func (r *reader) warnInform(c checker, action string) {
 	pos := c.At("spec.remediationAction")
 	if _, v := yamlnode.Field(specOf(r.around), "remediationAction"); v != nil {
 		action, _ = yamlnode.Text(v)
@@ -199,31 +200,32 @@ func specOf(n *yaml.Node) *yaml.Node {
 	return spec
 }
 
-// refuseTemplates rejects template values, which only a hub or a cluster can resolve. Their faults
-// replace other faults at the same positions. before is the number of faults before this object.
+// refuseTemplates adds faults for template values, which only a hub or a cluster can resolve. They
+// replace other faults of this object at the same positions. before is the number of faults before
+// this object.
 func (r *reader) refuseTemplates(n *yaml.Node, before int) {
-	var found diag.List
+	var templateFaults diag.List
 	_, meta := yamlnode.Field(n, "metadata")
 	_, annotations := yamlnode.Field(meta, "annotations")
 	literal, _ := strconv.ParseBool(scalarField(annotations, "policy.open-cluster-management.io/disable-templates"))
 	eachText(n, "", func(path string, n *yaml.Node) {
-		filled := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
+		supported := slices.ContainsFunc([]string{"spec.subscription", "spec.operatorGroup", "spec.versions"}, func(in string) bool { return strings.HasPrefix(path, in) })
 		switch {
 		case strings.Contains(n.Value, "{{hub"):
-			found.Addf(r.at(n), "%s: hub templates are not supported: write the values, in one policy for each environment", path)
-		case strings.Contains(n.Value, "{{") && filled && !literal:
-			found.Addf(r.at(n), "%s: templates are not supported: write the values, in one policy for each environment", path)
+			templateFaults.Addf(r.at(n), "%s: hub templates are not supported: write the values, in one policy for each environment", path)
+		case strings.Contains(n.Value, "{{") && supported && !literal:
+			templateFaults.Addf(r.at(n), "%s: templates are not supported: write the values, in one policy for each environment", path)
 		}
 	})
 	kept := slices.DeleteFunc(slices.Clone(r.errs[before:]), func(e *diag.Error) bool {
-		return slices.ContainsFunc(found, func(f *diag.Error) bool { return f.Pos == e.Pos })
+		return slices.ContainsFunc(templateFaults, func(f *diag.Error) bool { return f.Pos == e.Pos })
 	})
-	r.errs = append(append(r.errs[:before:before], kept...), found...)
+	r.errs = append(append(r.errs[:before:before], kept...), templateFaults...)
 }
 
-// eachText calls f with each scalar and each field name below n, and with its path.
+// eachText calls f with each scalar and each field name in or below n, and its path.
 func eachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
-	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	switch n.Kind { //nolint:exhaustive // other nodes have no text
 	case yaml.ScalarNode:
 		f(path, n)
 	case yaml.SequenceNode:
@@ -238,9 +240,9 @@ func eachText(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
 	}
 }
 
-// policy reads the OperatorPolicies among the templates of a Policy, and reports whether it
-// has any. Other templates are ignored.
-func (r *reader) policy(n *yaml.Node) bool {
+// readPolicy reads the OperatorPolicies among the templates of a Policy and ignores other
+// templates. It reports whether there is an OperatorPolicy.
+func (r *reader) readPolicy(n *yaml.Node) bool {
 	templates := nodesAt(n, "spec.policy-templates.[].objectDefinition")
 	if !slices.ContainsFunc(templates, isOperatorPolicy) {
 		return false
@@ -258,7 +260,7 @@ func (r *reader) policy(n *yaml.Node) bool {
 			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(t), Code: "not-declared", Msg: msg})
 		default:
 			r.around = n
-			r.object(t)
+			r.readObject(t)
 			r.around = nil
 		}
 	}

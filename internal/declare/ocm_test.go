@@ -20,8 +20,8 @@ import (
 
 const policyHead = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: p}\n"
 
-// TestPolicySaysWhatItsControllerMakes draws policies and the objects that the
-// controller makes of them, and wants the same of both.
+// TestPolicySaysWhatItsControllerMakes draws policies and the objects that their controller
+// creates, and checks that both declare the same.
 func TestPolicySaysWhatItsControllerMakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, what) }
@@ -51,7 +51,7 @@ func mustParse(t interface{ Fatal(...any) }, text string) *declare.Set {
 	return set
 }
 
-// TestPolicyOfPage holds the example in docs/declarations.md to what it is said to be.
+// TestPolicyOfPage parses the example in docs/declarations.md.
 func TestPolicyOfPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/declarations.md")
 	if err != nil {
@@ -76,8 +76,7 @@ func TestPolicyOfPage(t *testing.T) {
 	}
 }
 
-// TestPolicyLeavesOut holds what a policy that says little asks for, and what its
-// list of versions allows.
+// TestPolicyLeavesOut checks the defaults of optional fields of a policy, and its list of versions.
 func TestPolicyLeavesOut(t *testing.T) {
 	set := mustParse(t, policyHead+"spec:\n  remediationAction: Enforce\n  complianceType: musthave\n  upgradeApproval: Automatic\n"+
 		"  versions: ['a.v2, a.v1', ' ', a.v3]\n  subscription: {name: a, namespace: ops, startingCSV: a.v0}\n")
@@ -97,8 +96,8 @@ func TestPolicyLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPolicyTemplates refuses what only a hub or a cluster could fill in, once and
-// where it stands, whatever type the field has.
+// TestPolicyTemplates checks that template values are rejected exactly once, at their position, for
+// fields of any type.
 func TestPolicyTemplates(t *testing.T) {
 	const head, spec = policyHead, "spec:\n  complianceType: musthave\n  upgradeApproval: None\n"
 	for text, want := range map[string]string{
@@ -128,8 +127,7 @@ func TestPolicyTemplates(t *testing.T) {
 	}
 }
 
-// TestPolicyGroups holds policies of one namespace together: they may say the same
-// of its OperatorGroup, and nothing else.
+// TestPolicyGroups checks that policies in one namespace may only declare equal OperatorGroups.
 func TestPolicyGroups(t *testing.T) {
 	policy := func(name, group string) string {
 		return policyHead + "spec: {complianceType: musthave, upgradeApproval: None, operatorGroup: {" + group + "}, subscription: {name: " + name + ", namespace: ops}}\n---\n"
@@ -151,8 +149,8 @@ func TestPolicyGroups(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOverridden builds a policy and overlays that change its
-// OperatorGroup: what they build takes its place as a whole.
+// TestPolicyIsOverridden builds a policy with overlays that change its OperatorGroup, and checks
+// that the built policy replaces the original one.
 func TestPolicyIsOverridden(t *testing.T) {
 	fsys := files("-- base/kustomization.yaml --\nresources: [p.yaml]\n-- base/p.yaml --\n" + policyHead + "spec:\n  remediationAction: enforce\n  complianceType: musthave\n  upgradeApproval: None\n" +
 		"  operatorGroup: {name: og}\n  subscription: {name: a, namespace: ops}\n" +
@@ -168,8 +166,8 @@ func TestPolicyIsOverridden(t *testing.T) {
 	}
 }
 
-// TestPublishedPolicies reads published policies, each document by itself: every
-// OperatorPolicy is declared as a whole, or refused at a place within its file.
+// TestPublishedPolicies parses published policies, each document separately. Every OperatorPolicy
+// is either complete or rejected with a position in its file.
 func TestPublishedPolicies(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {
@@ -194,7 +192,7 @@ func TestPublishedPolicies(t *testing.T) {
 			switch {
 			case err == nil && len(set.Subscriptions) == 1:
 				read++
-				wantSaid(t, set.Subscriptions[0], doc)
+				checkPositions(t, set.Subscriptions[0], doc)
 			case errors.As(err, &faults):
 				refused++
 				t.Logf("%s: %v", filepath.Base(file), err)
@@ -213,8 +211,8 @@ func TestPublishedPolicies(t *testing.T) {
 	}
 }
 
-// wantSaid wants every value of s where the document says that it stands.
-func wantSaid(t *testing.T, s declare.Subscription, doc string) {
+// checkPositions checks that the positions of s contain its values.
+func checkPositions(t *testing.T, s declare.Subscription, doc string) {
 	t.Helper()
 	lines := strings.Split(doc, "\n")
 	for field, want := range map[declare.Field]string{declare.FieldPackage: s.Package, declare.FieldNamespace: s.Namespace, declare.FieldCatalog: s.Catalog.Name} {

@@ -20,23 +20,23 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// treatment is what becomes of a field of one of OLM's kinds.
+// treatment is the effect of a field in one of OLM's kinds.
 type treatment string
 
 const (
-	isRead    treatment = "used"      // another value is another declaration
-	isChecked treatment = "validated" // a wrong value is refused, and no value changes what is declared
-	isPassed  treatment = "ignored"   // any value of its type is taken, and none changes what is declared
-	isRefused treatment = "rejected"  // whoever sets it gets an error that names it
+	isRead    treatment = "used"      // another value changes the declaration
+	isChecked treatment = "validated" // invalid values are rejected; valid ones do not change the declaration
+	isPassed  treatment = "ignored"   // all values of the type are accepted and do not change the declaration
+	isRefused treatment = "rejected"  // setting it causes an error that names it
 )
 
-// olmField is a field of a CRD, with all below it that has no row of its own.
+// olmField is a field of a CRD. Fields below it without their own row are included.
 type olmField struct {
-	kind, path string // "spec.source", "spec.selector.matchExpressions[].key"
+	kind, path string // such as "spec.source" or "spec.selector.matchExpressions[].key"
 	is         treatment
-	why        string   // for whoever wrote the field
-	values     []string // two that are legal; empty: made up
-	wrong      string   // of a checked field; empty: made up
+	why        string   // explanation for users
+	values     []string // two valid values; if empty, they are generated
+	wrong      string   // invalid value of a validated field; if empty, it is generated
 }
 
 const (
@@ -50,9 +50,8 @@ const (
 	kindClusterSource = "ClusterCatalog"
 )
 
-// olmFields says of every field of OLM's declarations what becomes of it. The
-// first row whose path the field begins with counts, so the nearer ones stand
-// first.
+// olmFields returns the treatment of every field of OLM's declarations. The first row with a
+// matching prefix applies, so longer prefixes come first.
 func olmFields() []olmField {
 	return []olmField{
 		{kind: kindSubscription, path: "spec.name", is: isRead, why: "the package", values: []string{"p", "q"}},
@@ -113,8 +112,8 @@ func olmFields() []olmField {
 	}
 }
 
-// olmCRDs returns the files that define the kinds, below the referees' directory,
-// and a declaration of each that says what has to be said.
+// olmCRDs returns the files with the CRDs of the kinds, relative to the conformance directory, and
+// a minimal declaration of each kind.
 func olmCRDs() []struct{ file, base string } {
 	return []struct{ file, base string }{
 		{"v0/subscriptions.crd.yaml", "metadata: {name: a, namespace: ns}\nspec: {name: p, source: hub, sourceNamespace: olm}\n"},
@@ -127,10 +126,9 @@ func olmCRDs() []struct{ file, base string } {
 	}
 }
 
-// TestEveryFieldOfOLM sets every field of OLM's CRDs, one after the other, and
-// wants to see what the table says of it: another declaration for another value,
-// the same one, or an error that names the field and its place. A field without
-// a row fails, and so does a row without a field.
+// TestEveryFieldOfOLM sets each field of OLM's CRDs and checks the treatment in the table: a
+// changed declaration, an unchanged one, or an error with the field and its position. It fails for
+// a field without a row, and for a row without a field.
 func TestEveryFieldOfOLM(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
@@ -141,19 +139,19 @@ func TestEveryFieldOfOLM(t *testing.T) {
 		unseen[f.kind+" "+f.path] = true
 	}
 	count := map[treatment]int{}
-	var config map[string]any // of the Subscription, which a ClusterExtension's deploymentConfig is too
+	var config map[string]any // schema of the Subscription's config, which deploymentConfig of a ClusterExtension shares
 	for _, crd := range olmCRDs() {
 		apiVersion, kind, schema := readCRD(t, filepath.Join(root, "referees", "crds", crd.file))
 		if kind == kindSubscription {
 			config = schemaAt(schema, "spec", "config")
 		}
 		if inline := schemaAt(schema, "spec", "config", "inline"); kind == kindExtension && inline != nil {
-			inline["properties"] = map[string]any{ // as operator-controller's schema of a registry+v1 bundle's configuration has it
+			inline["properties"] = map[string]any{ // as in operator-controller's schema for the configuration of registry+v1 bundles
 				"watchNamespace": map[string]any{"type": "string"}, "deploymentConfig": config, "anythingElse": map[string]any{"type": "string"},
 			}
 		}
 		for _, leaf := range leaves(schema, "") {
-			i := slices.IndexFunc(olmFields(), func(f olmField) bool { return f.kind == kind && begins(leaf.path, f.path) })
+			i := slices.IndexFunc(olmFields(), func(f olmField) bool { return f.kind == kind && isBelow(leaf.path, f.path) })
 			if i < 0 {
 				t.Errorf("%s: %s is in no row of the table", crd.file, leaf.path)
 				continue
@@ -171,8 +169,8 @@ func TestEveryFieldOfOLM(t *testing.T) {
 	t.Logf("fields proved, those of both channels twice: %d read, %d checked, %d unused, %d refused", count[isRead], count[isChecked], count[isPassed], count[isRefused])
 }
 
-// begins reports whether a path is below another one, or is it.
-func begins(path, of string) bool {
+// isBelow reports whether a path equals another one or is below it.
+func isBelow(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
@@ -200,7 +198,7 @@ func readCRD(t *testing.T, file string) (apiVersion, kind string, schema map[str
 	return crd.Spec.Group + "/" + v.Name, crd.Spec.Names.Kind, v.Schema["openAPIV3Schema"]
 }
 
-// schemaAt returns the schema of a property below s, nil where there is none.
+// schemaAt returns the schema of a property below s, or nil if there is none.
 func schemaAt(s map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		s, _ = mapOf(s["properties"])[name].(map[string]any)
@@ -213,14 +211,13 @@ func mapOf(v any) map[string]any {
 	return m
 }
 
-// leaf is a field that has no fields below it.
+// leaf is a field without fields below it.
 type leaf struct {
-	path   string // "spec.env[].name"; an entry of a map is at "{}"
+	path   string // such as "spec.env[].name"; "{}" stands for the key of a map
 	schema map[string]any
 }
 
-// leaves returns the fields of an object that have no fields below them, but for
-// what every object has.
+// leaves returns the leaf fields of an object, except for apiVersion, kind and metadata.
 func leaves(s map[string]any, at string) []leaf {
 	switch {
 	case s["type"] == "array":
@@ -238,7 +235,7 @@ func leaves(s map[string]any, at string) []leaf {
 	return []leaf{{at, s}}
 }
 
-// probe is one field to be set.
+// probe is a field to test.
 type probe struct {
 	t          *testing.T
 	head, base string
@@ -249,7 +246,7 @@ type probe struct {
 
 func (p probe) prove() {
 	values := p.row.values
-	exact := begins(p.row.path, strings.ReplaceAll(p.leaf.path, "[]", ""))
+	exact := isBelow(p.row.path, strings.ReplaceAll(p.leaf.path, "[]", ""))
 	if !exact || len(values) == 0 {
 		values = samples(p.leaf.schema)
 	}
@@ -274,7 +271,7 @@ func (p probe) prove() {
 	}
 	if text, err := p.without(); err != nil {
 		p.t.Fatal(err)
-	} else if bare, err := declare.Parse("f.yaml", []byte(text)); err == nil { // it need not be there
+	} else if bare, err := declare.Parse("f.yaml", []byte(text)); err == nil { // skipped if the field is required
 		sets = append(sets, bare)
 	}
 	differ := false
@@ -299,7 +296,7 @@ func (p probe) prove() {
 	p.refused(text, parsed)
 }
 
-// refused wants an error that names the field and points at it.
+// refused checks that the error names the field and has its position.
 func (p probe) refused(text string, err error) {
 	name := p.leaf.path[strings.LastIndexAny(p.leaf.path, ".")+1:]
 	if p.row.is == isRefused && strings.HasPrefix(p.leaf.path, p.row.path+".") && len(p.row.path) > len("spec.config.inline") {
@@ -317,8 +314,7 @@ func (p probe) refused(text string, err error) {
 	}
 }
 
-// with returns the declaration with the field set, and all that has to be said
-// beside it.
+// with returns the declaration with the field set, and with all fields that it requires.
 func (p probe) with(value string) (string, error) {
 	sample := typed(p.leaf.schema, value)
 	if strings.HasSuffix(p.leaf.path, ".metadata") {
@@ -327,10 +323,10 @@ func (p probe) with(value string) (string, error) {
 	return p.text(sample)
 }
 
-// without returns the same without the field.
+// without returns the declaration without the field.
 func (p probe) without() (string, error) { return p.text(gone{}) }
 
-// gone is the value of a field that is not there.
+// gone is the value of an absent field.
 type gone struct{}
 
 func (p probe) text(value any) (string, error) {
@@ -345,13 +341,13 @@ func (p probe) text(value any) (string, error) {
 	return b.String(), err
 }
 
-// split returns the steps of a path, "[]" and "{}" being steps of their own.
+// split returns the steps of a path. "[]" and "{}" are separate steps.
 func split(path string) []string {
 	return strings.FieldsFunc(strings.ReplaceAll(path, "[]", ".[]"), func(r rune) bool { return r == '.' })
 }
 
-// fill returns v, an object of schema s, with the value at a path, and with what
-// the objects on the way require.
+// fill returns v, an object with schema s, with the value at a path and with the required fields of
+// all objects in the path.
 func fill(s map[string]any, v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -372,7 +368,7 @@ func fill(s map[string]any, v any, path []string, value any) any {
 			m[name] = whole(mapOf(props[name]))
 		}
 	}
-	if props["key"] != nil && props["operator"] != nil && props["values"] != nil && path[0] != "operator" { // a label selector's expression
+	if props["key"] != nil && props["operator"] != nil && props["values"] != nil && path[0] != "operator" { // a requirement of a label selector
 		m["operator"], m["key"] = "In", cmpOr(m["key"], "k")
 		m["values"] = cmpOr(m["values"], []any{"v"})
 	}
@@ -398,7 +394,7 @@ func cmpOr(v, other any) any {
 	return other
 }
 
-// whole returns an example of a schema, with what it requires.
+// whole returns an example for a schema with the required fields.
 func whole(s map[string]any) any {
 	switch {
 	case s["type"] == "array":
@@ -414,7 +410,7 @@ func whole(s map[string]any) any {
 	return typed(s, samples(s)[0])
 }
 
-// samples returns two values of a field.
+// samples returns two different values for a schema.
 func samples(s map[string]any) []string {
 	if words, ok := s["enum"].([]any); ok {
 		out := []string{fmt.Sprint(words[0]), fmt.Sprint(words[len(words)-1])}
@@ -434,7 +430,7 @@ func samples(s map[string]any) []string {
 	return []string{"one", "two"}
 }
 
-// typed returns a value as the schema has it.
+// typed converts a value to the type of a schema.
 func typed(s map[string]any, value string) any {
 	switch n, err := strconv.Atoi(value); {
 	case s["type"] == "array":
@@ -451,7 +447,7 @@ func typed(s map[string]any, value string) any {
 	return value
 }
 
-// TestFieldsOfOLMAreTold writes the page that tells the table.
+// TestFieldsOfOLMAreTold generates the documentation page from the table.
 func TestFieldsOfOLMAreTold(t *testing.T) {
 	const file = "../../docs/olm-fields.md"
 	var b strings.Builder

@@ -14,10 +14,10 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// environment is where paths of the tests below are relative to.
+// environment is the directory to which the paths in the tests below are relative.
 const environment = "envs/prod"
 
-// entries reads "path" and "path!", which overrides.
+// entries parses paths. A path with a trailing "!" has Overrides.
 func entries(text string) []declare.Path {
 	var out []declare.Path
 	for _, name := range strings.Fields(text) {
@@ -27,7 +27,7 @@ func entries(text string) []declare.Path {
 	return out
 }
 
-// channel declares a subscription in the namespace ns.
+// channel returns a subscription in the namespace ns.
 func channel(name, channel string) string {
 	return fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %s, namespace: ns}\nspec: {package: %s, channel: %s}\n", name, name, channel)
 }
@@ -88,16 +88,15 @@ func channels(set *declare.Set) []string {
 	return out
 }
 
-// TestOverridesProperty draws paths that declare some of the same things, each in
-// files of its own choice, and holds what comes of them against a model: the last
-// path that overrides wins, a path before it says nothing, and where two are left
-// that is an error that names both. Which file of a path says it does not matter.
+// TestOverridesProperty draws paths with overlapping declarations and compares the result with a
+// model. The last path with Overrides replaces earlier paths. If two other paths declare the same,
+// the error names both. The result does not depend on the files within a path.
 func TestOverridesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var opt declare.LoadOptions
 		opt.Dir = environment
 		names := []string{"a", "b", "c"}
-		declared := map[string][]int{} // the paths that declare it
+		declared := map[string][]int{} // indexes of the paths with the declaration
 		once, again := fstest.MapFS{}, fstest.MapFS{}
 		for entry := range rapid.IntRange(1, 4).Draw(t, "paths") {
 			p := declare.Path{
@@ -158,7 +157,7 @@ func TestOverridesProperty(t *testing.T) {
 	})
 }
 
-// put adds a document to a file.
+// put appends a document to a file.
 func put(fsys fstest.MapFS, name, document string) {
 	if f, known := fsys[name]; known {
 		document = string(f.Data) + "---\n" + document

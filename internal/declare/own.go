@@ -51,30 +51,30 @@ func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/subscription.schema.json", "quayside subscription", subscriptionOwn{})
 }
 
-func (r *reader) subscriptionOwn(n *yaml.Node) {
+func (r *reader) readSubscriptionOwn(n *yaml.Node) {
 	var o subscriptionOwn
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	if o.Metadata.Namespace != "" || o.Spec.Bundle == "" {
 		c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	}
-	c.versions("spec.version", o.Spec.Version)
+	c.checkRange("spec.version", o.Spec.Version)
 	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
 	s := Subscription{
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
-		Channels: singleton(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.catalog(o.Spec.Catalog),
+		Channels: singleton(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.parseCatalog(o.Spec.Catalog),
 		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
-		Config: c.config(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
+		Config: c.checkConfig(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
-	c.watch(&s, o.Spec.WatchNamespaces)
-	s.Replaces = c.operator(o.Spec.Replaces)
-	c.target(o.Spec)
+	c.setWatch(&s, o.Spec.WatchNamespaces)
+	s.Replaces = c.checkOperator(o.Spec.Replaces)
+	c.checkTarget(o.Spec)
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
 }
 
-// target checks that the spec requests either a package or a bundle.
-func (c checker) target(spec specOwn) {
+// checkTarget checks that the spec has either a package or a bundle.
+func (c checker) checkTarget(spec specOwn) {
 	if spec.Bundle == "" {
 		c.Name("spec.package", spec.Package)
 		return
@@ -90,8 +90,8 @@ func (c checker) target(spec specOwn) {
 	}
 }
 
-// catalog parses "namespace/name" or "name".
-func (c checker) catalog(s string) *model.ID {
+// parseCatalog parses "namespace/name" or "name". It returns nil for an empty text.
+func (c checker) parseCatalog(s string) *model.ID {
 	if s == "" {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (c checker) catalog(s string) *model.ID {
 	return &id
 }
 
-// operator checks "namespace/package".
-func (c checker) operator(s string) string {
+// checkOperator checks an optional "namespace/package" and returns it.
+func (c checker) checkOperator(s string) string {
 	ns, pkg, _ := strings.Cut(s, "/")
 	if s != "" && !(yamlnode.IsDNS1123Label(ns) && yamlnode.IsDNS1123Subdomain(pkg)) {
 		c.Addf("spec.replaces", "%q is not namespace/package", s)
@@ -118,7 +118,8 @@ func (c checker) operator(s string) string {
 	return s
 }
 
-func (c checker) watch(s *Subscription, names []string) {
+// setWatch checks the watched namespaces and sets them in s.
+func (c checker) setWatch(s *Subscription, names []string) {
 	switch {
 	case names == nil:
 		return
@@ -134,7 +135,7 @@ func (c checker) watch(s *Subscription, names []string) {
 	}
 }
 
-// writeOwn returns a declaration as quayside's own Subscription.
+// writeOwn returns d as a Subscription of quayside.
 func writeOwn(d Declaration) []k8s.Object {
 	spec := map[string]any{"package": d.Package}
 	putText(spec, "channel", d.Channel)

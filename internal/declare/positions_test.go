@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TestEveryCheckHasARow finds in the sources which fields are checked, and wants
-// each in the table.
+// TestEveryCheckHasARow finds all checked fields in the sources and compares them with the rows of
+// fieldFaults.
 func TestEveryCheckHasARow(t *testing.T) {
 	var rows []string
 	for _, f := range fieldFaults() {
@@ -36,7 +36,7 @@ func TestEveryCheckHasARow(t *testing.T) {
 	}
 }
 
-// checks names every field that a checker is told by its path, as "file path".
+// checks returns the fields that methods of a checker receive by path, each as "file path".
 func checks(t *testing.T) []string {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -72,7 +72,7 @@ func checks(t *testing.T) []string {
 	return out
 }
 
-// pathOf returns the path that an expression spells out, with [] for an index.
+// pathOf returns the path in an expression of constants. An index becomes [].
 func pathOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -95,10 +95,10 @@ func pathOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// fieldFault is a wrong value, or a missing one, of a field that is checked.
+// fieldFault is an invalid or missing value of a checked field.
 type fieldFault struct {
-	check string // as checks names it; empty where another package does it
-	text  string // a declaration, with ‸ before what is pointed at
+	check string // as returned by checks; empty if another package checks the field
+	text  string // a declaration with ‸ before the expected position
 	says  string
 }
 
@@ -222,7 +222,7 @@ func fieldFaults() []fieldFault {
 	}
 }
 
-// marked returns the text without its mark, and where the mark stood.
+// marked returns the text without its mark, and the position of the mark.
 func marked(t *testing.T, text string) (string, diag.Pos) {
 	t.Helper()
 	before, after, found := strings.Cut(text, "‸")
@@ -243,8 +243,8 @@ func TestFaultsStandAtTheirField(t *testing.T) {
 	}
 }
 
-// dialects holds one declaration of each dialect that says all it can, each
-// value that a Field names with ‸ before it, in the order of its fields.
+// dialects returns a declaration of each dialect with all fields. The value of each Field is
+// preceded by ‸.
 func dialects() map[Dialect]string {
 	return map[Dialect]string{
 		V0: "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
@@ -262,8 +262,8 @@ func dialects() map[Dialect]string {
 	}
 }
 
-// TestEveryDialectSaysWhereItsFieldsAre walks the table of kinds. Only a bundle,
-// which takes the place of a package, is not in the example of its dialect.
+// TestEveryDialectSaysWhereItsFieldsAre checks the positions of all fields of each dialect. Only
+// the field for a bundle is missing in the examples, because it excludes a package.
 func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
 	for _, k := range knownKinds() {
 		if k.fields == nil {
@@ -306,9 +306,8 @@ func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsRead gives each line of the table of kinds an object with
-// nothing in it: it is known, also as an item of a list, and a version that it
-// does not have is refused.
+// TestEveryKindIsRead parses an empty object of each known kind, separately and in a List, and
+// checks that unknown versions are rejected.
 func TestEveryKindIsRead(t *testing.T) {
 	for _, k := range knownKinds() {
 		for _, apiVersion := range k.versions {

@@ -9,8 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Set is everything declared in a workspace. Slices are sorted by namespace,
-// then name.
+// Set holds all declarations of a workspace. Its slices are sorted by namespace, then name.
 type Set struct {
 	Subscriptions  []Subscription
 	OperatorGroups []OperatorGroup
@@ -18,11 +17,11 @@ type Set struct {
 	CSVs           []ClusterServiceVersion
 	Namespaces     []Namespace
 	Warnings       []diag.Warning
-	Others         map[string]int // number of objects of each other kind
+	Others         map[string]int // number of ignored objects by kind
 }
 
-// Ignored returns a one-line count of the ignored objects by kind, the most frequent kind first,
-// or "" if there are none.
+// Ignored returns a one-line summary of the ignored objects by kind, the most frequent kind first.
+// It returns "" if there are none.
 func (s *Set) Ignored() string {
 	total := 0
 	var kinds []string
@@ -54,8 +53,8 @@ func (s *Set) Ignored() string {
 	return fmt.Sprintf("%s of other kinds %s ignored: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
 }
 
-// identities returns the identities of all declarations, except OperatorGroups inside of
-// policies.
+// identities returns the identities of all declarations. OperatorGroups inside of policies have
+// none.
 func (s *Set) identities() []identity {
 	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
 	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
@@ -69,52 +68,52 @@ func identitiesOf[T object](list []T) []identity {
 	return out
 }
 
-// without returns a copy of s without the declarations that drop accepts. An OperatorGroup
-// inside a policy is dropped together with the policy.
+// without returns a copy of s without the declarations for which drop returns true. An
+// OperatorGroup inside of a policy is removed with the policy.
 func (s *Set) without(drop func(identity) bool) *Set {
 	out := *s
-	out.Subscriptions = less(s.Subscriptions, drop)
+	out.Subscriptions = dropFrom(s.Subscriptions, drop)
 	out.OperatorGroups = slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool {
 		if g.Policy != "" {
 			return drop(identity{kind: "subscription", dialect: OCM, namespace: g.Namespace, name: g.Policy})
 		}
 		return drop(g.identity())
 	})
-	out.CatalogSources = less(s.CatalogSources, drop)
-	out.CSVs = less(s.CSVs, drop)
-	out.Namespaces = less(s.Namespaces, drop)
+	out.CatalogSources = dropFrom(s.CatalogSources, drop)
+	out.CSVs = dropFrom(s.CSVs, drop)
+	out.Namespaces = dropFrom(s.Namespaces, drop)
 	return &out
 }
 
-func less[T object](list []T, drop func(identity) bool) []T {
+func dropFrom[T object](list []T, drop func(identity) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(d T) bool { return drop(d.identity()) })
 }
 
-// move replaces every position in s by the result of move.
-func (s *Set) move(move func(diag.Pos) diag.Pos) {
+// mapPositions replaces every position p in s by mapPos(p).
+func (s *Set) mapPositions(mapPos func(diag.Pos) diag.Pos) {
 	all := func(fields diag.Fields) {
 		for field, pos := range fields {
-			fields[field] = move(pos)
+			fields[field] = mapPos(pos)
 		}
 	}
 	for i := range s.Subscriptions {
-		s.Subscriptions[i].Pos = move(s.Subscriptions[i].Pos)
+		s.Subscriptions[i].Pos = mapPos(s.Subscriptions[i].Pos)
 		all(s.Subscriptions[i].Fields)
 	}
 	for i := range s.OperatorGroups {
-		s.OperatorGroups[i].Pos = move(s.OperatorGroups[i].Pos)
+		s.OperatorGroups[i].Pos = mapPos(s.OperatorGroups[i].Pos)
 		all(s.OperatorGroups[i].Fields)
 	}
 	for i := range s.CatalogSources {
-		s.CatalogSources[i].Pos, s.CatalogSources[i].Content = move(s.CatalogSources[i].Pos), move(s.CatalogSources[i].Content)
+		s.CatalogSources[i].Pos, s.CatalogSources[i].Content = mapPos(s.CatalogSources[i].Pos), mapPos(s.CatalogSources[i].Content)
 	}
 	for i := range s.CSVs {
-		s.CSVs[i].Pos = move(s.CSVs[i].Pos)
+		s.CSVs[i].Pos = mapPos(s.CSVs[i].Pos)
 	}
 	for i := range s.Namespaces {
-		s.Namespaces[i].Pos = move(s.Namespaces[i].Pos)
+		s.Namespaces[i].Pos = mapPos(s.Namespaces[i].Pos)
 	}
 	for i := range s.Warnings {
-		s.Warnings[i].Pos = move(s.Warnings[i].Pos)
+		s.Warnings[i].Pos = mapPos(s.Warnings[i].Pos)
 	}
 }

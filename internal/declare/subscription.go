@@ -1,12 +1,12 @@
-// Package declare reads the user's declarations.
+// Package declare parses the user's declarations.
 //
-// Declarations are written in any mix of four APIs: OLM v0's Subscription, OLM v1's
-// ClusterExtension, Open Cluster Management's OperatorPolicy, and quayside's own Subscription.
-// The package also reads related objects: CatalogSource, ClusterCatalog, OperatorGroup,
-// Namespace, and ClusterServiceVersion as state exported from a cluster. Every other kind is
-// counted and ignored. The package reads bytes and an fs.FS; it does not resolve anything.
+// A workspace can mix declarations of four APIs: OLM v0's Subscription, OLM v1's ClusterExtension,
+// Open Cluster Management's OperatorPolicy, and quayside's own Subscription. The package also
+// parses related objects: CatalogSource, ClusterCatalog, OperatorGroup, Namespace, and
+// ClusterServiceVersion, which is state exported from a cluster. It counts objects of other kinds
+// and ignores them. Its input is bytes or an fs.FS. It does not resolve versions.
 //
-// The API is not stable yet: exported names may change in any release.
+// The API is not stable: exported names may change in any release.
 //
 // Start from [Parse], [LoadFS] and [Set].
 package declare
@@ -23,24 +23,23 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// parseLimits limits one file: a dump of a large cluster fits.
+// parseLimits returns the limits of one file. They are sufficient for a dump of a large cluster.
 func parseLimits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 32 << 20, Depth: 100, Nodes: 1_000_000}
 }
 
-// Parse reads every declaration in one file of YAML or JSON documents. It reports all unknown
-// fields, wrong types, invalid values, duplicates and contradictions with their positions; the
-// error is a diag.List.
+// Parse parses every declaration in one file of YAML or JSON documents. The error is a diag.List of
+// all unknown fields, wrong types, invalid values, duplicates and contradictions.
 func Parse(file string, data []byte) (*Set, error) {
-	r := collect(file, data)
+	r := parseFile(file, data)
 	if err := r.errs.Err(); err != nil {
 		return nil, err
 	}
 	return Merge(r.set)
 }
 
-// Merge returns the union of the sets, sorted and checked as a whole. It does not modify the
-// sets. The error is a diag.List.
+// Merge returns the union of the sets, sorted. The error is a diag.List of the faults across
+// declarations, such as duplicates. The sets are not modified.
 func Merge(sets ...*Set) (*Set, error) {
 	out := &Set{Others: map[string]int{}}
 	var errs diag.List
@@ -56,8 +55,8 @@ func Merge(sets ...*Set) (*Set, error) {
 		}
 	}
 	out.Warnings = diag.SortWarnings(out.Warnings)
-	out.contradictions(&errs)
-	out.successions(&errs)
+	out.checkContradictions(&errs)
+	out.checkSuccessions(&errs)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
@@ -65,9 +64,9 @@ func Merge(sets ...*Set) (*Set, error) {
 	return out, nil
 }
 
-// merge joins the objects of one kind from all sets, sorted by namespace, name and position. A
-// duplicate is a fault. Subscriptions of all APIs share one name space, because the lock
-// identifies them by namespace and name.
+// merge appends the objects of one kind from all sets to out, sorted by namespace, name and
+// position. It adds a fault for each duplicate. Subscriptions of all dialects must differ in
+// namespace or name, because these are their key in the lock.
 func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) {
 	for _, s := range sets {
 		*out = append(*out, of(s)...)
@@ -84,7 +83,7 @@ func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) 
 	}
 }
 
-// mergeOperatorGroups returns the OperatorGroups of all sets. It leaves out groups in policies
+// mergeOperatorGroups returns the OperatorGroups of all sets. It omits groups inside of policies
 // that equal another group.
 func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 	var own, policies []OperatorGroup
@@ -109,7 +108,7 @@ func mergeOperatorGroups(sets []*Set) []OperatorGroup {
 // object is a declaration of any kind.
 type object interface{ identity() identity }
 
-// identity identifies a declaration, which must be unique.
+// identity is the unique key of a declaration, and its position.
 type identity struct {
 	kind            string // for messages
 	dialect         Dialect
@@ -123,7 +122,7 @@ func (d identity) key() identity {
 	return d
 }
 
-// ID returns the namespace and the name of d for messages.
+// ID returns the namespace and the name of d, for messages.
 func (d identity) ID() model.ID { return model.ID{Namespace: d.namespace, Name: d.name} }
 
 func (s Subscription) identity() identity {
@@ -143,8 +142,8 @@ func (d ClusterServiceVersion) identity() identity {
 }
 func (d Namespace) identity() identity { return identity{"Namespace", "", "", d.Name, d.Pos} }
 
-// OperatorGroupsIn returns the OperatorGroups of a namespace, sorted by name. OLM requires
-// exactly one.
+// OperatorGroupsIn returns the OperatorGroups of a namespace, sorted by name. OLM requires exactly
+// one.
 func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
 	var out []OperatorGroup
 	for _, g := range s.OperatorGroups {
@@ -155,7 +154,7 @@ func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
 	return out
 }
 
-// NamespacesMatching returns the sorted names of the declared Namespaces that match sel.
+// NamespacesMatching returns the sorted names of the declared Namespaces that sel selects.
 func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	var out []string
 	for _, n := range s.Namespaces {
@@ -166,8 +165,8 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	return out
 }
 
-// collect reads one file without checks across its objects.
-func collect(file string, data []byte) *reader {
+// parseFile parses one file. It does not check its objects against each other.
+func parseFile(file string, data []byte) *reader {
 	r := &reader{file: file, set: &Set{Others: map[string]int{}}}
 	var err error
 	if r.docs, err = yamlnode.Documents(file, data, parseLimits()); err != nil {
@@ -179,24 +178,24 @@ func collect(file string, data []byte) *reader {
 			r.errs.Addf(r.at(n), "more than %d faults: the rest is omitted", yamlnode.MaxFaults)
 			break
 		}
-		r.object(n)
+		r.readObject(n)
 	}
 	return r
 }
 
-// reader fills a Set from the objects of one file.
+// reader adds the objects of one file to a Set.
 type reader struct {
 	file  string
 	docs  []*yaml.Node
 	set   *Set
-	first diag.Pos // the first declaration; zero if there is none
+	first diag.Pos // position of the first declaration, or zero
 	errs  diag.List
 
-	sources []source   // directories applied by objects of other kinds
-	around  *yaml.Node // the Policy around the current object
+	sources []appliedDir // directories that GitOps tools apply because of objects of other kinds
+	around  *yaml.Node   // the Policy that contains the current object, or nil
 }
 
-// declare appends a declaration to one of the lists in the reader's set.
+// declare appends d to a list in the reader's set.
 func declare[T object](r *reader, list *[]T, d T) {
 	*list = append(*list, d)
 	if r.first.IsZero() {
@@ -206,13 +205,13 @@ func declare[T object](r *reader, list *[]T, d T) {
 
 func (r *reader) at(n *yaml.Node) diag.Pos { return yamlnode.At(r.file, n) }
 
-// object reads one object, or the items of a List.
-func (r *reader) object(n *yaml.Node) {
+// readObject reads one object, or the items of a List.
+func (r *reader) readObject(n *yaml.Node) {
 	apiVersion, kind := scalarField(n, "apiVersion"), scalarField(n, "kind")
 	group, _, _ := strings.Cut(apiVersion, "/")
 	_, items := yamlnode.Field(n, "items")
 	if items != nil && strings.HasSuffix(kind, "List") && (apiVersion == "v1" || isOurs(group)) {
-		r.items(items)
+		r.readItems(items)
 		return
 	}
 	for _, k := range knownKinds() {
@@ -240,7 +239,7 @@ func scalarField(n *yaml.Node, field string) string {
 	return s
 }
 
-func (r *reader) items(items *yaml.Node) {
+func (r *reader) readItems(items *yaml.Node) {
 	if items.Kind != yaml.SequenceNode {
 		if s, ok := yamlnode.Text(items); ok || items.Kind == yaml.MappingNode {
 			r.errs.Addf(r.at(items), "items: want a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
@@ -255,39 +254,38 @@ func (r *reader) items(items *yaml.Node) {
 			r.errs.Addf(r.at(it), "items: want an object")
 			continue
 		}
-		r.object(it)
+		r.readObject(it)
 	}
 }
 
-// known is a kind that the package reads.
-type known struct {
+// knownKind is a supported kind.
+type knownKind struct {
 	group    string
 	kind     string
 	versions []string
 	read     func(r *reader, n *yaml.Node)
-	fields   func() map[Field]string // paths of the fields, for a kind that declares a Subscription
+	fields   func() map[Field]string // paths of the fields; nil if the kind declares no Subscription
 }
 
-// knownKinds returns every kind that the package reads. Each kind has one line here, and its
-// reader in another file.
-func knownKinds() []known {
-	return []known{
-		{string(V0), "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).subscriptionV0, fieldsV0},
-		{string(V1), "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).clusterExtension, fieldsV1},
-		{string(OCM), "OperatorPolicy", []string{"policy.open-cluster-management.io/v1beta1"}, (*reader).operatorPolicy, fieldsOCM},
-		{string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn, fieldsOwn},
-		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).catalogSource, nil},
-		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).operatorGroup, nil},
-		{string(V0), "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).clusterServiceVersion, nil},
-		{string(V1), "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).clusterCatalog, nil},
-		{"v1", "Namespace", []string{"v1"}, (*reader).namespace, nil},
+// knownKinds returns every supported kind.
+func knownKinds() []knownKind {
+	return []knownKind{
+		{string(V0), "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).readSubscriptionV0, fieldsV0},
+		{string(V1), "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).readClusterExtension, fieldsV1},
+		{string(OCM), "OperatorPolicy", []string{"policy.open-cluster-management.io/v1beta1"}, (*reader).readOperatorPolicy, fieldsOCM},
+		{string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).readSubscriptionOwn, fieldsOwn},
+		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).readCatalogSource, nil},
+		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).readOperatorGroup, nil},
+		{string(V0), "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).readClusterServiceVersion, nil},
+		{string(V1), "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).readClusterCatalog, nil},
+		{"v1", "Namespace", []string{"v1"}, (*reader).readNamespace, nil},
 	}
 }
 
-// isOurs reports whether declarations can have that API group.
+// isOurs reports whether an API group has a kind of Subscription.
 func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 
-// otherKinds returns the kinds in known groups that declare nothing.
+// otherKinds returns the kinds in the groups of declarations that are ignored without a fault.
 func otherKinds() []string {
 	return []string{
 		"InstallPlan", "OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
@@ -296,8 +294,8 @@ func otherKinds() []string {
 	}
 }
 
-// ignoreUnrelated ignores an unrelated object, but reports a probable typing error, so that no
-// declaration is dropped silently.
+// ignoreUnrelated ignores an object of an unsupported kind. It reports kinds and groups that look
+// misspelled, so that no declaration is ignored silently.
 func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
 	var inGroup, withKind []string
 	for _, k := range knownKinds() {

@@ -2,8 +2,8 @@ package declare
 
 import "github.com/quayside/quayside/internal/base/diag"
 
-// Operator returns "namespace/package", the identity of the operator installed by s. It
-// returns "" if only the bundle of s can determine it.
+// Operator returns "namespace/package" of the operator that s installs, or "" if the namespace or
+// the package is only known from its bundle.
 func (s Subscription) Operator() string {
 	if s.Namespace == "" || s.Package == "" {
 		return ""
@@ -11,10 +11,10 @@ func (s Subscription) Operator() string {
 	return s.Namespace + "/" + s.Package
 }
 
-// Followers returns the first declaration of a successor for each replaced operator, by its
-// "namespace/package". The error is a diag.List of operators that replace themselves, that are
-// still declared, or that have two successors; this includes all cycles. Conflicts that depend
-// on unread bundles are found later.
+// Followers returns the declared successor of each replaced operator. The keys are the replaced
+// operators as "namespace/package". The error is a diag.List of operators that replace themselves,
+// are still declared, or have two successors. Cycles are among these. Conflicts that depend on the
+// content of a bundle are detected later.
 func (s *Set) Followers() (map[string]*Subscription, error) {
 	out := map[string]*Subscription{}
 	var errs diag.List
@@ -27,7 +27,7 @@ func (s *Set) Followers() (map[string]*Subscription, error) {
 			errs.Addf(at, "%s cannot replace itself: set spec.replaces to another operator", d.Replaces)
 		case first == nil:
 			out[d.Replaces] = d
-			s.stillDeclared(d, &errs)
+			s.checkReplacedDeclared(d, &errs)
 		case first.Operator() != d.Operator():
 			errs.Addf(at, "%s can have only one successor, but at %s it is subscription %q", d.Replaces, first.At(FieldReplaces), first.Key())
 		}
@@ -35,8 +35,8 @@ func (s *Set) Followers() (map[string]*Subscription, error) {
 	return out, errs.Err()
 }
 
-// stillDeclared adds a fault if the operator replaced by d is still declared.
-func (s *Set) stillDeclared(d *Subscription, errs *diag.List) {
+// checkReplacedDeclared adds a fault if the operator that d replaces is still declared.
+func (s *Set) checkReplacedDeclared(d *Subscription, errs *diag.List) {
 	for _, old := range s.Subscriptions {
 		if old.Operator() == d.Replaces {
 			errs.Addf(d.At(FieldReplaces), "%s is declared at %s, but has a successor: remove one of the two declarations", d.Replaces, old.Pos)
@@ -45,8 +45,8 @@ func (s *Set) stillDeclared(d *Subscription, errs *diag.List) {
 	}
 }
 
-// successions adds the faults of all successors.
-func (s *Set) successions(errs *diag.List) {
+// checkSuccessions adds the faults that Followers finds.
+func (s *Set) checkSuccessions(errs *diag.List) {
 	_, err := s.Followers()
 	errs.Add(diag.Pos{}, err)
 }

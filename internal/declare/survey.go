@@ -342,7 +342,7 @@ func (s *Survey) keeps(a applier, r Request) bool {
 		return true
 	}
 	l := newLoader(s.fsys, LoadOptions{})
-	l.walk(found{path: a.dir, named: true})
+	l.walk(candidate{path: a.dir, named: true})
 	l.build()
 	if l.errs.Err() != nil {
 		return true

@@ -7,13 +7,14 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// contradictions finds subscriptions to one package in one namespace that cannot both be satisfied
-// by any catalog. Channels, versions and starting points are left to the resolver, because two
-// channels may share a bundle. So are catalogs and approvals among OLM's own Subscriptions, which
-// OLM accepts: two catalogs are unsatisfiable there, and one Manual approval applies to the whole
-// plan. A declaration without a namespace is checked later, when the namespace is known. The set
-// must be sorted.
-func (s *Set) contradictions(errs *diag.List) {
+// checkContradictions adds a fault for each two subscriptions to one package in one namespace that
+// no catalog can satisfy. The set must be sorted.
+//
+// The resolver checks channels, versions and starting bundles, because two channels may share a
+// bundle. It also checks catalogs and approvals of OLM v0's Subscriptions, because OLM accepts
+// conflicting ones: two catalogs are unsatisfiable, and one Manual approval applies to the whole
+// plan. Declarations without a namespace are checked after their bundle determined it.
+func (s *Set) checkContradictions(errs *diag.List) {
 	for i, b := range s.Subscriptions {
 		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
 			a := s.Subscriptions[j]
@@ -27,13 +28,14 @@ func (s *Set) contradictions(errs *diag.List) {
 	}
 }
 
-// aspect is a property in which two subscriptions must agree.
+// aspect is a field in which two subscriptions to one package must agree.
 type aspect struct {
 	name    string
 	field   Field
 	differs func(a, b Subscription) bool
 }
 
+// findContradiction returns the first aspect in which a and b differ, or nil.
 func findContradiction(a, b Subscription) *aspect {
 	for _, x := range subscriptionAspects() {
 		if x.differs(a, b) {
@@ -43,17 +45,18 @@ func findContradiction(a, b Subscription) *aspect {
 	return nil
 }
 
-// isMixed reports whether OLM v0 does not read at least one of the two.
+// isMixed reports whether at least one of two subscriptions is not of OLM v0.
 func isMixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
 
+// subscriptionAspects returns the aspects that findContradiction compares.
 func subscriptionAspects() []aspect {
 	return []aspect{
 		{"catalog", FieldCatalog, func(a, b Subscription) bool {
 			return isMixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
 		}},
 		{"set of watch namespaces", FieldWatch, func(a, b Subscription) bool {
-			said := func(s Subscription) bool { return s.WatchAll || s.Watch != nil }
-			return said(a) && said(b) && (a.WatchAll != b.WatchAll || !slices.Equal(a.Watch, b.Watch))
+			declaresWatch := func(s Subscription) bool { return s.WatchAll || s.Watch != nil }
+			return declaresWatch(a) && declaresWatch(b) && (a.WatchAll != b.WatchAll || !slices.Equal(a.Watch, b.Watch))
 		}},
 		{"approval", FieldApproval, func(a, b Subscription) bool {
 			return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval

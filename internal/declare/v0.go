@@ -20,8 +20,8 @@ import (
 // V0 is the dialect of OLM v0's Subscription.
 const V0 Dialect = "operators.coreos.com"
 
-// The structs below list every field of the published CRDs' specs. Any other field is reported
-// as unknown.
+// The types below list every field of the published CRDs' specs. Other fields are reported as
+// unknown.
 
 type specV0 struct {
 	Source              string    `json:"source"`
@@ -38,7 +38,7 @@ type statusV0 struct {
 	CurrentCSV   string `json:"currentCSV"`
 }
 
-// configV0 is OLM's SubscriptionConfig. Its values are locked unchanged.
+// configV0 is OLM's SubscriptionConfig. Its values are written to the lock unchanged.
 type configV0 struct {
 	Selector     *labelSelector    `json:"selector"`
 	NodeSelector map[string]string `json:"nodeSelector"`
@@ -101,8 +101,8 @@ func fieldsV0() map[Field]string {
 	}
 }
 
-func (r *reader) subscriptionV0(n *yaml.Node) {
-	var o declared[specV0, statusV0]
+func (r *reader) readSubscriptionV0(n *yaml.Node) {
+	var o typedObject[specV0, statusV0]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
@@ -114,13 +114,14 @@ func (r *reader) subscriptionV0(n *yaml.Node) {
 		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
 		Channels: singleton(o.Spec.Channel), Catalog: &model.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
 		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
-		Config: c.config(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
+		Config: c.checkConfig(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
 		Pos: c.Whole, Fields: c.Fields,
 	}
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
 }
 
+// singleton returns a list of s, or nil if s is empty.
 func singleton(s string) []string {
 	if s == "" {
 		return nil
@@ -135,32 +136,32 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// config checks the config in the field at, and returns it as canonical JSON. It returns nil
-// if the config is absent or empty.
-func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
+// checkConfig checks the SubscriptionConfig at the path at, and returns it as canonical JSON. It returns
+// nil if it is absent or empty.
+func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
 	}
 	for i, e := range o.Env {
 		field := diag.Item(at+".env", i)
 		c.Given(field+".name", e.Name)
-		c.kube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
+		c.checkKube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
 	}
-	c.selector(at+".selector", o.Selector)
-	c.kube(at+".affinity", o.Affinity, admit.Affinity())
+	c.checkSelector(at+".selector", o.Selector)
+	c.checkKube(at+".affinity", o.Affinity, admit.Affinity())
 	volumes := map[string]bool{}
 	for i, data := range o.Volumes {
 		field := diag.Item(at+".volumes", i)
-		name := k8s.Text(c.kube(field, data, admit.Volume()), "name")
+		name := k8s.Text(c.checkKube(field, data, admit.Volume()), "name")
 		if len(data) > 0 && c.Given(field+".name", name) && volumes[name] {
 			c.Addf(field+".name", "volume %q is given twice", name)
 		}
 		volumes[name] = true
 	}
-	return c.json(childNode(n, at))
+	return c.canonicalJSON(childNode(n, at))
 }
 
-// childNode returns the value of the field at in n, or nil if it is missing.
+// childNode returns the node at the field path at, or nil if it is missing.
 func childNode(n *yaml.Node, at string) *yaml.Node {
 	for step := range strings.SplitSeq(at, ".") {
 		_, n = yamlnode.Field(n, step)
@@ -168,8 +169,9 @@ func childNode(n *yaml.Node, at string) *yaml.Node {
 	return n
 }
 
-// kube checks the value in the field at against a Kubernetes type, and returns it.
-func (c checker) kube(at string, data json.RawMessage, part admit.Part) map[string]any {
+// checkKube checks the value of the field at against a Kubernetes type, and returns it. It returns
+// nil if data is no JSON object.
+func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map[string]any {
 	var v any
 	if err := utiljson.Unmarshal(data, &v); err != nil {
 		return nil // no valid JSON, reported earlier
@@ -186,10 +188,10 @@ func (c checker) kube(at string, data json.RawMessage, part admit.Part) map[stri
 	return m
 }
 
-// json returns a mapping as canonical JSON, or nil if it is empty.
-func (c checker) json(n *yaml.Node) []byte {
+// canonicalJSON returns a mapping as canonical JSON, or nil if it is empty or null.
+func (c checker) canonicalJSON(n *yaml.Node) []byte {
 	var raw json.RawMessage
-	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // faults reported before are deduplicated
+	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // repeated faults are deduplicated
 	if s := string(raw); s == "{}" || s == "null" {
 		return nil
 	}
@@ -222,7 +224,7 @@ type grpcPodConfig struct {
 	ExtractContent        *struct {
 		CacheDir   string `json:"cacheDir"`
 		CatalogDir string `json:"catalogDir"`
-		ConfigDir  string `json:"configDir"` // used before catalogDir
+		ConfigDir  string `json:"configDir"` // path before OLM introduced catalogDir
 	} `json:"extractContent"`
 }
 
@@ -237,14 +239,14 @@ type icon struct {
 	MediaType string `json:"mediatype"`
 }
 
-func (r *reader) catalogSource(n *yaml.Node) {
-	var o declared[specCatalogSource, json.RawMessage]
+func (r *reader) readCatalogSource(n *yaml.Node) {
+	var o typedObject[specCatalogSource, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	c.oneOf("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
 	if pod := o.Spec.GRPCPodConfig; pod != nil {
-		c.kube("spec.grpcPodConfig.affinity", pod.Affinity, admit.Affinity())
+		c.checkKube("spec.grpcPodConfig.affinity", pod.Affinity, admit.Affinity())
 	}
 	content := "spec.image"
 	if o.Spec.Image == "" {
@@ -264,23 +266,24 @@ type specOperatorGroup struct {
 	UpgradeStrategy    string         `json:"upgradeStrategy"`
 }
 
-func (r *reader) operatorGroup(n *yaml.Node) {
-	var o declared[specOperatorGroup, json.RawMessage]
+func (r *reader) readOperatorGroup(n *yaml.Node) {
+	var o typedObject[specOperatorGroup, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
-	r.group(c, "spec", o.Spec, OperatorGroup{
+	r.declareGroup(c, "spec", o.Spec, OperatorGroup{
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
 		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.Whole, Fields: c.Fields,
 	})
 }
 
-// group declares g with the given spec from the field at.
-func (r *reader) group(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
+// declareGroup adds an OperatorGroup to the set. g has its metadata and spec the fields at the path
+// at.
+func (r *reader) declareGroup(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
 	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
 	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
-	g.TargetNamespaces = c.targets(at+".targetNamespaces", spec.TargetNamespaces)
-	switch sel := c.selector(at+".selector", spec.Selector); {
+	g.TargetNamespaces = c.targetNamespaces(at+".targetNamespaces", spec.TargetNamespaces)
+	switch sel := c.checkSelector(at+".selector", spec.Selector); {
 	case sel.Empty():
 	case len(spec.TargetNamespaces) > 0:
 		msg := fmt.Sprintf("%[1]s.selector has no effect with %[1]s.targetNamespaces", at)
@@ -295,9 +298,9 @@ func (r *reader) group(c checker, at string, spec specOperatorGroup, g OperatorG
 	declare(r, &r.set.OperatorGroups, g)
 }
 
-// targets returns the sorted namespaces without duplicates. Nil means all namespaces, which an
-// empty name requests as well.
-func (c checker) targets(field string, names []string) []string {
+// targetNamespaces returns the sorted namespaces without duplicates. It returns nil, which means
+// all namespaces, if names is empty or contains an empty name.
+func (c checker) targetNamespaces(field string, names []string) []string {
 	var out []string
 	for i, ns := range names {
 		if ns == "" {
@@ -310,16 +313,16 @@ func (c checker) targets(field string, names []string) []string {
 	return slices.Compact(out)
 }
 
-func (r *reader) namespace(n *yaml.Node) {
-	var o declared[json.RawMessage, json.RawMessage]
+func (r *reader) readNamespace(n *yaml.Node) {
+	var o typedObject[json.RawMessage, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Namespace("metadata.name", o.Metadata.Name)
-	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // as the API server sets it
+	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // the API server sets this label
 	maps.Copy(labels, o.Metadata.Labels)
 	declare(r, &r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
 }
 
-// writeV0 returns a declaration as OLM v0's Subscription, after its OperatorGroup.
+// writeV0 returns d as a Subscription of OLM v0, preceded by its OperatorGroup if d.Group is set.
 func writeV0(d Declaration) []k8s.Object {
 	spec := map[string]any{"name": d.Package, "source": d.Catalog.Name, "sourceNamespace": d.Catalog.Namespace}
 	putText(spec, "channel", d.Channel)

@@ -58,7 +58,7 @@ type catalogFilter struct {
 	UpgradeConstraintPolicy string         `json:"upgradeConstraintPolicy"`
 }
 
-// inlineConfig is the configuration of registry+v1 bundles.
+// inlineConfig is the configuration of a registry+v1 bundle.
 type inlineConfig struct {
 	WatchNamespace   string    `json:"watchNamespace"`
 	DeploymentConfig *configV0 `json:"deploymentConfig"`
@@ -73,8 +73,8 @@ func fieldsV1() map[Field]string {
 	}
 }
 
-func (r *reader) clusterExtension(n *yaml.Node) {
-	var o declared[specV1, statusV1]
+func (r *reader) readClusterExtension(n *yaml.Node) {
+	var o typedObject[specV1, statusV1]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	if _, said := c.Fields["spec.namespace"]; said {
@@ -87,7 +87,7 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 	c.oneOf("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
 	switch src := o.Spec.Source; src.SourceType {
 	case "Catalog":
-		c.filter(&s, src.Catalog)
+		c.readFilter(&s, src.Catalog)
 		if src.OCIImage != nil {
 			c.Addf("spec.source.ociImage", "only with sourceType OCIImage")
 		}
@@ -107,34 +107,35 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 	if m := o.Spec.ProgressDeadlineMinutes; m != nil && (*m < 10 || *m > 720) {
 		c.Addf("spec.progressDeadlineMinutes", "%d is not between 10 and 720", *m)
 	}
-	c.inline(&s, n, o.Spec)
+	c.readConfig(&s, n, o.Spec)
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
 }
 
-func (c checker) filter(s *Subscription, f *catalogFilter) {
+// readFilter checks the catalog filter f and sets its fields in s.
+func (c checker) readFilter(s *Subscription, f *catalogFilter) {
 	if f == nil {
 		c.Addf("spec.source.catalog", "missing")
 		return
 	}
 	c.Name("spec.source.catalog.packageName", f.PackageName)
-	c.versions("spec.source.catalog.version", f.Version)
+	c.checkRange("spec.source.catalog.version", f.Version)
 	c.enum("spec.source.catalog.upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
 	for i, ch := range f.Channels {
 		if !yamlnode.IsDNS1123Subdomain(ch) {
 			c.Addf(diag.Item("spec.source.catalog.channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
 		}
 	}
-	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.selector("spec.source.catalog.selector", f.Selector)
+	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.checkSelector("spec.source.catalog.selector", f.Selector)
 	if f.UpgradeConstraintPolicy != "" {
 		s.Policy = UpgradePolicy(f.UpgradeConstraintPolicy)
 	}
 }
 
-// inline reads spec.config. It accepts the fields of operator-controller's schema for the
-// configuration of a registry+v1 bundle (registryv1bundleconfig.json there): no other
-// properties, and all of SubscriptionConfig except the selector.
-func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
+// readConfig checks spec.config and sets its fields in s. It accepts the fields in
+// operator-controller's schema for registry+v1 bundles (registryv1bundleconfig.json): the watched
+// namespace, and the fields of SubscriptionConfig except for the selector.
+func (c checker) readConfig(s *Subscription, n *yaml.Node, spec specV1) {
 	cfg := spec.Config
 	if cfg == nil {
 		return
@@ -154,7 +155,7 @@ func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
 		c.Namespace("spec.config.inline.watchNamespace", w)
 		s.Watch = []string{w}
 	}
-	s.Config = c.config(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
+	s.Config = c.checkConfig(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
 }
 
 type specClusterCatalog struct {
@@ -169,8 +170,8 @@ type specClusterCatalog struct {
 	AvailabilityMode string `json:"availabilityMode"`
 }
 
-func (r *reader) clusterCatalog(n *yaml.Node) {
-	var o declared[specClusterCatalog, json.RawMessage]
+func (r *reader) readClusterCatalog(n *yaml.Node) {
+	var o typedObject[specClusterCatalog, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.oneOf("spec.source.type", o.Spec.Source.Type, "Image")
@@ -187,14 +188,14 @@ func (r *reader) clusterCatalog(n *yaml.Node) {
 	}
 	labels := map[string]string{}
 	maps.Copy(labels, o.Metadata.Labels)
-	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it
+	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // catalogd sets this label
 	declare(r, &r.set.CatalogSources, CatalogSource{
 		ID: model.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
 		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.Whole, Content: c.At("spec.source.image.ref"),
 	})
 }
 
-// writeV1 returns a declaration as OLM v1's ClusterExtension.
+// writeV1 returns d as a ClusterExtension of OLM v1.
 func writeV1(d Declaration) []k8s.Object {
 	filter := map[string]any{"packageName": d.Package}
 	putText(filter, "version", d.Version)

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// TestV1Alpha1 reads declarations of schema v1alpha1 as every release reads them. No flag
-// writes the file or the expectations, and the file sets every field.
+// TestV1Alpha1 parses declarations of schema v1alpha1, which all releases must support. No flag
+// updates the file or the expectations. The file sets every field.
 func TestV1Alpha1(t *testing.T) {
 	text, err := os.ReadFile("testdata/v1alpha1.yaml")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestV1Alpha1(t *testing.T) {
 	if len(set.Subscriptions) != 2 {
 		t.Fatalf("%d subscriptions", len(set.Subscriptions))
 	}
-	etcd, mine := set.Subscriptions[1], set.Subscriptions[0] // by namespace
+	etcd, mine := set.Subscriptions[1], set.Subscriptions[0] // sorted by namespace
 	if etcd.Key() != "my-etcd/etcd" || etcd.Package != "etcd" || etcd.Range != ">=0.9.2 <0.10" || !slices.Equal(etcd.Channels, []string{"stable"}) || etcd.Catalog.String() != "olm/operatorhubio" ||
 		!slices.Equal(etcd.Watch, []string{"my-etcd", "other"}) || etcd.Approval != Manual || etcd.Hold != "waiting for a backup" ||
 		string(etcd.Config) != `{"env":[{"name":"A","value":"b"}]}` || etcd.Replaces != "my-etcd/etcd-classic" {

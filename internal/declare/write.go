@@ -5,37 +5,37 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Declaration is an operator to declare, independent of the dialect.
+// Declaration is an operator to declare in any dialect.
 type Declaration struct {
-	Name      string // of the object
+	Name      string // of the declaration's object
 	Namespace string
 	Package   string
-	Channel   string   // "": the default of the package
-	Version   string   // a range; "": any
-	Start     string   // the bundle to start from; "": the head of the channel
-	Catalog   model.ID // zero: the only one that has the package
-	Watch     []string // nil: the operator's preference; "*" alone: all
-	Group     bool     // the namespace lacks an OperatorGroup
+	Channel   string   // "": the package's default channel
+	Version   string   // version range; "": any
+	Start     string   // startingCSV; "": the head of the channel
+	Catalog   model.ID // zero: the only catalog with the package
+	Watch     []string // "*" alone: all namespaces; nil: the default of the operator
+	Group     bool     // whether to add an OperatorGroup, because the namespace has none
 }
 
-// Writer writes declarations in one dialect.
+// Writer formats declarations of one dialect.
 type Writer struct {
 	Dialect      Dialect
-	Fits         func(catalog model.ID) bool // whether a declaration can name a catalog
-	NamesCatalog bool                        // a declaration always names its catalog
-	HasStart     bool                        // a declaration names a bundle to start from, and no range of versions
-	HasGroup     bool                        // an OperatorGroup has the watched namespaces
+	Fits         func(catalog model.ID) bool // whether a declaration of this dialect can name the catalog
+	NamesCatalog bool                        // whether a declaration must name its catalog
+	HasStart     bool                        // whether a declaration names a starting bundle instead of a version range
+	HasGroup     bool                        // whether the watched namespaces are part of an OperatorGroup
 
-	// Objects returns the declaration, after the objects that it needs.
+	// Objects returns the declaration, preceded by the objects that it needs.
 	Objects func(Declaration) []k8s.Object
 }
 
-// AnyCatalog returns the writer of declarations that can name every catalog.
+// AnyCatalog returns the writer of the dialect that can name every catalog.
 func AnyCatalog() Writer {
 	return Writer{Dialect: Quayside, Fits: func(model.ID) bool { return true }, Objects: writeOwn}
 }
 
-// Writers returns the writers of all dialects that have one. The first one is the default.
+// Writers returns the writers of all dialects with write support. The first one is the default.
 func Writers() []Writer {
 	return []Writer{
 		AnyCatalog(),
@@ -44,6 +44,7 @@ func Writers() []Writer {
 	}
 }
 
+// putText sets a key unless value is empty.
 func putText(m map[string]any, key, value string) {
 	if value != "" {
 		m[key] = value

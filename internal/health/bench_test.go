@@ -6,8 +6,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// BenchmarkJudge judges an installation of 70 objects, as a larger operator
-// has them.
+// BenchmarkJudge evaluates an installation of 70 objects, the size of a large operator.
 func BenchmarkJudge(b *testing.B) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed

@@ -22,8 +22,8 @@ const (
 	reasonNoObjects   = "NoObjects"
 )
 
-// newConditions returns the Ready condition, and Stalled and Reconciling if they
-// are True. bad is sorted, the worst first.
+// newConditions returns the Ready condition, and the conditions Stalled and Reconciling if they are
+// True. bad contains the objects that are not Current, in the order of sortWorstFirst.
 func newConditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.Ready, Message: describeObjects(bad)}
 	moving := c.InProgress + c.NotFound + c.Terminating
@@ -58,11 +58,11 @@ func filterByHealth(bad []v1alpha1.ObjectHealth, states ...v1alpha1.HealthStatus
 	return slices.DeleteFunc(slices.Clone(bad), func(b v1alpha1.ObjectHealth) bool { return !slices.Contains(states, b.Health) })
 }
 
-// maxNamed is how many objects a message names.
+// maxNamed is the maximum number of objects that a message lists.
 const maxNamed = 3
 
-// describeObjects lists the first few unhealthy objects with their messages:
-// "Deployment my-etcd/etcd-operator: Available: 0/1; and 2 more".
+// describeObjects lists the first objects of bad with their messages, such as "Deployment
+// my-etcd/etcd-operator: Available: 0/1; and 2 more".
 func describeObjects(bad []v1alpha1.ObjectHealth) string {
 	var parts []string
 	for i, b := range bad {
@@ -84,10 +84,10 @@ const (
 	operatorConditionKind  = "OperatorCondition"
 )
 
-// upgradeableCondition returns the operator's Upgradeable condition from its OperatorCondition.
-// spec.overrides takes precedence over spec.conditions, and spec.conditions over
-// status.conditions, which operators of the older API write. Without OLM, no controller copies one
-// field into another. It returns false if there is no such condition.
+// upgradeableCondition returns the Upgradeable condition of the operator's OperatorCondition, and
+// false if there is none. spec.overrides takes precedence over spec.conditions, and spec.conditions
+// over status.conditions, which operators with the older API write. Only OLM copies these fields
+// into one another, so all are evaluated.
 func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {
@@ -100,7 +100,7 @@ func upgradeableCondition(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1al
 			case said == metav1.ConditionTrue, said == metav1.ConditionFalse:
 				out.Status = said
 			case at[1] == "overrides":
-				out.Status = metav1.ConditionFalse // as in OLM
+				out.Status = metav1.ConditionFalse // like OLM
 			}
 			return out, true
 		}

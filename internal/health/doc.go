@@ -1,12 +1,11 @@
-// Package health judges the objects of a cluster by the rendered lock.
+// Package health evaluates the health of a cluster's objects and compares them with the lock.
 //
-// It is pure: objects are passed in as maps and the time as an argument, and
-// equal input gives equal results. It reads neither clusters nor the clock.
-// Drift of single fields is out of scope, because the GitOps tool detects it.
+// The package is a pure function of its arguments: objects are maps, and the time is an argument.
+// It does not access clusters or the clock. It does not detect drift of single fields, because the
+// GitOps tool does.
 //
-// It promises nothing yet: its exported names may change in any release.
+// The API is not stable: exported names may change in any release.
 //
-// Start from [Compute], which judges one object, [Judge], which judges an
-// installation, and [Summarize], which compares a lock with judged
-// installations.
+// Start from [Compute], which evaluates one object, [Judge], which evaluates an installation, and
+// [Summarize], which compares installations with a lock.
 package health

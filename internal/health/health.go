@@ -12,17 +12,16 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Health is the state of one object and its reason.
+// Health is the health of an object.
 type Health struct {
 	Status  v1alpha1.HealthStatus
-	Message string // may be empty
+	Message string // reason for the status; may be empty
 }
 
-// Compute returns the health of an object as returned by the API server, with
-// numbers as int64 or float64; a nil object is missing. Built-in kinds, and
-// objects with the conditions Reconciling, Stalled or Ready, are judged as in
-// kstatus; ruleOf has the kinds with further rules. It never panics: malformed
-// objects are Unknown.
+// Compute returns the health of an object from the API server, with numbers as int64 or float64. A
+// nil object is NotFound, a malformed one Unknown. Built-in kinds, and objects with a condition
+// Reconciling, Stalled or Ready, are evaluated by kstatus. ruleOf adds or replaces rules for some
+// kinds.
 func Compute(o map[string]any, now time.Time) Health {
 	if o == nil {
 		return Health{v1alpha1.NotFound, "it does not exist"}
@@ -80,13 +79,13 @@ func explainMissingPods(o map[string]any, h Health) Health {
 	return h
 }
 
-// kindRule is a check of one kind, in addition to kstatus or instead of it.
+// kindRule is an additional check for one kind.
 type kindRule struct {
 	judge       func(o map[string]any, now time.Time) Health
-	skipKstatus bool // replaces the check of kstatus
+	skipKstatus bool // whether the check replaces that of kstatus
 }
 
-// ruleOf returns the rule of a kind, "group/Kind".
+// ruleOf returns the rule for a kind, given as "group/Kind".
 func ruleOf(kind string) (kindRule, bool) {
 	switch kind {
 	case "apiextensions.k8s.io/CustomResourceDefinition":
@@ -101,9 +100,9 @@ func ruleOf(kind string) (kindRule, bool) {
 		return kindRule{judge: certificateHealth}, true
 	case "cert-manager.io/Issuer", "cert-manager.io/ClusterIssuer":
 		return kindRule{judge: readyHealth}, true
-	case "/Pod": // kstatus reads the clock
+	case "/Pod": // kstatus uses the current time
 		return kindRule{judge: podHealth, skipKstatus: true}, true
-	case "operators.coreos.com/OperatorCondition": // its conditions describe the operator, not the object
+	case "operators.coreos.com/OperatorCondition": // its conditions describe the operator
 		return kindRule{judge: alwaysCurrent, skipKstatus: true}, true
 	default:
 		return kindRule{}, false
@@ -116,8 +115,8 @@ func readyHealth(o map[string]any, _ time.Time) Health { return conditionHealth(
 
 func availableHealth(o map[string]any, _ time.Time) Health { return conditionHealth(o, "Available") }
 
-// conditionHealth requires a condition to be True. The controllers of these
-// kinds always set it.
+// conditionHealth returns Current if a condition is True, or else InProgress. A missing condition
+// is InProgress, because the controllers of these kinds always set it.
 func conditionHealth(o map[string]any, kind string) Health {
 	c, ok := findCondition(o, kind)
 	switch {
@@ -130,8 +129,8 @@ func conditionHealth(o map[string]any, kind string) Health {
 	}
 }
 
-// migrationHealth requires that all objects were rewritten. A failed migration is not retried: the
-// user has to examine and delete it.
+// migrationHealth returns Current if all objects were rewritten. Failed migrations are not retried;
+// the user must examine and delete them.
 func migrationHealth(o map[string]any, _ time.Time) Health {
 	if c, ok := findCondition(o, "Failed"); ok && k8s.Text(c, "status") == "True" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "the migration failed")}
@@ -153,7 +152,7 @@ func findCondition(o map[string]any, kind string) (map[string]any, bool) {
 	return nil, false
 }
 
-// conditionMessage returns the condition's message, else its reason, else other.
+// conditionMessage returns the message of a condition, or else its reason, or else other.
 func conditionMessage(c map[string]any, other string) string {
 	for _, key := range []string{"message", "reason"} {
 		if s := k8s.Text(c, key); s != "" {
@@ -165,8 +164,8 @@ func conditionMessage(c map[string]any, other string) string {
 
 const noCA = "waiting for a CA"
 
-// crdHealth checks the accepted names of an established CRD, regardless of the
-// order of its conditions, and its conversion webhook.
+// crdHealth checks that the names of an established CRD are accepted, and that its conversion
+// webhook has a CA. kstatus depends on the order of the conditions.
 func crdHealth(o map[string]any, _ time.Time) Health {
 	if c, ok := findCondition(o, "NamesAccepted"); ok && k8s.Text(c, "status") == "False" {
 		return Health{v1alpha1.Failed, conditionMessage(c, "its names are taken")}
@@ -178,8 +177,8 @@ func crdHealth(o map[string]any, _ time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// webhooksHealth requires a CA bundle in every webhook that calls a service in
-// the cluster, since no public authority signs its certificate.
+// webhooksHealth returns InProgress if a webhook that calls a Service has no CA bundle.
+// Certificates of Services need a private CA.
 func webhooksHealth(o map[string]any, _ time.Time) Health {
 	var names []string
 	for _, w := range k8s.Items(o, "webhooks") {
@@ -193,8 +192,8 @@ func webhooksHealth(o map[string]any, _ time.Time) Health {
 	return Health{v1alpha1.InProgress, clipMessage("webhook " + strings.Join(names, ", ") + ": " + noCA)}
 }
 
-// certificateHealth requires a Certificate to be ready and not expired. The
-// expiry is checked here, because cert-manager may no longer run.
+// certificateHealth checks that a Certificate is ready and has not expired. It checks the expiry,
+// because the Ready condition is out of date if cert-manager does not run.
 func certificateHealth(o map[string]any, now time.Time) Health {
 	if h := conditionHealth(o, "Ready"); h.Status != v1alpha1.Current {
 		return h
@@ -206,10 +205,10 @@ func certificateHealth(o map[string]any, now time.Time) Health {
 	return Health{Status: v1alpha1.Current}
 }
 
-// scheduleWindow is the time that a pod may stay unscheduled, as in kstatus.
+// scheduleWindow is the time that a pod may remain unschedulable, as in kstatus.
 const scheduleWindow = 15 * time.Second
 
-// podHealth judges a pod as kstatus does, but at the given time.
+// podHealth evaluates a pod like kstatus, but at the given time.
 func podHealth(o map[string]any, now time.Time) Health {
 	switch phase := k8s.Text(o, "status", "phase"); phase {
 	case "Succeeded":

@@ -13,10 +13,10 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// noon is the time of all tests.
+// noon is the current time in all tests.
 func noon() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// parse returns an object as a client returns it: whole numbers are int64.
+// parse decodes an object like an API client: integers are int64.
 func parse(tb testing.TB, text string) map[string]any {
 	tb.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -30,8 +30,7 @@ func parse(tb testing.TB, text string) map[string]any {
 	return o
 }
 
-// TestCompute judges the objects of testdata/health, whose first line says
-// what is to come out.
+// TestCompute evaluates the objects in testdata/health. Their first line is the expected result.
 func TestCompute(t *testing.T) {
 	files, err := filepath.Glob("testdata/health/*.yaml")
 	if err != nil || len(files) < 40 {
@@ -47,7 +46,7 @@ func TestCompute(t *testing.T) {
 			want := strings.TrimPrefix(first, "# ")
 			h := Compute(parse(t, string(data)), noon())
 			got := string(h.Status)
-			if h.Message != "" && want != string(v1alpha1.Unknown) { // whose words are kstatus's
+			if h.Message != "" && want != string(v1alpha1.Unknown) { // these messages are from kstatus
 				got += ": " + h.Message
 			}
 			if got != want {

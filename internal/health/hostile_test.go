@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// TestJudgeLongNames judges an Installation that was written by hand with names
-// of a megabyte: the API server takes messages of 32 KiB.
+// TestJudgeLongNames evaluates an Installation with names of a megabyte. The API server limits
+// messages to 32 KiB.
 func TestJudgeLongNames(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	spec := v1alpha1.InstallationSpec{Package: "p", Objects: []v1alpha1.ObjectReference{{

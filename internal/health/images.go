@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-const maxDigests = 8 // of one container
+const maxDigests = 8 // maximum number of digests per container in a status
 
-// imageComparison compares the images that workloads run with those of the lock.
+// imageComparison compares the images of running workloads with the lock.
 type imageComparison struct {
 	pods      map[string][]map[string]any // by namespace
 	list      []v1alpha1.RunningImage
@@ -33,8 +33,8 @@ func newImageComparison(pods []map[string]any) *imageComparison {
 	return out
 }
 
-// add compares the containers of one workload. Digests are compared only when
-// the workload is Current: until then, old pods still run.
+// add compares the containers of a workload. Digests are compared only if the workload is Current,
+// because otherwise old pods may still run.
 func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h v1alpha1.HealthStatus) {
 	if len(ref.Images) == 0 {
 		return
@@ -63,8 +63,7 @@ func (im *imageComparison) add(ref v1alpha1.ObjectReference, o map[string]any, h
 	}
 }
 
-// condition returns the ImagesMatch condition, or false if the lock has no
-// digest.
+// condition returns the ImagesMatch condition. It returns false if the lock contains no digest.
 func (im *imageComparison) condition() (metav1.Condition, bool) {
 	c := metav1.Condition{Type: v1alpha1.ImagesMatch}
 	switch {
@@ -83,8 +82,7 @@ func (im *imageComparison) condition() (metav1.Condition, bool) {
 	return c, true
 }
 
-// templateImages returns the images in the pod template of a workload, by
-// container.
+// templateImages returns the images in the pod template of a workload by container.
 func templateImages(o map[string]any) map[string]string {
 	out := map[string]string{}
 	for _, c := range k8s.Containers(k8s.PodSpec(o)) {
@@ -93,8 +91,7 @@ func templateImages(o map[string]any) map[string]string {
 	return out
 }
 
-// digests returns the digests that the workload's pods report, sorted, by
-// container.
+// digests returns the sorted digests that the pods of a workload report, by container.
 func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range im.pods[ref.Namespace] {
@@ -102,9 +99,9 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 			continue
 		}
 		for _, s := range slices.Concat(k8s.Items(p, "status", "initContainerStatuses"), k8s.Items(p, "status", "containerStatuses")) {
-			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" names a
-			// manifest. A digest alone is that of the image's configuration, which
-			// the lock does not know.
+			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" contains the digest of a
+			// manifest. A bare digest is that of the image's configuration, which the lock does not
+			// contain.
 			name, digest := k8s.Text(s, "name"), imageref.Split(k8s.Text(s, "imageID")).Digest
 			if imageref.IsDigest(digest) && !slices.Contains(out[name], digest) {
 				out[name] = append(out[name], digest)
@@ -118,8 +115,8 @@ func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]an
 	return out
 }
 
-// ownsPod reports whether a pod belongs to the workload o, by its selector, or
-// because o is the pod itself. Pods that are being deleted are ignored.
+// ownsPod reports whether a pod belongs to the workload o: its selector matches, or o is the pod.
+// It returns false for pods that are being deleted.
 func ownsPod(o, pod map[string]any) bool {
 	if k8s.Text(pod, "metadata", "deletionTimestamp") != "" {
 		return false

@@ -20,8 +20,8 @@ const (
 	digestB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// installation is what the tests judge: a Deployment by digest, a ClusterRole,
-// a CRD that another operator provides, and an OperatorCondition.
+// installation returns the spec for most tests: a Deployment with an image digest, a ClusterRole, a
+// CRD of another operator, and an OperatorCondition.
 func installation() v1alpha1.InstallationSpec {
 	return v1alpha1.InstallationSpec{
 		Package: "etcd", Version: "0.9.4", Bundle: "etcdoperator.v0.9.4", Pin: digestA, OperatorCondition: "etcd",
@@ -37,7 +37,7 @@ func installation() v1alpha1.InstallationSpec {
 	}
 }
 
-// cluster is what is there of it, all well.
+// cluster returns the healthy objects of installation.
 func cluster(t *testing.T) map[string]map[string]any {
 	return map[string]map[string]any{
 		"CustomResourceDefinition": parse(t, `
@@ -76,7 +76,7 @@ metadata: {name: my-etcd.etcd.etcd-operator, labels: {quayside.dev/version: 0.9.
 	}
 }
 
-// pods returns one pod of the Deployment for each imageID.
+// pods returns a pod of the Deployment for each imageID.
 func pods(t *testing.T, imageIDs ...string) []map[string]any {
 	var out []map[string]any
 	for i, id := range imageIDs {
@@ -90,7 +90,7 @@ status: {phase: Running, containerStatuses: [{name: operator, imageID: %q}, {nam
 	return out
 }
 
-// observe returns what a reader of the cluster passes on.
+// observe returns the observations of objects as a reader of the cluster would.
 func observe(spec v1alpha1.InstallationSpec, objects map[string]map[string]any) []v1alpha1.Observed {
 	var out []v1alpha1.Observed
 	for _, ref := range spec.Objects {
@@ -99,7 +99,7 @@ func observe(spec v1alpha1.InstallationSpec, objects map[string]map[string]any) 
 	return out
 }
 
-// set changes the value at a path of keys.
+// set sets the value at a path of keys.
 func set(o map[string]any, v any, path ...string) {
 	for _, key := range path[:len(path)-1] {
 		next, _ := o[key].(map[string]any)
@@ -112,7 +112,7 @@ func set(o map[string]any, v any, path ...string) {
 	o[path[len(path)-1]] = v
 }
 
-// said prints conditions as "Type=Status Reason: Message".
+// said formats conditions as "Type=Status Reason: Message".
 func said(s v1alpha1.InstallationStatus) []string {
 	var out []string
 	for _, c := range s.Conditions {
@@ -304,7 +304,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// checkStatus holds what is always true of a status.
+// checkStatus checks the invariants of a status.
 func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	t.Helper()
 	n := s.Summary
@@ -338,13 +338,13 @@ func checkStatus(t *testing.T, s v1alpha1.InstallationStatus) {
 	}
 }
 
-// TestJudgeAgain feeds a status back: nothing moves while nothing changes, and
-// a time moves with its condition alone.
+// TestJudgeAgain passes a status as the previous one, and checks that times change only with their
+// condition.
 func TestJudgeAgain(t *testing.T) {
 	spec, objects := installation(), cluster(t)
 	got := observe(spec, objects)
 	first := Judge(spec, 1, v1alpha1.InstallationStatus{}, got, nil, noon())
-	var stored v1alpha1.InstallationStatus // as the API server gives it back
+	var stored v1alpha1.InstallationStatus // as decoded from the API server
 	if err := json.Unmarshal(jsonOf(t, first), &stored); err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +374,8 @@ func TestJudgeAgain(t *testing.T) {
 	}
 }
 
-// TestReadySince tells since when a bundle is Ready: not since the one before it
-// was, though Ready never turned, and not over a break.
+// TestReadySince checks that ReadySince restarts if the bundle changes, even if Ready stays True,
+// and after an interruption.
 func TestReadySince(t *testing.T) {
 	spec, objects := installation(), cluster(t)
 	spec.BundleDigest = "sha256:a"
@@ -448,7 +448,7 @@ func TestJudgeManyObjects(t *testing.T) {
 	}
 }
 
-// TestSelectors finds the pods of a workload by every form of selector.
+// TestSelectors finds the pods of a workload with all forms of selectors.
 func TestSelectors(t *testing.T) {
 	pod := parse(t, `{metadata: {name: p, labels: {app: a, tier: back}}}`)
 	for selector, want := range map[string]bool{

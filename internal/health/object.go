@@ -12,5 +12,5 @@ func groupKind(o map[string]any) string {
 
 const maxMessage = 400 // bytes
 
-// clipMessage returns s on one line and at most maxMessage bytes long.
+// clipMessage returns s on one line, cut to maxMessage bytes.
 func clipMessage(s string) string { return inert.Clip(s, maxMessage) }

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/health"
 )
 
-// TestObjects has more objects that are not well than a status lists: all are
-// told, the first of them as the status tells them.
+// TestObjects has more unhealthy objects than a status lists. JudgeObjects returns all of them, the
+// first ones like the status.
 func TestObjects(t *testing.T) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed

@@ -103,8 +103,8 @@ type wireStored struct {
 	Versions   []string `json:"versions"`
 }
 
-// ParseObserved parses an observed file as written by FormatObserved. The error is a diag.List of all faults
-// with their positions.
+// ParseObserved parses an observed file as written by FormatObserved. The error is a diag.List of
+// all faults.
 func ParseObserved(file string, data []byte) (*Summary, error) {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 20, Nodes: 1_000_000})
 	if err != nil {
@@ -143,8 +143,7 @@ type parser struct {
 	errs diag.List
 }
 
-// position returns the position of a field of n, or that of n if it has no such
-// field.
+// position returns the position of a field of n, or the position of n if the field is missing.
 func (p *parser) position(n *yaml.Node, field string) diag.Pos {
 	if _, v := yamlnode.Field(n, field); v != nil {
 		return yamlnode.At(p.file, v)
@@ -188,8 +187,8 @@ func (p *parser) parseOperator(n *yaml.Node) OperatorHealth {
 	}
 }
 
-// parseStoredVersions returns the stored versions of n, sorted. An entry without
-// versions is an error, because every CRD stores at least one.
+// parseStoredVersions returns the sorted stored versions of n. It adds a fault for an entry without
+// versions, because every CRD has at least one.
 func (p *parser) parseStoredVersions(n *yaml.Node, list []wireStored) []v1alpha1.StoredVersions {
 	var out []v1alpha1.StoredVersions
 	for _, s := range list {

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// shapes returns the objects of testdata/health, as JSON.
+// shapes returns the objects in testdata/health as JSON.
 func shapes(tb testing.TB) [][]byte {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/health/*.yaml")
@@ -37,7 +37,7 @@ func shapes(tb testing.TB) [][]byte {
 	return out
 }
 
-// decoded returns a new object each time, so that one that is modified shows.
+// decoded returns a new object on each call, so that modifications can be detected.
 func decoded(t *rapid.T, data []byte) map[string]any {
 	var o map[string]any
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -46,7 +46,7 @@ func decoded(t *rapid.T, data []byte) map[string]any {
 	return o
 }
 
-// drawn is an installation and what was read of it.
+// drawn is an installation with its observations.
 type drawn struct {
 	spec v1alpha1.InstallationSpec
 	got  []v1alpha1.Observed
@@ -89,8 +89,8 @@ func draw(t *rapid.T, shapes [][]byte) drawn {
 	return d
 }
 
-// TestJudgeProperties draws installations: their order says nothing, nothing
-// passed in is modified, and a status fed back comes back.
+// TestJudgeProperties draws installations and checks that the order of observations has no effect,
+// that arguments are not modified, and that the result is stable.
 func TestJudgeProperties(t *testing.T) {
 	all := shapes(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -111,7 +111,7 @@ func TestJudgeProperties(t *testing.T) {
 	})
 }
 
-// FuzzCompute judges what a stranger's API server might return.
+// FuzzCompute evaluates arbitrary objects.
 func FuzzCompute(f *testing.F) {
 	for _, data := range shapes(f) {
 		f.Add(data)

@@ -9,15 +9,14 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits of the stored versions. Omitted CRDs count as unknown.
+// Limits of stored versions. The versions of omitted CRDs are unknown.
 const (
 	maxDefinitions = 500
 	maxVersions    = 50
 )
 
-// listStoredVersions returns the stored versions of the installation's CRDs that
-// define or store more than one version, sorted by name. CRDs that could not be
-// read are omitted.
+// listStoredVersions returns the stored versions of the installation's CRDs, sorted by name. It
+// omits unreadable CRDs, and CRDs that define and store only one version.
 func listStoredVersions(spec v1alpha1.InstallationSpec, found map[k8s.Key]v1alpha1.Observed) []v1alpha1.StoredVersions {
 	var out []v1alpha1.StoredVersions
 	for _, ref := range spec.Objects {
@@ -46,8 +45,8 @@ func compareStored(a, b v1alpha1.StoredVersions) int {
 	return cmp.Or(strings.Compare(a.Definition, b.Definition), slices.Compare(a.Versions, b.Versions))
 }
 
-// StoredVersions returns the versions that clusters store of each CRD, according to all
-// files: sorted and unique. A CRD that is missing from the result is unknown.
+// StoredVersions returns the versions in which clusters store objects, by CRD name, sorted and
+// without duplicates. A CRD that is missing in all files is missing in the result.
 func StoredVersions(files []*Summary) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range files {

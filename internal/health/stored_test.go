@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// definitionOf returns a definition with versions, and what its status says.
+// definitionOf returns an observed CRD with the given versions and status.storedVersions.
 func definitionOf(name string, versions, stored []any) v1alpha1.Observed {
 	var list []any
 	for _, v := range versions {
@@ -26,8 +26,8 @@ func definitionOf(name string, versions, stored []any) v1alpha1.Observed {
 	}
 }
 
-// TestStoredVersions follows stored versions from a cluster's definitions through
-// the status and the observed file.
+// TestStoredVersions checks that stored versions of CRDs are in the status and in the observed
+// file.
 func TestStoredVersions(t *testing.T) {
 	got := []v1alpha1.Observed{
 		definitionOf("widgets.demo.io", []any{"v1", "v1beta1"}, []any{"v1beta1", "v1", "v1"}),
@@ -74,7 +74,7 @@ func TestStoredVersions(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsBound has more definitions than a status lists.
+// TestStoredVersionsBound has more CRDs than a status lists.
 func TestStoredVersionsBound(t *testing.T) {
 	var spec v1alpha1.InstallationSpec
 	var got []v1alpha1.Observed
@@ -88,7 +88,7 @@ func TestStoredVersionsBound(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsFaults has observed files that say nothing of a definition.
+// TestStoredVersionsFaults has observed files with incomplete stored versions.
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"
@@ -98,7 +98,7 @@ func TestStoredVersionsFaults(t *testing.T) {
 	}
 }
 
-// TestMigration judges a StorageVersionMigration by its conditions alone.
+// TestMigration evaluates a StorageVersionMigration by its conditions.
 func TestMigration(t *testing.T) {
 	for text, want := range map[string]v1alpha1.HealthStatus{
 		"":                                     v1alpha1.InProgress,

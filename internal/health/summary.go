@@ -17,39 +17,39 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// OperatorObservation is the observation of one operator: of a pin of the lock, or of an
-// Installation without a pin.
+// OperatorObservation is the observation of an operator. The operator has a pin in the lock or an
+// Installation in the cluster.
 type OperatorObservation struct {
 	Namespace, Package string
-	Spec               *v1alpha1.InstallationSpec  // of the Installation in the cluster; nil if there is none
-	Status             v1alpha1.InstallationStatus // judged by the lock
-	Applied            []string                    // as returned by [ObservedVersions]
+	Spec               *v1alpha1.InstallationSpec  // spec of the Installation; nil if there is none
+	Status             v1alpha1.InstallationStatus // result of Judge for the pin
+	Applied            []string                    // result of ObservedVersions
 }
 
-// State is the overall state of an operator.
+// State is the state of an operator in a cluster.
 type State string
 
-// The states of an operator, the worst first.
+// The states of an operator, worst first.
 const (
-	StateFailed      State = "Failed"      // needs manual action
-	StateMissing     State = "Missing"     // pinned by the lock, absent from the cluster
-	StateOutOfDate   State = "OutOfSync"   // the cluster has another version or another pin
-	StateUnpinned    State = "Unpinned"    // in the cluster, but not in the lock
-	StateProgressing State = "Progressing" // being rolled out
+	StateFailed      State = "Failed"      // manual action is needed
+	StateMissing     State = "Missing"     // pinned in the lock, missing in the cluster
+	StateOutOfDate   State = "OutOfSync"   // the cluster has another version or pin
+	StateUnpinned    State = "Unpinned"    // in the cluster, not pinned in the lock
+	StateProgressing State = "Progressing" // rollout in progress
 	StateUnknown     State = "Unknown"     // some objects could not be read
 	StateReady       State = "Ready"       // up to date with the lock and healthy
 )
 
-// States returns every state, the worst first.
+// States returns all states, worst first.
 func States() []State {
 	return []State{StateFailed, StateMissing, StateOutOfDate, StateUnpinned, StateProgressing, StateUnknown, StateReady}
 }
 
-// Summary compares the operators of a lock with those of a cluster. An observed file
-// keeps it for later: quayside status saves it, and resolve --observed reads it.
+// Summary is the comparison of a lock with a cluster. 'quayside status --save' writes it to an
+// observed file for 'quayside resolve --observed'.
 type Summary struct {
-	At        time.Time        // time of the observation, in whole seconds, UTC
-	Cluster   string           // name of the cluster in quayside.yaml; may be empty
+	At        time.Time        // observation time in UTC, in whole seconds
+	Cluster   string           // name of the cluster in quayside.yaml; empty if unknown
 	Operators []OperatorHealth // by namespace, then package
 }
 
@@ -60,15 +60,15 @@ type OperatorHealth struct {
 	Pin                model.Digest // checksum of the pin; empty if unpinned
 	Applied            []string     // versions in the cluster, sorted
 	State              State
-	Message            string                 // reason for the state; empty if Ready
-	Upgradeable        metav1.ConditionStatus // as reported by the operator; may be empty
+	Message            string                 // reason for the state; empty if it is Ready
+	Upgradeable        metav1.ConditionStatus // reported by the operator; empty if it reports none
 	UpgradeMessage     string
-	StoredVersions     []v1alpha1.StoredVersions   // of CRDs with more than one version, by name
-	Status             v1alpha1.InstallationStatus // as judged; not part of the observed file
-	Pos                diag.Pos                    // in the observed file
+	StoredVersions     []v1alpha1.StoredVersions   // of CRDs with several versions, by name
+	Status             v1alpha1.InstallationStatus // result of Judge; not part of an observed file
+	Pos                diag.Pos                    // position in the observed file
 }
 
-// Operator returns the health of an operator.
+// Operator returns the health of an operator, and whether the summary contains it.
 func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	for _, o := range s.Operators {
 		if o.Namespace == namespace && o.Package == pkg {
@@ -83,8 +83,8 @@ func (s Summary) IsHealthy() bool {
 	return !slices.ContainsFunc(s.Operators, func(o OperatorHealth) bool { return o.State != StateReady })
 }
 
-// Summarize compares every pin of the lock with its observation, and adds the
-// operators that were observed without a pin. Arguments are not modified.
+// Summarize compares each pin of the lock with its observation, and adds the observed operators
+// without a pin. It does not modify its arguments.
 func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Summary {
 	out := Summary{At: now.UTC().Truncate(time.Second)}
 	found := map[[2]string]OperatorObservation{}
@@ -107,7 +107,7 @@ func Summarize(lock *lockfile.File, got []OperatorObservation, now time.Time) Su
 	return out
 }
 
-// byName orders operators by namespace, then package.
+// byName orders operators by namespace, then by package.
 func byName(a, b OperatorHealth) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
@@ -118,8 +118,8 @@ func newUnpinnedHealth(o OperatorObservation) OperatorHealth {
 	return s
 }
 
-// appliedVersions returns the versions in the cluster: those of the objects, or
-// that of the Installation if no object was read.
+// appliedVersions returns the versions in the cluster: those of the objects, or else that of the
+// Installation if no object was read.
 func appliedVersions(o OperatorObservation) []string {
 	if len(o.Applied) == 0 && o.Spec != nil {
 		return []string{o.Spec.Version}
@@ -158,8 +158,8 @@ func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 	}
 }
 
-// describeVersionDifference describes how the cluster differs from the lock in
-// version or pin. It returns "" if they are equal.
+// describeVersionDifference describes the difference between the version or pin in the cluster and
+// in the lock. It returns "" if there is none.
 func describeVersionDifference(s OperatorHealth, spec *v1alpha1.InstallationSpec) string {
 	others := slices.DeleteFunc(slices.Clone(s.Applied), func(v string) bool { return v == s.Version })
 	switch {
@@ -183,7 +183,7 @@ func formatPin(spec *v1alpha1.InstallationSpec) string {
 	return " (pin " + shortDigest(spec.Pin) + ")"
 }
 
-// shortDigest returns the beginning of a digest.
+// shortDigest returns a digest with 12 hexadecimal digits.
 func shortDigest(digest string) string {
 	const keep = len("sha256:") + 12
 	digest = clipMessage(digest)
@@ -193,8 +193,8 @@ func shortDigest(digest string) string {
 	return strings.ToValidUTF8(digest[:keep], "")
 }
 
-// ObservedVersions returns the versions of an installation's objects, sorted and unique.
-// The annotation with the exact version wins over the label.
+// ObservedVersions returns the versions of an installation's objects, sorted and without
+// duplicates. The annotation with the exact version takes precedence over the label.
 func ObservedVersions(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed) []string {
 	found := indexObserved(got)
 	var out []string

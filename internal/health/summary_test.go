@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// judged returns a status as Judge makes one.
+// judged returns a status in the form of Judge's result.
 func judged(ready metav1.ConditionStatus, message string, n v1alpha1.ObjectCounts, more ...metav1.Condition) v1alpha1.InstallationStatus {
 	return v1alpha1.InstallationStatus{
 		Summary:    n,
@@ -97,7 +97,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestSummarizeWhole has an operator without a pin and one that nobody found.
+// TestSummarizeWhole has an operator without a pin, and a pin without an observation.
 func TestSummarizeWhole(t *testing.T) {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "op", Version: "1.0.0"}, {Namespace: "a", Package: "zz", Version: "1.0.0"}}}
 	s := Summarize(lock, []OperatorObservation{
@@ -124,7 +124,7 @@ func TestApplied(t *testing.T) {
 	set(objects["OperatorCondition"], "1.0.0_build", "metadata", "labels", v1alpha1.LabelVersion)
 	set(objects["OperatorCondition"], "1.0.0+build", "metadata", "annotations", v1alpha1.LabelVersion)
 	if d := cmp.Diff([]string{"0.9.2", "0.9.4", "1.0.0+build"}, ObservedVersions(spec, observe(spec, objects))); d != "" {
-		t.Error(d) // and not 9.9.9, which is another operator's
+		t.Error(d) // 9.9.9 is the version of another operator
 	}
 }
 

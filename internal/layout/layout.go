@@ -1,5 +1,5 @@
-// Package layout locates the objects of each cluster in a rendered tree, from
-// its files alone.
+// Package layout finds the files of each cluster in a rendered tree. It needs only the tree itself,
+// not the workspace.
 //
 // Start from [Read].
 package layout
@@ -25,43 +25,43 @@ const (
 	Namespaces    = "namespaces"    // one directory per namespace
 	Operators     = "operators"     // one directory per piece
 	Leaving       = "leaving"       // one directory per operator that is being uninstalled
-	Reporter      = "reporter"      // the program
-	Installations = "installations" // the Installations, without a kustomization
-	Clusters      = "clusters"      // one directory per cluster with differences
-	All           = "all"           // the list of everything for a cluster
-	Pieces        = "pieces"        // manifests that apply one piece each, without a kustomization
+	Reporter      = "reporter"      // the in-cluster reporter
+	Installations = "installations" // Installation objects, without a kustomization
+	Clusters      = "clusters"      // one directory per cluster that differs from others
+	All           = "all"           // kustomization of everything for a cluster
+	Pieces        = "pieces"        // objects of the GitOps tool, one per piece, without a kustomization
 
-	Overlays  = "overlays"  // next to the tree: the team's changes
-	Resources = "resources" // in both: the team's own objects
+	Overlays  = "overlays"  // outside of the tree: the team's changes
+	Resources = "resources" // in Overlays and in the tree: the team's own objects
 )
 
-// CRDsAnnotation is the annotation on the kustomization of a piece that lists
-// the directories of its CRDs below crds, separated by spaces.
+// CRDsAnnotation is an annotation on the kustomization of a piece. It lists the directories of the
+// piece's CRDs below crds, separated by spaces.
 const CRDsAnnotation = "quayside.dev/crds"
 
-// maxClusters limits the number of clusters in a list, which may be untrusted.
+// maxClusters limits the number of clusters in clusters.yaml, which may be untrusted.
 const maxClusters = 100_000
 
-// Cluster is a cluster that a tree is rendered for.
+// Cluster is a target cluster of a tree, as listed in clusters.yaml.
 type Cluster struct {
 	Name     string `json:"cluster"`
 	Prefix   string `json:"prefix"`   // prefix of the directories of its pieces
-	Overlays bool   `json:"overlays"` // the team has overlays for it
+	Overlays bool   `json:"overlays"` // whether the team has overlays for it
 }
 
 // Tree is the layout of a tree.
 type Tree struct {
-	Clusters []Cluster // by name; empty if the files are not a tree
+	Clusters []Cluster // sorted by name; empty if the files are not a tree
 
-	builds map[string][]string // directories with a kustomization, by parent directory
-	plain  []string            // directories below crds, sorted
+	builds map[string][]string // directories with a kustomization, by parent directory, sorted
+	plain  []string            // directories below crds without a kustomization, sorted
 	read   func(name string) ([]byte, bool)
 
-	installations map[string][]string // names of files, by directory
+	installations map[string][]string // file names by directory, sorted
 }
 
-// Read returns the layout of a tree from the names of its files, relative to the
-// tree. It returns an error if the list of clusters is invalid.
+// Read returns the layout of a tree. names are its files, relative to the tree, and read returns
+// the content of a file or false. The error is for an invalid clusters.yaml.
 func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree, error) {
 	t := &Tree{builds: map[string][]string{}, installations: map[string][]string{}, read: read}
 	for name := range names {
@@ -83,8 +83,8 @@ func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree,
 		slices.Sort(files)
 	}
 	slices.Sort(t.plain)
-	data, there := read(ClustersFile)
-	if !there {
+	data, ok := read(ClustersFile)
+	if !ok {
 		return t, nil
 	}
 	if err := decodeClusters(data, &t.Clusters); err != nil {
@@ -111,9 +111,8 @@ func (t *Tree) Cluster(name string) (Cluster, bool) {
 	return t.Clusters[i], true
 }
 
-// Pieces returns the directories to build for a cluster, relative to the tree.
-// Together they contain everything for the cluster, except CRDs and
-// Installations.
+// Pieces returns the directories to build for a cluster, relative to the tree. They contain
+// everything for the cluster except for CRDs and Installations.
 func (t *Tree) Pieces(c Cluster) []string {
 	var out []string
 	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[parentDir(c)], whole) {
@@ -134,11 +133,11 @@ func (t *Tree) Pieces(c Cluster) []string {
 	return out
 }
 
+// parentDir returns the directory that contains the pieces of c.
 func parentDir(c Cluster) string { return path.Join(".", c.Prefix) }
 
-// Installations returns the files with Installations for a cluster, sorted.
-// Files in the cluster's own directory may contain further fields of the same
-// objects.
+// Installations returns the files with Installations for a cluster, sorted. The cluster's own
+// directory may contain files of the same names with additional fields.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
 	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
@@ -147,9 +146,9 @@ func (t *Tree) Installations(c Cluster) []string {
 	return out
 }
 
-// ClusterCRDDirs returns the directories with the CRDs of a cluster, sorted. Their
-// files are applied without a build. If they have a kustomization, it returns
-// the directory to build instead.
+// ClusterCRDDirs returns the directories with the CRDs of a cluster. plain are directories whose
+// files are applied without a build, sorted. If the cluster's CRDs have a kustomization, it returns
+// only built, the directory to build.
 func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""
@@ -172,10 +171,10 @@ func (t *Tree) ClusterCRDDirs(c Cluster) (plain []string, built string) {
 	return slices.Compact(dirs), ""
 }
 
-// crdDirs returns the names of the CRD directories that belong to a piece.
+// crdDirs returns the names of the CRD directories in the annotation of the piece dir.
 func (t *Tree) crdDirs(dir string) []string {
-	data, there := t.read(path.Join(dir, Kustomization))
-	if !there {
+	data, ok := t.read(path.Join(dir, Kustomization))
+	if !ok {
 		return nil
 	}
 	var k struct {
@@ -184,16 +183,17 @@ func (t *Tree) crdDirs(dir string) []string {
 		} `json:"metadata"`
 	}
 	if err := decodeFile(path.Join(dir, Kustomization), data, &k); err != nil {
-		return nil // the build reports the fault
+		return nil // the build of the piece reports the fault
 	}
 	return strings.Fields(k.Metadata.Annotations[CRDsAnnotation])
 }
 
-// CoversAllCRDs reports whether definitions are all CRD directories of the tree.
-func (t *Tree) CoversAllCRDs(definitions []string) bool { return len(definitions) == len(t.plain) }
+// CoversAllCRDs reports whether crdDirs contains all CRD directories of the tree. crdDirs is a
+// result of ClusterCRDDirs.
+func (t *Tree) CoversAllCRDs(crdDirs []string) bool { return len(crdDirs) == len(t.plain) }
 
-// AppliedAsIs reports whether an engine applies every manifest in the directory
-// of a file, because the directory has no kustomization.
+// AppliedAsIs reports whether a GitOps tool applies the files in the directory of name without a
+// build, because there is no kustomization.
 func AppliedAsIs(name string) bool {
 	dir := path.Dir(name)
 	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
@@ -203,10 +203,9 @@ func AppliedAsIs(name string) bool {
 	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
 }
 
-// Operator returns the operator, as "namespace/package", of a file below
-// operators. Its directory is called "namespace.package", and lies in the
-// directory of the piece if several operators share one. Kustomizations belong
-// to no operator.
+// Operator returns the operator of a file below operators as "namespace/package". The directory of
+// the file is called "namespace.package". It is below the directory of the piece if several
+// operators share a piece. ok is false for other files and for kustomizations.
 func Operator(name string) (key string, ok bool) {
 	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false
@@ -215,7 +214,7 @@ func Operator(name string) (key string, ok bool) {
 	return ns + "/" + pkg, ok
 }
 
-// FilterClusters returns a list of clusters reduced to the given names.
+// FilterClusters returns the list of clusters in data, reduced to the given names.
 func FilterClusters(data []byte, names []string) ([]byte, error) {
 	var all []map[string]any
 	if err := decodeClusters(data, &all); err != nil {
@@ -228,24 +227,24 @@ func FilterClusters(data []byte, names []string) ([]byte, error) {
 	return yamlnode.Marshal(all)
 }
 
-// decodeClusters decodes the list of clusters into a slice.
+// decodeClusters decodes clusters.yaml into a slice.
 func decodeClusters(data []byte, into any) error {
-	var said struct {
+	var document struct {
 		List json.RawMessage `json:"list"`
 	}
-	if err := decodeFile(ClustersFile, slices.Concat([]byte("list:\n"), data), &said); err != nil {
+	if err := decodeFile(ClustersFile, slices.Concat([]byte("list:\n"), data), &document); err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(said.List, []byte("[")) {
+	if !bytes.HasPrefix(document.List, []byte("[")) {
 		return fmt.Errorf("%s: want a list", ClustersFile)
 	}
-	if err := json.Unmarshal(said.List, into); err != nil {
+	if err := json.Unmarshal(document.List, into); err != nil {
 		return fmt.Errorf("%s: %w", ClustersFile, err)
 	}
 	return nil
 }
 
-// decodeFile decodes a file with one mapping, which may be untrusted.
+// decodeFile decodes a YAML file with one mapping. The file may be untrusted.
 func decodeFile(file string, data []byte, into any) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// read returns the layout of files that have no content but the list of clusters.
+// read returns the layout of files. Only clusters.yaml has content.
 func read(clusters string, names ...string) (*layout.Tree, error) {
 	files := map[string]string{layout.ClustersFile: clusters}
 	for _, name := range names {
@@ -24,8 +24,8 @@ func read(clusters string, names ...string) (*layout.Tree, error) {
 	})
 }
 
-// TestRead wants a cluster without a prefix to get what is rendered for all, and one
-// with a prefix what lies below it.
+// TestRead checks that a cluster without a prefix has the common directories, and a cluster with a
+// prefix those below the prefix.
 func TestRead(t *testing.T) {
 	lies, err := read("- {cluster: b, prefix: clusters/b/}\n- {cluster: a, prefix: ''}\n",
 		"operators/n.p/kustomization.yaml", "operators/n.p/x.yaml", "namespaces/n/kustomization.yaml", "reporter/kustomization.yaml",
@@ -47,8 +47,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestHostileClusters wants a stranger's list neither to lead out of its tree nor to
-// take long.
+// TestHostileClusters checks that an untrusted clusters.yaml neither refers to files outside of the
+// tree nor takes long to parse.
 func TestHostileClusters(t *testing.T) {
 	bomb := "- {cluster: a, x: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}\n"
 	for i := range 9 {
@@ -89,7 +89,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAppliedAsIs knows the directories in which a file of anybody's is applied.
+// TestAppliedAsIs checks in which directories any file is applied.
 func TestAppliedAsIs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"crds/x.yaml": true, "crds/p/x.yaml": true, "installations/x.yaml": true, "pieces/x.yaml": true, "pieces/_shared/x.yaml": true,

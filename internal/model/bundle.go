@@ -11,11 +11,11 @@ type Bundle struct {
 	pkg       *Package
 	data      *BundleData
 	version   Version
-	versioned bool // version could be read
+	versioned bool // whether version is valid
 	release   Release
 	facts     Facts
 	entries   []*Entry
-	message   string // olm.deprecations
+	message   string // the bundle's message in olm.deprecations, or ""
 }
 
 // Name returns the bundle's name, unique in its package.
@@ -24,8 +24,8 @@ func (b *Bundle) Name() string { return b.data.Name }
 // Version returns the version of the bundle's olm.package property.
 func (b *Bundle) Version() Version { return b.version }
 
-// Release returns the release of the bundle's olm.package property as it is
-// written, or "".
+// Release returns the release of the bundle's olm.package property as written, or "" if there is
+// none.
 func (b *Bundle) Release() string {
 	if b.facts.Release == nil {
 		return ""
@@ -33,21 +33,21 @@ func (b *Bundle) Release() string {
 	return *b.facts.Release
 }
 
-// VersionText returns the version for users: with the release, if there is one.
+// VersionText returns the version for users, followed by the release if there is one.
 func (b *Bundle) VersionText() string { return VersionText(b.version.String(), b.Release()) }
 
-// CompareReleases orders the releases of two bundles of one version. Only
-// explicit releases count.
+// CompareReleases orders the releases of two bundles of one version. Bundles without an explicit
+// release come first.
 func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(other.release) }
 
-// ComparePackaged orders the releases of two bundles of one version as OLM v1
-// does: without an explicit release, the build metadata of the version counts as
-// one.
+// ComparePackaged orders two bundles of one version like OLM v1: by the explicit release, or else
+// by the build metadata of the version.
 func (b *Bundle) ComparePackaged(other *Bundle) int {
-	return b.packaged().Compare(other.packaged())
+	return b.effectiveRelease().Compare(other.effectiveRelease())
 }
 
-func (b *Bundle) packaged() Release {
+// effectiveRelease returns the explicit release, or else the build metadata of the version as a release.
+func (b *Bundle) effectiveRelease() Release {
 	if b.facts.Release == nil {
 		return LegacyRelease(b.version)
 	}
@@ -60,10 +60,10 @@ func (b *Bundle) Image() string { return b.data.Image }
 // Package returns the package that the bundle belongs to.
 func (b *Bundle) Package() *Package { return b.pkg }
 
-// Pos returns where the bundle is declared.
+// Pos returns the position of the bundle's declaration.
 func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
-// Span returns the location of a bundle with embedded manifests in the file of Pos, or the zero
+// Span returns the byte range of a bundle with embedded manifests in the file of Pos, or the zero
 // Span if it is unknown.
 func (b *Bundle) Span() Span { return b.data.Span }
 

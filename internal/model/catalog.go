@@ -11,28 +11,28 @@ import (
 
 // Catalog is one valid catalog. It does not change after New.
 type Catalog struct {
-	id       ID
-	priority int
-	labels   map[string]string
-	source   string
-	digest   Digest
-	packages []*Package // by name
-	byName   map[string]*Package
-	names    []string   // of all packages, those that were not read among them; sorted
-	channels []*Channel // default channels first, then by package, then by channel
-	provides map[GVK][]*Entry
-	warnings []diag.Warning
-	strays   diag.List // lifecycles of packages that there are not
+	id          ID
+	priority    int
+	labels      map[string]string
+	source      string
+	digest      Digest
+	packages    []*Package // by name
+	byName      map[string]*Package
+	names       []string   // of all packages, including those of Content.Unread; sorted
+	channels    []*Channel // default channels first, then by package, then by channel
+	provides    map[GVK][]*Entry
+	warnings    []diag.Warning
+	strayFaults diag.List // faults: lifecycles of missing packages
 }
 
-// Strict returns the faults that an author should fix although New accepts them. Operator
-// Framework's own programs reject an invalid skipRange, which becomes an edge to nothing, and a
-// bundle with a release that its name does not contain, or with build metadata in addition
-// (operator-registry, alpha/model). They do not show invalid lifecycles. The error is a diag.List.
+// Strict returns a diag.List of the faults that New accepts but that a catalog author should fix.
+// Operator Framework's own programs reject an invalid skipRange, and a bundle with a release if its
+// name does not contain the release or if its version also has build metadata (operator-registry,
+// alpha/model). They ignore invalid lifecycles.
 func (c *Catalog) Strict() error {
-	faults := slices.Clone(c.strays)
+	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {
-		faults = append(faults, p.unclear...)
+		faults = append(faults, p.lifecycleFaults...)
 	}
 	for _, ch := range c.channels {
 		for _, e := range ch.entries {
@@ -86,12 +86,12 @@ func New(c Content) (*Catalog, error) {
 	slices.SortFunc(cat.packages, func(a, b *Package) int { return strings.Compare(a.Name(), b.Name()) })
 	slices.Sort(names)
 	cat.names = slices.Compact(names)
-	cat.order()
+	cat.sortChannels()
 	return cat, nil
 }
 
-// order fills the lookup tables.
-func (c *Catalog) order() {
+// sortChannels fills the lookup tables channels and provides.
+func (c *Catalog) sortChannels() {
 	for _, p := range c.packages {
 		c.channels = append(c.channels, p.channels...)
 	}
@@ -115,13 +115,13 @@ func (c *Catalog) order() {
 // ID returns the catalog's namespace and name.
 func (c *Catalog) ID() ID { return c.id }
 
-// Priority returns the catalog's priority; the higher is preferred.
+// Priority returns the catalog's priority. Resolution prefers the higher priority.
 func (c *Catalog) Priority() int { return c.priority }
 
 // Labels returns the labels of the catalog's object, or nil if there are none.
 func (c *Catalog) Labels() map[string]string { return maps.Clone(c.labels) }
 
-// Source returns the reference as the lock records it.
+// Source returns the canonical reference of the catalog, as written in the lock.
 func (c *Catalog) Source() string { return c.source }
 
 // Digest returns the resolved digest of Source.
@@ -134,7 +134,7 @@ func (c *Catalog) Warnings() []diag.Warning { return slices.Clone(c.warnings) }
 // Names returns the names of all packages, sorted, including those in Content.Unread.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
-// Packages returns the packages that were read, by name.
+// Packages returns the decoded packages, sorted by name. Content.Unread is not included.
 func (c *Catalog) Packages() []*Package { return slices.Clone(c.packages) }
 
 // Package returns the package of that name.
@@ -163,8 +163,8 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// otherPosition returns the position of the first of two equal items for a
-// message, or "" if it is unknown.
+// otherPosition returns a message suffix with the position of the first of two equal items, or ""
+// if it is unknown.
 func otherPosition(p diag.Pos) string {
 	if p.IsZero() {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// contentOf reads the line language of these tests:
+// contentOf parses the short notation of catalogs in these tests:
 //
 //	package etcd default=stable
 //	stable: a.v2 replaces=a.v1 skips=a.v0 range=<1.5.0
 //	a.v2 2.0.0 olm.gvk={"group":"g","version":"v1","kind":"K"}
 //	deprecate olm.channel stable: gone
 //
-// Bundles of the channel entries exist with the version after ".v" and ".0.0"
-// unless "bundles=none" stands on the package's line.
+// Each channel entry gets a bundle with the version after ".v" and ".0.0", unless the line of the
+// package contains "bundles=none".
 func contentOf(t *testing.T, text string) Content {
 	t.Helper()
 	var c Content

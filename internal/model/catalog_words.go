@@ -13,7 +13,7 @@ import (
 // Digest is "sha256:" and 64 hexadecimal digits, or empty.
 type Digest string
 
-// Short returns a shortened digest for people to compare.
+// Short returns the digest with 12 hexadecimal digits, for display.
 func (d Digest) Short() string {
 	if rest, ok := strings.CutPrefix(string(d), "sha256:"); ok && len(rest) > 12 {
 		return "sha256:" + rest[:12]
@@ -21,7 +21,7 @@ func (d Digest) Short() string {
 	return string(d)
 }
 
-// ParseDigest checks the form of s.
+// ParseDigest returns s as a digest, or an error if it is not a complete sha256 digest.
 func ParseDigest(s string) (Digest, error) {
 	if !imageref.IsDigest(s) {
 		return "", fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", s)
@@ -62,8 +62,8 @@ func ParseInstallMode(s string) (InstallMode, error) {
 	return "", fmt.Errorf("install mode %q: want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace", s)
 }
 
-// ModeFor returns the install mode for watching these namespaces from the install namespace. An
-// empty watch means all namespaces.
+// ModeFor returns the install mode for an operator in the namespace install that watches the
+// namespaces watch. An empty watch means all namespaces.
 func ModeFor(install string, watch []string) InstallMode {
 	switch {
 	case len(watch) == 0 || slices.Contains(watch, ""):
@@ -77,10 +77,10 @@ func ModeFor(install string, watch []string) InstallMode {
 	}
 }
 
-// SupportsNamespaces reports whether a bundle that supports modes can watch these
-// namespaces from the install namespace. Several namespaces that include its
-// own need OwnNamespace as well (operator-lifecycle-manager,
-// InstallModeSet.Supports). Nil modes mean unknown, which supports everything.
+// SupportsNamespaces reports whether a bundle with these install modes can watch the namespaces
+// watch from the namespace install. Several namespaces that include install need OwnNamespace as
+// well (operator-lifecycle-manager, InstallModeSet.Supports). It returns true if modes is nil,
+// because then they are unknown.
 func SupportsNamespaces(modes []InstallMode, install string, watch []string) bool {
 	if modes == nil {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// newPackage builds and checks one package. It always returns a package, which is complete only if
-// no fault was added. siblings are the names of all packages.
+// newPackage builds and checks one package. The result is complete only if no fault was added.
+// siblings are the names of all packages, for suggestions.
 func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reader, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,
@@ -120,8 +120,8 @@ func (p *Package) checkMembership(faults *diag.List) {
 	}
 }
 
-// checkVersions reports versions with several bundles. Versions that differ in build metadata or
-// in their release are different.
+// checkVersions reports bundles of the same version. Versions that differ in build metadata or
+// release are different.
 func (p *Package) checkVersions(faults *diag.List) {
 	seen := make(map[string]*Bundle, len(p.bundles))
 	for _, b := range p.bundles {
@@ -150,13 +150,13 @@ func (p *Package) applyDeprecations(faults *diag.List) {
 		if d.Message == "" {
 			faults.Addf(d.Pos, "deprecation of %s %q in package %q has no message", d.Schema, d.Name, p.Name())
 		}
-		if err := p.deprecate(d); err != nil {
+		if err := p.applyDeprecation(d); err != nil {
 			faults.Add(d.Pos, err)
 		}
 	}
 }
 
-func (p *Package) deprecate(d DeprecationData) error {
+func (p *Package) applyDeprecation(d DeprecationData) error {
 	switch d.Schema {
 	case "olm.package":
 		if d.Name != "" && d.Name != p.Name() {

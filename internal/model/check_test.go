@@ -146,8 +146,7 @@ c.json:9:1: channel "x" is for package "etdc", which has no olm.package (did you
 	}
 }
 
-// TestUnusable shows that a requirement that cannot be read spoils its bundle
-// and nothing else.
+// TestUnusable checks that an invalid requirement makes only its bundle unusable.
 func TestUnusable(t *testing.T) {
 	for _, tt := range []struct{ prop, want string }{
 		{`olm.package.required={"packageName":"b","versionRange":">1"}`, `olm.package.required: package "b": version range ">1"`},
@@ -179,8 +178,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestUnseenNames shows that a bundle with a name that nothing can have is
-// unusable, and that channels and edges to others have names that can be seen.
+// TestUnseenNames checks that a bundle with an invalid name is unusable, and that names of channels
+// and of replaced or skipped bundles are printable.
 func TestUnseenNames(t *testing.T) {
 	content := func(bundle, channel, replaces, skips string) Content {
 		return Content{Packages: []PackageData{{

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// newBundle builds and checks one bundle. Invalid requirements, and a name that IsBundleName
-// rejects, are not faults: they make the bundle unusable.
+// newBundle builds and checks one bundle. An invalid requirement or a name that IsBundleName
+// rejects makes the bundle unusable, but is not a fault.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {
@@ -64,18 +64,17 @@ func (b *Bundle) setVersion(faults *diag.List) {
 	b.version, b.versioned = version, true
 }
 
-// IsBundleName reports whether s can name a bundle: the characters of a DNS-1123
-// subdomain, which the name of a ClusterServiceVersion is, and those that are
-// common in versions beyond them, for OLM's resolver takes any.
+// IsBundleName reports whether s is a valid bundle name. It permits the characters of a DNS-1123
+// subdomain, because a bundle name is the name of a ClusterServiceVersion, and upper case letters,
+// "_" and "+", which are common in versions and which OLM's resolver accepts.
 func IsBundleName(s string) bool {
-	odd := func(r rune) bool {
+	isInvalid := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._+", r)
 	}
-	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, odd)
+	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, isInvalid)
 }
 
-// checkRelease reports faults for which operator-registry rejects a bundle with
-// a release.
+// checkRelease reports the faults of a bundle with a release that operator-registry rejects.
 func (b *Bundle) checkRelease(faults *diag.List) {
 	if len(b.release) == 0 {
 		return

@@ -30,14 +30,14 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	}
 	c.checkChain(head, faults)
 	if len(*faults) == before {
-		c.order(head)
+		c.sortEntries(head)
 	}
 	return c
 }
 
-// CheckGraph reports faults in the upgrade graph of a channel of pkg: no head or
-// several, a cycle, and entries outside of the replaces chain. It does not check
-// whether the bundles exist. The error is a diag.List.
+// CheckGraph returns a diag.List of the faults in the upgrade graph of a channel of pkg: no head or
+// several heads, a cycle, or entries outside of the replaces chain. It does not check whether the
+// bundles exist.
 func CheckGraph(pkg string, data ChannelData) error {
 	var faults diag.List
 	c := &Channel{pkg: &Package{data: &PackageData{Name: pkg}}, data: &data, byName: map[string]*Entry{}}
@@ -116,10 +116,10 @@ func (c *Channel) findHead(faults *diag.List) *Entry {
 	return nil
 }
 
-// checkChain follows replaces from the head to the first skipped entry. It reports a cycle, and
-// the entries that are neither in this chain nor skipped.
+// checkChain walks the replaces chain from the head to the first skipped entry. It reports a cycle,
+// and entries that are neither in the chain nor skipped.
 func (c *Channel) checkChain(head *Entry, faults *diag.List) {
-	skipped := c.skipped()
+	skipped := c.skippedNames()
 	reached := map[string]bool{}
 	var path []string
 	for e := head; e != nil; e = c.byName[e.data.Replaces] {
@@ -152,9 +152,9 @@ func (c *Channel) checkChain(head *Entry, faults *diag.List) {
 	}
 }
 
-// order fills walk and puts entries in their order.
-func (c *Channel) order(head *Entry) {
-	skipped := c.skipped()
+// sortEntries fills c.walk and sorts c.entries.
+func (c *Channel) sortEntries(head *Entry) {
+	skipped := c.skippedNames()
 	seen := make(map[*Entry]bool, len(c.entries))
 	for e := head; e != nil && !seen[e]; e = c.byName[e.data.Replaces] {
 		seen[e] = true
@@ -168,7 +168,7 @@ func (c *Channel) order(head *Entry) {
 	c.entries = append(slices.Clone(c.walk), rest...)
 }
 
-func (c *Channel) skipped() map[string]bool {
+func (c *Channel) skippedNames() map[string]bool {
 	skipped := map[string]bool{}
 	for _, e := range c.entries {
 		for _, s := range e.data.Skips {

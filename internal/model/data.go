@@ -40,12 +40,12 @@ type Content struct {
 	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
 	Digest   Digest            // resolved digest of Source
 	Packages []PackageData     // in any order
-	Unread   []string          // names of further packages, which are in the catalog but were not read; in any order
+	Unread   []string          // names of packages that were not decoded; in any order
 
 	Warnings []diag.Warning // warnings of the catalog's reader, sorted
 }
 
-// PackageData is one olm.package with everything that belongs to it.
+// PackageData is one olm.package with its channels, bundles, deprecations and lifecycles.
 type PackageData struct {
 	Name           string
 	DefaultChannel string
@@ -54,7 +54,7 @@ type PackageData struct {
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
 	Lifecycles     []LifecycleData // documents with support periods; more than one is a fault
-	Undeclared     bool            // there is no olm.package, only objects that refer to it
+	Undeclared     bool            // no olm.package exists, only objects that refer to it
 	Pos            diag.Pos
 }
 
@@ -68,14 +68,13 @@ type ChannelData struct {
 // EntryData is one node of a channel's upgrade graph.
 type EntryData struct {
 	Name      string   // the bundle's name: "etcdoperator.v0.9.4"
-	Replaces  string   // may name a bundle the channel does not hold
+	Replaces  string   // may name a bundle outside of the channel
 	Skips     []string // in file order
 	SkipRange string   // ">=1.0.0 <1.2.0", a blang range; unparsed
 	Pos       diag.Pos
 }
 
-// LifecycleData is one document with the support periods of a package's
-// versions.
+// LifecycleData is one document with the support periods of a package's versions.
 type LifecycleData struct {
 	Versions []SupportedVersion // in file order
 	Faults   []LifecycleFault   // faults in file order; any fault invalidates the document
@@ -91,13 +90,13 @@ type LifecycleFault struct {
 // BundleData is one olm.bundle.
 type BundleData struct {
 	Name          string // "etcdoperator.v0.9.4"
-	Image         string // "quay.io/x/y@sha256:…"; empty where the content is only embedded
+	Image         string // "quay.io/x/y@sha256:…"; empty if the catalog embeds the manifests
 	Properties    []Property
 	RelatedImages []RelatedImage
-	Embedded      bool     // the catalog holds the manifests themselves (olm.bundle.object, or a bundle directory)
-	Metadata      Metadata // metadata of the CSV, if the catalog has it
+	Embedded      bool     // the catalog contains the manifests (olm.bundle.object, or a bundle directory)
+	Metadata      Metadata // of the CSV, if the catalog contains it
 	Pos           diag.Pos
-	Span          Span // location in Pos.File; zero if it is unknown or not Embedded
+	Span          Span // location in Pos.File; zero if unknown or not Embedded
 }
 
 // Span is a part of a file, in bytes.
@@ -109,24 +108,23 @@ type RelatedImage struct {
 	Image string `json:"image" doc:"The image."`
 }
 
-// Metadata holds the fields of a ClusterServiceVersion that are used in searches
-// and in the checks of resolution.md rule 7. The zero value of a field means
-// that the catalog lacks it.
+// Metadata holds the fields of a ClusterServiceVersion for searches and for the checks of
+// resolution.md rule 7. A zero field is missing in the catalog.
 type Metadata struct {
-	Known          bool // the catalog held olm.csv.metadata or the CSV
+	Known          bool // the catalog contains olm.csv.metadata or the CSV
 	DisplayName    string
-	Description    string // the short one: annotation "description", else the first line of the long one
+	Description    string // annotation "description", else the first line of spec.description
 	Provider       string
 	MinKubeVersion string
-	InstallModes   []InstallMode // the supported ones, in the order of InstallModes(); nil if unknown
+	InstallModes   []InstallMode // supported modes, in the order of InstallModes(); nil if unknown
 	Keywords       []string
 	Maturity       string
-	Annotations    map[string]string // those that KeepsAnnotation names, as long as AnnotationFits
+	Annotations    map[string]string // only those with KeepsAnnotation and AnnotationFits
 	Owned          []string          // names of the owned CRDs, sorted
 }
 
-// ShortDescription returns the first line with text of a long description,
-// without Markdown markup at its beginning, cut to 300 bytes.
+// ShortDescription returns the first non-empty line of a long description, without leading Markdown
+// markup, cut to 300 bytes.
 func ShortDescription(long string) string {
 	const most = 300
 	for line := range strings.Lines(long) {
@@ -142,13 +140,13 @@ func ShortDescription(long string) string {
 // DeprecationData is one entry of an olm.deprecations blob.
 type DeprecationData struct {
 	Schema  string // "olm.package", "olm.channel", "olm.bundle"
-	Name    string // the channel's or bundle's; empty for the package
+	Name    string // name of the channel or bundle; empty for the package
 	Message string
 	Pos     diag.Pos
 }
 
-// KeepsAnnotation reports whether Metadata contains a CSV's annotation of that name: those of
-// operatorframework.io and of olm, and those that catalogs show.
+// KeepsAnnotation reports whether Metadata contains the CSV annotation of that name: annotations of
+// operatorframework.io and olm, and those that catalog UIs show.
 func KeepsAnnotation(name string) bool {
 	switch name {
 	case "capabilities", "categories", "repository":
@@ -158,9 +156,8 @@ func KeepsAnnotation(name string) bool {
 	return host == "operatorframework.io" || strings.HasSuffix(host, ".operatorframework.io") || strings.HasPrefix(name, "olm.")
 }
 
-// AnnotationFits reports whether Metadata contains a kept annotation with that value: those below
-// 1 KiB, and the template of a Namespace at any length, because it determines the install
-// namespace.
+// AnnotationFits reports whether Metadata contains a kept annotation with that value. The limit is
+// 1 KiB, except for the Namespace template, which determines the install namespace.
 func AnnotationFits(name, value string) bool {
 	return len(value) < 1<<10 || name == SuggestedNamespaceTemplate
 }

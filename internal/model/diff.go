@@ -25,16 +25,16 @@ type Part string
 const (
 	PartPackage     Part = "package"        // From, To: the version at the default channel's head
 	PartDefault     Part = "defaultChannel" // of a package
-	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms, in words
-	PartDeprecation Part = "deprecation"    // of a package, or of the channel or bundle that is named
+	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms
+	PartDeprecation Part = "deprecation"    // of a package, channel or bundle
 	PartChannel     Part = "channel"        // From, To: the head
 	PartHead        Part = "head"           // of a channel
 	PartEdges       Part = "edges"          // of an entry of a channel; From, To: its replaces and skips
 	PartBundle      Part = "bundle"         // From, To: the version
 	PartImage       Part = "image"          // of a bundle
 	PartVersion     Part = "version"        // of a bundle
-	PartProperties  Part = "properties"     // of a bundle; From, To: those that only one side has
-	PartImages      Part = "relatedImages"  // of a bundle; From, To: those that only one side has
+	PartProperties  Part = "properties"     // of a bundle; From, To: properties that only one catalog has
+	PartImages      Part = "relatedImages"  // of a bundle; From, To: images that only one catalog has
 )
 
 // CatalogChange is one difference between two catalogs.
@@ -42,33 +42,33 @@ type CatalogChange struct {
 	Kind    ChangeKind `json:"change"`
 	Part    Part       `json:"part"`
 	Package string     `json:"package"`
-	Channel string     `json:"channel,omitempty"` // of a channel, an entry or a head; else empty
-	Bundle  string     `json:"bundle,omitempty"`  // of an entry or a bundle; else empty
-	Version string     `json:"version,omitempty"` // MAJOR.MINOR, of a lifecycle; else empty
-	From    string     `json:"from,omitempty"`    // empty where there is nothing, and so is To
-	To      string     `json:"to,omitempty"`
+	Channel string     `json:"channel,omitempty"` // set for a channel, an entry or a head
+	Bundle  string     `json:"bundle,omitempty"`  // set for an entry or a bundle
+	Version string     `json:"version,omitempty"` // MAJOR.MINOR; set for a lifecycle
+	From    string     `json:"from,omitempty"`    // empty if added
+	To      string     `json:"to,omitempty"`      // empty if removed
 }
 
-// Diff returns the changes from old to new: by package, and within a package first the package,
-// then its channels by name with their entries, then its bundles by name. It does not list the
-// parts of an added or removed package or channel. The order and the source of the catalogs do not
-// matter.
+// Diff returns the changes from old to new. They are sorted by package; the package itself comes
+// first, then its channels by name with their entries, then its bundles by name. Parts of an added
+// or removed package or channel are not listed. Diff ignores the order of packages and the source
+// of the catalogs.
 func Diff(old, new *Catalog) []CatalogChange {
 	d := &differ{}
-	parts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, newestDefault, d.packages)
+	diffParts(d, CatalogChange{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*CatalogChange) *string { return &d.pkg }, newestDefault, d.diffPackages)
 	return d.changes
 }
 
-// differ collects changes of one package.
+// differ collects the changes of one package at a time.
 type differ struct {
 	changes []CatalogChange
-	pkg     string
+	pkg     string // name of the current package
 }
 
-// parts adds a change for each part of a kind that only one side has, by name, and calls both for
-// parts of both sides. c is the change without the name, which is written to place, and without
-// the descriptions of the part, which is returns.
-func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, place func(*CatalogChange) *string, is func(*T) string, both func(c CatalogChange, a, b *T)) {
+// diffParts compares two lists of parts by name. It adds a change for each part in only one list,
+// and calls both for each part in both lists. Changes are copies of c: nameField returns the field
+// for the name, and describe returns From or To.
+func diffParts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) string, nameField func(*CatalogChange) *string, describe func(*T) string, both func(c CatalogChange, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
 		for _, v := range list {
@@ -80,12 +80,12 @@ func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) strin
 	for _, n := range slices.Sorted(maps.Keys(byName)) {
 		a, b := byName[n][0], byName[n][1]
 		c := c
-		*place(&c), c.Kind = n, Added
+		*nameField(&c), c.Kind = n, Added
 		if a != nil {
-			c.From, c.Kind = is(a), Removed
+			c.From, c.Kind = describe(a), Removed
 		}
 		if b != nil {
-			c.To = is(b)
+			c.To = describe(b)
 		}
 		if a != nil && b != nil {
 			both(c, a, b)
@@ -96,7 +96,7 @@ func parts[T any](d *differ, c CatalogChange, old, new []*T, name func(*T) strin
 	}
 }
 
-// add adds the change of a part that both sides have, if it differs.
+// add adds a change of a part that exists in both catalogs, if From and To differ.
 func (d *differ) add(c CatalogChange) {
 	if c.From != c.To {
 		c.Kind, c.Package = Changed, d.pkg
@@ -104,15 +104,15 @@ func (d *differ) add(c CatalogChange) {
 	}
 }
 
-func (d *differ) packages(_ CatalogChange, a, b *Package) {
+func (d *differ) diffPackages(_ CatalogChange, a, b *Package) {
 	d.add(CatalogChange{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
-	parts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
+	diffParts(d, CatalogChange{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *SupportedVersion) string { return v.Name }, func(c *CatalogChange) *string { return &c.Version },
 		formatLifecycle, func(c CatalogChange, _, _ *SupportedVersion) { d.add(c) })
 	d.add(CatalogChange{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
-	parts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
-		func(ch *Channel) string { return ch.Head().Name() }, d.channels)
-	parts(d, CatalogChange{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *CatalogChange) *string { return &c.Bundle },
-		func(b *Bundle) string { return b.VersionText() }, d.bundles)
+	diffParts(d, CatalogChange{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *CatalogChange) *string { return &c.Channel },
+		func(ch *Channel) string { return ch.Head().Name() }, d.diffChannels)
+	diffParts(d, CatalogChange{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		func(b *Bundle) string { return b.VersionText() }, d.diffBundles)
 }
 
 func pointers(list []SupportedVersion) []*SupportedVersion {
@@ -123,8 +123,7 @@ func pointers(list []SupportedVersion) []*SupportedVersion {
 	return out
 }
 
-// formatLifecycle describes the support of a version and its platforms. The order of platforms
-// does not matter.
+// formatLifecycle formats the support phases and the sorted platforms of a version.
 func formatLifecycle(v *SupportedVersion) string {
 	var phases, platforms []string
 	for _, p := range v.Phases {
@@ -137,7 +136,7 @@ func formatLifecycle(v *SupportedVersion) string {
 	return strings.Join(append([]string{strings.Join(phases, ", ")}, platforms...), "; ")
 }
 
-// newestDefault returns the version at the head of the default channel.
+// newestDefault returns the version of the head of the default channel, or "".
 func newestDefault(p *Package) string {
 	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
 		return c.Head().Bundle().VersionText()
@@ -145,15 +144,15 @@ func newestDefault(p *Package) string {
 	return ""
 }
 
-func (d *differ) channels(c CatalogChange, a, b *Channel) {
+func (d *differ) diffChannels(c CatalogChange, a, b *Channel) {
 	d.add(CatalogChange{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
 	d.add(CatalogChange{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
-	parts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
-		(*Entry).edges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
+	diffParts(d, CatalogChange{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *CatalogChange) *string { return &c.Bundle },
+		(*Entry).formatEdges, func(c CatalogChange, _, _ *Entry) { d.add(c) })
 }
 
-// edges returns the replaces and skips of e in words.
-func (e *Entry) edges() string {
+// formatEdges formats the replaces, skips and skipRange of e.
+func (e *Entry) formatEdges() string {
 	var parts []string
 	if name := e.Replaces(); name != "" {
 		parts = append(parts, "replaces "+name)
@@ -168,7 +167,7 @@ func (e *Entry) edges() string {
 	return strings.Join(parts, "; ")
 }
 
-func (d *differ) bundles(c CatalogChange, a, b *Bundle) {
+func (d *differ) diffBundles(c CatalogChange, a, b *Bundle) {
 	d.add(CatalogChange{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
 	d.add(CatalogChange{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
 	d.add(CatalogChange{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
@@ -182,14 +181,15 @@ func propertyTexts(b *Bundle) []string {
 	var out []string
 	for _, p := range b.Properties() {
 		if p.Type != TypePackage { // PartVersion covers the version
-			out = append(out, p.Type+" "+canonical(p.Value))
+			out = append(out, p.Type+" "+canonicalJSON(p.Value))
 		}
 	}
 	return out
 }
 
-// canonical returns JSON with sorted keys, and without insignificant escapes and space.
-func canonical(raw json.RawMessage) string {
+// canonicalJSON returns raw with sorted keys and without insignificant escapes and space. It
+// returns invalid JSON unchanged.
+func canonicalJSON(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var value any
@@ -212,7 +212,7 @@ func imageTexts(b *Bundle) []string {
 	return out
 }
 
-// onlyIn returns the items that only one of two lists contains, joined.
+// onlyIn returns the sorted items in only one of two lists, joined by commas.
 func onlyIn(a, b []string) (onlyA, onlyB string) {
 	minus := func(x, y []string) string {
 		rest := slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })

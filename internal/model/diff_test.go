@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lampCatalog is a package with two versions in one channel.
+// lampCatalog returns a catalog with a package of two versions in one channel, changed by change.
 func lampCatalog(t *testing.T, change func(*PackageData)) *Catalog {
 	t.Helper()
 	bundle := func(name, version string) BundleData {
@@ -36,7 +36,7 @@ func TestDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := func(p *PackageData) { // written otherwise
+	same := func(p *PackageData) { // equal content in another notation
 		p.Bundles[0].Properties[1].Value = json.RawMessage(`{"cel":{"rule":"1 \u003e 0"},"failureMessage":"too old"}`)
 		p.Channels[0].Entries[0], p.Channels[0].Entries[1] = p.Channels[0].Entries[1], p.Channels[0].Entries[0]
 	}

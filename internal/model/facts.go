@@ -15,11 +15,12 @@ type Facts struct {
 	Labels           []string
 	Requires         []Requirement // in the order of the properties
 	Deprecated       bool
-	MaxVersion       string // of OpenShift: "4.9"; as it is written
-	Unusable         string // the first requirement that cannot be read, and why; or ""
+	MaxVersion       string // of OpenShift, such as "4.9", as written
+	Unusable         string // the first invalid requirement and its error, or ""
 }
 
-// Read decodes properties. It ignores invalid ones, except requirements.
+// Read decodes the properties of one bundle. It ignores invalid properties, except for
+// requirements, which set Unusable.
 func Read(ps []Property) Facts {
 	var f Facts
 	r := NewReader()
@@ -30,8 +31,8 @@ func Read(ps []Property) Facts {
 	return f
 }
 
-// Reader decodes properties and caches the results, because most properties of a
-// catalog equal those of the previous version.
+// Reader decodes properties and caches the results, because most properties of a bundle equal those
+// of its previous version.
 type Reader struct {
 	gvks     map[string]read[GVK]
 	requires map[requirementKey]read[*Requirement]
@@ -49,9 +50,8 @@ func NewReader() *Reader {
 	return &Reader{gvks: map[string]read[GVK]{}, requires: map[requirementKey]read[*Requirement]{}}
 }
 
-// Add decodes p into f. It returns an error for an invalid olm.package or
-// olm.gvk, which is then ignored. An invalid requirement makes the bundle
-// unusable.
+// Add decodes p into f. It returns an error and leaves f unchanged for an invalid olm.package or
+// olm.gvk. An invalid requirement sets f.Unusable.
 func (r *Reader) Add(f *Facts, p Property) error {
 	switch p.Type {
 	case TypePackage:
@@ -80,12 +80,12 @@ func (r *Reader) Add(f *Facts, p Property) error {
 	case TypeMaxVersion:
 		f.MaxVersion = plainText(p.Value)
 	case TypeGVKRequired, TypePackageRequired, TypeLabelRequired, TypeConstraint:
-		r.require(f, p)
+		r.addRequirement(f, p)
 	}
 	return nil
 }
 
-func (r *Reader) require(f *Facts, p Property) {
+func (r *Reader) addRequirement(f *Facts, p Property) {
 	key := requirementKey{p.Type, string(p.Value)}
 	got, ok := r.requires[key]
 	if !ok {
@@ -100,7 +100,7 @@ func (r *Reader) require(f *Facts, p Property) {
 	}
 }
 
-// Sort sorts and deduplicates the fields without a defined order.
+// Sort sorts and deduplicates Provides and Labels.
 func (f *Facts) Sort() {
 	slices.SortFunc(f.Provides, GVK.Compare)
 	f.Provides = slices.Compact(f.Provides)
@@ -108,7 +108,7 @@ func (f *Facts) Sort() {
 	f.Labels = slices.Compact(f.Labels)
 }
 
-// plainText returns a JSON string's text, and any other value as written.
+// plainText returns the text of a JSON string, or any other value as written.
 func plainText(value []byte) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

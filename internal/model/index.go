@@ -43,8 +43,8 @@ func (x *Index) Catalog(id ID) (*Catalog, bool) {
 	return c, ok
 }
 
-// WithBroken returns an index in which the catalog id is marked as unreadable because of err.
-// Catalog no longer returns it. x is not modified.
+// WithBroken returns a copy of x in which the catalog id is marked as unreadable because of err.
+// Catalog and Catalogs do not return broken catalogs.
 func (x *Index) WithBroken(id ID, err error) *Index {
 	next := &Index{catalogs: slices.Clone(x.catalogs), byID: maps.Clone(x.byID), broken: maps.Clone(x.broken)}
 	next.broken[id] = err
@@ -55,12 +55,12 @@ func (x *Index) WithBroken(id ID, err error) *Index {
 	return next
 }
 
-// Broken returns the unreadable catalogs with their errors.
+// Broken returns the errors of the unreadable catalogs by ID.
 func (x *Index) Broken() map[ID]error { return maps.Clone(x.broken) }
 
-// Having returns the catalogs with a package of that name, including unread packages, sorted by
-// ID.
-func (x *Index) Having(pkg string) []*Catalog {
+// CatalogsWith returns the catalogs with a package of that name, including unread packages, sorted
+// by ID.
+func (x *Index) CatalogsWith(pkg string) []*Catalog {
 	var having []*Catalog
 	for _, c := range x.catalogs {
 		if _, ok := slices.BinarySearch(c.names, pkg); ok {

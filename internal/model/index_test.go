@@ -32,7 +32,7 @@ func TestIndex(t *testing.T) {
 	if got := x.Catalogs(); !slices.Equal(got, []*Catalog{cluster, one, two}) {
 		t.Errorf("Catalogs() are not in the order of their IDs: %v", got)
 	}
-	if got := x.Having("b"); !slices.Equal(got, []*Catalog{cluster, two}) {
+	if got := x.CatalogsWith("b"); !slices.Equal(got, []*Catalog{cluster, two}) {
 		t.Errorf("Having(b) = %v", got)
 	}
 	if _, err := NewIndex(one, two, one); err == nil || err.Error() != `catalog "ns/one" is given twice` {
@@ -76,7 +76,7 @@ x: a.v2
 	}
 }
 
-// shuffle puts everything whose order does not count in another one.
+// shuffle shuffles everything in c whose order is insignificant.
 func shuffle(c Content, rnd *rand.Rand) {
 	rnd.Shuffle(len(c.Packages), func(i, j int) { c.Packages[i], c.Packages[j] = c.Packages[j], c.Packages[i] })
 	for _, p := range c.Packages {
@@ -146,7 +146,7 @@ c: a.v1`)
 	for _, tt := range []struct{ of, version, want string }{
 		{"a.v1", "1.0.0", "a.v2:replaces"},
 		{"a.v2", "2.0.0", "a.v5:skipRange a.v3:replaces"},
-		{"a.v4", "4.0.0", "a.v5:replaces"}, // although the skipRange holds it
+		{"a.v4", "4.0.0", "a.v5:replaces"}, // although it is in the skipRange
 		{"a.v5", "5.0.0", ""},
 		{"other.v1", "0.1.0", "a.v4:skips"},
 		{"gone.v3", "3.1.0", "a.v5:skipRange"},
@@ -173,7 +173,7 @@ c: a.v1`)
 	}
 }
 
-// TestCopies shows that what accessors return may be changed.
+// TestCopies checks that callers may modify the results of accessors.
 func TestCopies(t *testing.T) {
 	cat := mustNew(t, ID{Name: "c"}, "package a default=c\nc: a.v2 replaces=a.v1 skips=x\nc: a.v1\n"+`a.v2 2.0.0 olm.gvk={"group":"g","version":"v1","kind":"K"}`)
 	p, _ := cat.Package("a")

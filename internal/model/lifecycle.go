@@ -10,7 +10,7 @@ import (
 // LifecycleSchema is the schema of lifecycle documents.
 const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
 
-// OpenShift is the name of the platform with a version in the workspace.
+// OpenShift is the platform name in lifecycle documents whose version the workspace declares.
 const OpenShift = "openshift"
 
 // SupportedVersion holds the support periods of all versions of an operator with
@@ -21,7 +21,7 @@ type SupportedVersion struct {
 	Platforms []SupportedPlatform `json:"platforms,omitempty" doc:"Declared platform versions. Absent if none are declared."`
 }
 
-// SupportPhase is a period of support, including both days.
+// SupportPhase is a period of support. It includes the first and the last day.
 type SupportPhase struct {
 	Name  string `json:"name" form:"required nonempty" doc:"Vendor's name of the phase."`             // "Maintenance support"
 	Start string `json:"startDate" form:"required nonempty" doc:"The first day, such as 2026-01-31."` // "2025-05-26"
@@ -37,7 +37,7 @@ type SupportedPlatform struct {
 // SupportState is the state of support on a day.
 type SupportState string
 
-// The support states. A version is not supported before its first phase and after its last one.
+// The support states. A version is unsupported before its first phase and after its last one.
 const (
 	Coming    SupportState = "upcoming"
 	Supported SupportState = "supported"
@@ -52,8 +52,8 @@ type Support struct {
 	Until string       `json:"until" doc:"The last day of support."`
 }
 
-// Minor returns MAJOR.MINOR of a version, "1.2" for "1.2.3-rc.1", or "" if it
-// has none.
+// Minor returns MAJOR.MINOR of a version, such as "1.2" for "1.2.3-rc.1", or "" if the version is
+// invalid.
 func Minor(version string) string {
 	major, rest, _ := strings.Cut(version, ".")
 	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
@@ -66,7 +66,7 @@ func Minor(version string) string {
 	return ""
 }
 
-// CheckMinor returns an error for an invalid MAJOR.MINOR.
+// CheckMinor returns an error if name is not MAJOR.MINOR.
 func CheckMinor(name string) error {
 	major, minor, ok := strings.Cut(name, ".")
 	for _, part := range []string{major, minor} {
@@ -79,7 +79,7 @@ func CheckMinor(name string) error {
 	return nil
 }
 
-// CheckDay returns an error for an invalid day.
+// CheckDay returns an error if day is not a date such as "2027-01-31".
 func CheckDay(day string) error {
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
 		return fmt.Errorf("day %q: want a date such as 2027-01-31", day)
@@ -98,7 +98,8 @@ func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	return nil
 }
 
-// Check returns an error if the phase is invalid. A phase has at least two days.
+// Check returns an error if a day of the phase is invalid, or if the end is not later than the
+// start.
 func (p SupportPhase) Check() error {
 	for _, day := range []string{p.Start, p.End} {
 		if err := CheckDay(day); err != nil {
@@ -111,7 +112,8 @@ func (p SupportPhase) Check() error {
 	return nil
 }
 
-// Follows returns an error if p cannot be the phase after last. Both must be valid.
+// Follows returns an error if p does not begin on the day after last ends. Both phases must be
+// valid.
 func (p SupportPhase) Follows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
 		return fmt.Errorf("phase %q begins on %s: want %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)
@@ -119,7 +121,7 @@ func (p SupportPhase) Follows(last SupportPhase) error {
 	return nil
 }
 
-// AddDays returns the day a number of days later, or "" for an invalid day.
+// AddDays returns the date that is days later than day, or "" if day is invalid.
 func AddDays(day string, days int) string {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -128,7 +130,8 @@ func AddDays(day string, days int) string {
 	return t.AddDate(0, 0, days).Format(time.DateOnly)
 }
 
-// On returns the support of a version on a day, or nil if unknown.
+// On returns the support of a version on a day, or nil if the support is unknown or the day is
+// invalid.
 func (v *SupportedVersion) On(day string) *Support {
 	if v == nil || len(v.Phases) == 0 || CheckDay(day) != nil {
 		return nil
@@ -153,32 +156,31 @@ func (v *SupportedVersion) Ends() string {
 	return v.Phases[len(v.Phases)-1].End
 }
 
-// EndsWithin reports whether a version is supported on a day, but not the given number of days
-// later.
+// EndsWithin reports whether a version is supported on a day, but no longer after the given number
+// of days.
 func (v *SupportedVersion) EndsWithin(day string, days int) bool {
 	s := v.On(day)
 	return s != nil && s.State == Supported && s.Until < AddDays(day, days)
 }
 
-// Fits returns the platform versions that v supports, in file order, and whether version is one of
-// them. It is also true if the catalog does not list versions of the platform, or if version is
-// invalid.
-func (v *SupportedVersion) Fits(platform, version string) (said []string, fits bool) {
+// SupportsPlatform returns the declared versions of a platform, in file order, and whether version
+// is one of them. The second result is also true if none is declared or if version is invalid.
+func (v *SupportedVersion) SupportsPlatform(platform, version string) (declared []string, supported bool) {
 	if v == nil {
 		return nil, true
 	}
 	minor := Minor(version)
-	fits = minor == ""
+	supported = minor == ""
 	for _, p := range v.Platforms {
 		if p.Name == platform {
-			said = append(said, p.Version)
-			fits = fits || p.Version == minor
+			declared = append(declared, p.Version)
+			supported = supported || p.Version == minor
 		}
 	}
-	return said, fits || len(said) == 0
+	return declared, supported || len(declared) == 0
 }
 
-// String returns the support in words: "2026-12-31 (Maintenance support)".
+// String returns the last day and the phase, such as "2026-12-31 (Maintenance support)".
 func (s *Support) String() string {
 	switch {
 	case s == nil:

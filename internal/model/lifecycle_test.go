@@ -99,7 +99,7 @@ func TestFits(t *testing.T) {
 		{&model.SupportedVersion{}, "openshift", "4.16", nil, true},
 		{nil, "openshift", "4.16", nil, true},
 	} {
-		said, fits := c.v.Fits(c.platform, c.version)
+		said, fits := c.v.SupportsPlatform(c.platform, c.version)
 		if d := cmp.Diff(c.said, said); d != "" || fits != c.fits {
 			t.Errorf("%s %q: %t, want %t\n%s", c.platform, c.version, fits, c.fits, d)
 		}
@@ -128,9 +128,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPhases draws lifecycles without a gap and walks through every day of them:
-// one phase holds each, they come in their order, and one day more or less
-// between two phases is a fault.
+// TestPhases draws lifecycles without gaps and checks each day: exactly one phase contains it, and
+// phases are in order. A gap or overlap of one day between two phases is a fault.
 func TestPhases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := model.SupportedVersion{Name: "1.2"}
@@ -179,8 +178,8 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// check returns the first fault of v: of its name, its phases, each of which begins the
-// day after the one before ended, or its platforms.
+// check returns the faults of v: an invalid name, invalid phases, phases that do not begin on the
+// day after the previous one ends, or invalid platforms.
 func check(v *model.SupportedVersion) error {
 	errs := []error{model.CheckMinor(v.Name)}
 	if len(v.Phases) == 0 {

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The annotations of a ClusterServiceVersion with the preferred install namespace: its name, and a
-// Namespace in JSON.
+// Annotations of a ClusterServiceVersion with the preferred install namespace: its name, and a
+// template of the Namespace as JSON.
 const (
 	SuggestedNamespace         = "operatorframework.io/suggested-namespace"
 	SuggestedNamespaceTemplate = "operatorframework.io/suggested-namespace-template"
 )
 
 // ManagedNamespace returns the default install namespace of a ClusterExtension: the name in the
-// template, or else the suggested one, or else the package's name with "-system"
-// (operator-controller, docs/draft/concepts/managed-namespaces.md). As there, it returns an error
-// for a template that is not JSON and for an invalid namespace name.
+// template, or else the suggested name, or else the package's name with "-system"
+// (operator-controller, docs/draft/concepts/managed-namespaces.md). Like operator-controller, it
+// returns an error for an invalid template or namespace name.
 func ManagedNamespace(pkg string, annotations map[string]string) (string, error) {
 	ns, by := pkg+"-system", "its package"
 	if name := annotations[SuggestedNamespace]; name != "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestManagedNamespace holds the order of operator-controller's own cases.
+// TestManagedNamespace has the cases of operator-controller's own tests.
 func TestManagedNamespace(t *testing.T) {
 	for _, c := range []struct{ template, name, want, fault string }{
 		{want: "lamp-system"},

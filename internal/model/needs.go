@@ -4,8 +4,9 @@ import (
 	"slices"
 )
 
-// Needs lists the names in the requirements of some bundles, without the way in which they are
-// combined. The providers of these names include all bundles that can meet a requirement.
+// Needs lists the packages, APIs and labels in the requirements of bundles, without the logic that
+// combines them. The bundles that provide any of these include every bundle that can meet a
+// requirement.
 type Needs struct {
 	Anything bool // any bundle of any package can meet a requirement
 	Packages []string
@@ -13,7 +14,7 @@ type Needs struct {
 	Labels   []string
 }
 
-// Add adds the bundles that can meet r.
+// Add adds the names in r.
 func (n *Needs) Add(r Requirement) {
 	switch r.Kind {
 	case RequireGVK:
@@ -28,13 +29,13 @@ func (n *Needs) Add(r Requirement) {
 		}
 	case RequireAll:
 		n.addAll(r.Of)
-	default: // a filter or an expression, which anything may pass
+	default: // a negation or an expression, which any bundle may meet
 		n.Anything = true
 	}
 }
 
-// addAll adds the needs of the first part with a name. One bundle must meet all parts, so the
-// candidates for this one are enough.
+// addAll adds the names of the first part that restricts the candidates. One bundle must meet all
+// parts, so the candidates for one part are enough.
 func (n *Needs) addAll(parts []Requirement) {
 	for _, sub := range parts {
 		var one Needs
@@ -54,15 +55,15 @@ func (n *Needs) merge(m Needs) {
 	n.Labels = append(n.Labels, m.Labels...)
 }
 
-// And returns the names in both n and m, sorted.
-func (n Needs) And(m Needs) Needs {
+// Union returns the names in n or m, sorted.
+func (n Needs) Union(m Needs) Needs {
 	var both Needs
 	both.merge(n)
 	both.merge(m)
 	return both.Sorted()
 }
 
-// Sorted returns n with every list sorted and without duplicates.
+// Sorted returns n with sorted lists without duplicates.
 func (n Needs) Sorted() Needs {
 	slices.Sort(n.Packages)
 	slices.SortFunc(n.APIs, GVK.Compare)
@@ -71,7 +72,7 @@ func (n Needs) Sorted() Needs {
 	return n
 }
 
-// Needs returns the requirements of the bundles of p, sorted.
+// Needs returns the names in the requirements of the bundles of p, sorted.
 func (p *Package) Needs() Needs {
 	var n Needs
 	for _, b := range p.bundles {
@@ -82,7 +83,7 @@ func (p *Package) Needs() Needs {
 	return n.Sorted()
 }
 
-// Needs returns the requirements of the bundles of c, sorted.
+// Needs returns the names in the requirements of the bundles of c, sorted.
 func (c *Catalog) Needs() Needs {
 	var n Needs
 	for _, p := range c.packages {

@@ -24,14 +24,14 @@ func TestDependency(t *testing.T) {
 	}
 }
 
-// TestWritten reads back what is written.
+// TestWritten checks that written properties can be decoded.
 func TestWritten(t *testing.T) {
 	g := GVK{Group: "g<>.io", Version: "v1", Kind: "K"}
 	need, err := Dependency(Property{Type: TypePackage, Value: PackageProperty("b", "<2.0.0").Value})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Read([]Property{PackageProperty("a", "1.0.0"), Provided(g), Provided(g), Required(g), UpTo("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
+	got := Read([]Property{PackageProperty("a", "1.0.0"), GVKProperty(g), GVKProperty(g), RequiredGVKProperty(g), MaxOpenShiftVersionProperty("4.9"), need, {Type: TypeDeprecated, Value: []byte("{}")}, {Type: "other", Value: []byte("{}")}})
 	if r := got.Requires[1].Range.String(); r != "<2.0.0" {
 		t.Errorf("range %q", r)
 	}
@@ -54,7 +54,7 @@ func TestDepthOfConstraints(t *testing.T) {
 	}
 }
 
-// TestUnreadable shows what a value that cannot be read spoils.
+// TestUnreadable checks which invalid values cause an error.
 func TestUnreadable(t *testing.T) {
 	r := NewReader()
 	var f Facts
@@ -121,7 +121,7 @@ func FuzzParseConstraint(f *testing.F) {
 	})
 }
 
-// checkRequirement finds a requirement that no kind explains.
+// checkRequirement fails if the fields of a requirement do not match its kind.
 func checkRequirement(t *testing.T, r Requirement, depth int) {
 	if r.Kind < RequireGVK || r.Kind > RequireCEL || depth > maxConstraintDepth {
 		t.Fatalf("kind %d at depth %d", r.Kind, depth)

@@ -10,22 +10,21 @@ import (
 
 // Package is one package of a catalog.
 type Package struct {
-	cat        *Catalog
-	data       *PackageData
-	channels   []*Channel // default first, then by name
-	byChannel  map[string]*Channel
-	bundles    []*Bundle // newest first
-	byBundle   map[string]*Bundle
-	deprecated string
-	lifecycle  []SupportedVersion
-	unclear    diag.List // faults of its lifecycles
+	cat             *Catalog
+	data            *PackageData
+	channels        []*Channel // default first, then by name
+	byChannel       map[string]*Channel
+	bundles         []*Bundle // newest first
+	byBundle        map[string]*Bundle
+	deprecated      string
+	lifecycle       []SupportedVersion
+	lifecycleFaults diag.List // faults of the lifecycle documents
 }
 
 // Name returns the package's name.
 func (p *Package) Name() string { return p.data.Name }
 
-// Data returns the content of the package that was passed to New. It is shared
-// and must not be modified.
+// Data returns the content of the package as passed to New. It is shared and must not be modified.
 func (p *Package) Data() PackageData { return *p.data }
 
 // Catalog returns the catalog that the package belongs to.
@@ -64,15 +63,15 @@ func (p *Package) Bundle(name string) (*Bundle, bool) {
 	return b, ok
 }
 
-// Deprecation returns why the package is deprecated, or "".
+// Deprecation returns the deprecation message of the package, or "".
 func (p *Package) Deprecation() string { return p.deprecated }
 
 // Channel is one channel of a package: an upgrade graph with one head.
 type Channel struct {
 	pkg        *Package
 	data       *ChannelData
-	entries    []*Entry // walk, then the others
-	walk       []*Entry
+	entries    []*Entry // the entries of walk first, then the others
+	walk       []*Entry // see Walk
 	byName     map[string]*Entry
 	deprecated string
 }
@@ -89,11 +88,12 @@ func (c *Channel) IsDefault() bool { return c.data.Name == c.pkg.data.DefaultCha
 // Entries returns every entry: those of Walk in its order, then the others, newest version first.
 func (c *Channel) Entries() []*Entry { return slices.Clone(c.entries) }
 
-// Walk returns the entries that resolution can choose from this channel, in order of preference:
-// from the head down the replaces chain, without entries that another entry of the channel skips.
+// Walk returns the entries that resolution can choose from this channel, in order of preference.
+// They are the replaces chain from the head, without entries that another entry of the channel
+// skips.
 func (c *Channel) Walk() []*Entry { return slices.Clone(c.walk) }
 
-// Head returns the entry that no other replaces or skips.
+// Head returns the entry that no other entry replaces or skips.
 func (c *Channel) Head() *Entry { return c.walk[0] }
 
 // Entry returns the entry for the bundle of that name.
@@ -102,7 +102,7 @@ func (c *Channel) Entry(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// Deprecation returns why the channel is deprecated, or "".
+// Deprecation returns the deprecation message of the channel, or "".
 func (c *Channel) Deprecation() string { return c.deprecated }
 
 // Entry is one node of a channel's upgrade graph.
@@ -111,8 +111,8 @@ type Entry struct {
 	data      *EntryData
 	bundle    *Bundle
 	skipRange Range
-	badRange  error // why skipRange cannot be read
-	walked    bool  // in channel.walk
+	badRange  error // parse error of skipRange, or nil
+	walked    bool  // whether channel.walk contains the entry
 }
 
 // Name returns the name of the entry's bundle.
@@ -124,21 +124,21 @@ func (e *Entry) Channel() *Channel { return e.channel }
 // Bundle returns the bundle of the entry.
 func (e *Entry) Bundle() *Bundle { return e.bundle }
 
-// Replaces returns the name of the bundle that this one replaces, or "". The channel may lack that
-// bundle.
+// Replaces returns the name of the bundle that the entry replaces, or "". That bundle may be
+// missing from the channel.
 func (e *Entry) Replaces() string { return e.data.Replaces }
 
-// Skips returns the names of the bundles that this one skips, in file order.
+// Skips returns the names of the bundles that the entry skips, in file order.
 func (e *Entry) Skips() []string { return slices.Clone(e.data.Skips) }
 
-// SkipRange returns the range of versions that can be upgraded directly to this entry, and whether
-// there is one.
+// SkipRange returns the range of versions that can be upgraded directly to this entry. The second
+// result is false if there is no valid range.
 func (e *Entry) SkipRange() (Range, bool) {
 	return e.skipRange, e.data.SkipRange != "" && e.badRange == nil
 }
 
-// BadRange returns the error in the skipRange of the entry, or nil. Such an entry has only its
-// other edges.
+// BadRange returns the parse error of the entry's skipRange, or nil. The other edges of the entry
+// remain valid.
 func (e *Entry) BadRange() error { return e.badRange }
 
 // Edge is the type of an upgrade edge between two bundles of a channel.
@@ -152,9 +152,9 @@ const (
 	EdgeSkipRange Edge = "skipRange"
 )
 
-// EdgeFrom returns the type of the edge to e from the bundle with that name and version (nil if
-// unknown), which may be missing from the channel. It does not compare versions, so a skipRange
-// may include a higher version, or the entry's own.
+// EdgeFrom returns the type of the upgrade edge from the given bundle to e. The bundle need not be
+// in the channel, and v is nil if its version is unknown. EdgeFrom does not compare versions: a
+// skipRange may include the entry's own version or higher ones.
 func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	switch {
 	case bundle != "" && e.data.Replaces == bundle:
@@ -167,8 +167,8 @@ func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 	return NoEdge
 }
 
-// Skipped reports whether this entry is not in the channel's Walk. Resolution then chooses it only
-// if it is requested by name.
+// Skipped reports whether the channel's Walk omits this entry. Resolution chooses such an entry
+// only if it is requested by name.
 func (e *Entry) Skipped() bool { return !e.walked }
 
 // compareNewest orders bundles newest first: by version, then by release, then by

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The property types with a meaning. [Requirement] lists those that are requirements.
+// Property types that the resolver supports. [Requirement] represents the required ones.
 const (
 	TypePackage    = "olm.package" // one in every bundle
 	TypeGVK        = "olm.gvk"
 	TypeLabel      = "olm.label"
-	TypeDeprecated = "olm.deprecated" // not allowed for new installations
+	TypeDeprecated = "olm.deprecated" // new installations are not allowed
 	TypeMaxVersion = "olm.maxOpenShiftVersion"
 
 	TypeGVKRequired     = "olm.gvk.required"
@@ -20,19 +20,19 @@ const (
 	TypeLabelRequired   = "olm.label.required"
 	TypeConstraint      = "olm.constraint"
 
-	// The manifests and the metadata of a bundle. Readers omit both from its properties, because of
-	// their size.
+	// Manifests and metadata of a bundle. Readers omit them from the properties because of their
+	// size.
 	TypeObject   = "olm.bundle.object"
 	TypeMetadata = "olm.csv.metadata"
 )
 
-// Property is one {type, value}.
+// Property is one typed property of a bundle.
 type Property struct {
 	Type  string          `json:"type" form:"required" doc:"Type of the property, such as olm.gvk."`
 	Value json.RawMessage `json:"value" doc:"Value of the property."`
 }
 
-// The values of properties and dependencies.
+// JSON values of properties and dependencies.
 type (
 	gvk struct {
 		Group   string `json:"group"`
@@ -49,16 +49,16 @@ type (
 	}
 )
 
-// Provided returns the property of a bundle that provides an API.
-func Provided(g GVK) Property { return property(TypeGVK, fields(g)) }
+// GVKProperty returns the olm.gvk property of a bundle that provides an API.
+func GVKProperty(g GVK) Property { return newProperty(TypeGVK, gvkFields(g)) }
 
-// Required returns the property of a bundle that needs an API.
-func Required(g GVK) Property { return property(TypeGVKRequired, fields(g)) }
+// RequiredGVKProperty returns the olm.gvk.required property of a bundle that requires an API.
+func RequiredGVKProperty(g GVK) Property { return newProperty(TypeGVKRequired, gvkFields(g)) }
 
 // PackageProperty returns the olm.package property with the name and version of a bundle's
 // package.
 func PackageProperty(pkg, version string) Property {
-	return property(TypePackage, ownPackage{PackageName: pkg, Version: version})
+	return newProperty(TypePackage, ownPackage{PackageName: pkg, Version: version})
 }
 
 // PackageReleaseProperty returns the olm.package property with a release. An empty release is
@@ -67,23 +67,25 @@ func PackageReleaseProperty(pkg, version, release string) Property {
 	if release == "" {
 		return PackageProperty(pkg, version)
 	}
-	return property(TypePackage, ownPackage{pkg, &release, version})
+	return newProperty(TypePackage, ownPackage{pkg, &release, version})
 }
 
-// UpTo returns an olm.maxOpenShiftVersion property.
-func UpTo(version string) Property { return property(TypeMaxVersion, version) }
+// MaxOpenShiftVersionProperty returns an olm.maxOpenShiftVersion property.
+func MaxOpenShiftVersionProperty(version string) Property {
+	return newProperty(TypeMaxVersion, version)
+}
 
-// Dependency converts an entry of dependencies.yaml, or of an index database, into a property. The
-// types of these entries are named differently.
+// Dependency converts an entry of dependencies.yaml or of an index database into a property. Those
+// formats use other names for the property types.
 func Dependency(d Property) (Property, error) {
 	switch d.Type {
 	case TypePackage:
 		var v ownPackage
 		err := json.Unmarshal(d.Value, &v)
-		return property(TypePackageRequired, packageConstraint{v.PackageName, v.Version}), err
+		return newProperty(TypePackageRequired, packageConstraint{v.PackageName, v.Version}), err
 	case TypeGVK:
-		g, err := asGVK(d)
-		return Required(g), err
+		g, err := decodeGVK(d)
+		return RequiredGVKProperty(g), err
 	case TypeLabel:
 		return Property{Type: TypeLabelRequired, Value: d.Value}, nil
 	default:
@@ -91,36 +93,36 @@ func Dependency(d Property) (Property, error) {
 	}
 }
 
-// CanonicalProperty returns a property in the canonical form of this package. Other tools may write
-// it with more fields, or in another order.
+// CanonicalProperty returns a property in the form that this package writes. Other tools may add
+// fields to olm.gvk or order them differently.
 func CanonicalProperty(p Property) (Property, error) {
 	if p.Type != TypeGVK {
 		return p, nil
 	}
-	g, err := asGVK(p)
-	return Provided(g), err
+	g, err := decodeGVK(p)
+	return GVKProperty(g), err
 }
 
-func asGVK(p Property) (GVK, error) {
+func decodeGVK(p Property) (GVK, error) {
 	var v gvk
 	err := json.Unmarshal(p.Value, &v)
 	return GVK(v), err
 }
 
-// GroupOf returns the API group in the name of a CRD, "etcdclusters.etcd.io", and
-// whether it has one.
+// GroupOf returns the API group in the name of a CRD, such as "etcd.io" of "etcdclusters.etcd.io".
+// The second result is false if there is none.
 func GroupOf(crd string) (string, bool) {
 	_, group, ok := strings.Cut(crd, ".")
 	return group, ok
 }
 
-func fields(g GVK) map[string]string {
+func gvkFields(g GVK) map[string]string {
 	return map[string]string{"group": g.Group, "kind": g.Kind, "version": g.Version}
 }
 
-// property returns a property with a value of strings only. HTML escaping is off, so that ranges
-// stay readable.
-func property(typ string, value any) Property {
+// newProperty returns a property with value as JSON. HTML escaping is off to keep version ranges
+// readable. value must contain only strings.
+func newProperty(typ string, value any) Property {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)

@@ -9,15 +9,15 @@ import (
 )
 
 // Release distinguishes bundles of the same version that were packaged again. It is the release
-// field of the olm.package property: identifiers separated by dots ("2", "1.el9"). Nil means no
-// release.
+// field of the olm.package property: identifiers separated by dots, such as "2" or "1.el9". Nil
+// means no release.
 type Release []semver.PRVersion
 
 // maxRelease is the maximum length of a release in bytes, as in the CRD of ClusterServiceVersions,
 // which operator-registry follows (alpha/model/versionrelease.go).
 const maxRelease = 20
 
-// ParseRelease parses a release. An empty text is no release.
+// ParseRelease parses a release. It returns nil for an empty text.
 func ParseRelease(s string) (Release, error) {
 	if s == "" {
 		return nil, nil
@@ -36,8 +36,7 @@ func ParseRelease(s string) (Release, error) {
 	return out, nil
 }
 
-// Compare orders releases of one version: no release comes first. Others are compared like
-// prereleases: numbers by value, and before words.
+// Compare orders releases of one version. No release comes first; others compare like prereleases.
 func (r Release) Compare(other Release) int {
 	if len(r) == 0 || len(other) == 0 {
 		return min(len(r), 1) - min(len(other), 1)
@@ -45,8 +44,8 @@ func (r Release) Compare(other Release) int {
 	return semver.Version{Pre: r}.Compare(semver.Version{Pre: other})
 }
 
-// ReleaseOf returns the release in the last olm.package of ps as written, or "" if there is none
-// or it is invalid.
+// ReleaseOf returns the release in the last valid olm.package of ps as written, or "" if there is
+// none.
 func ReleaseOf(ps []Property) string {
 	release := ""
 	for _, p := range ps {
@@ -61,10 +60,9 @@ func ReleaseOf(ps []Property) string {
 	return release
 }
 
-// LegacyRelease returns the build metadata of a version as its release, as OLM v1 does for bundles
-// without an explicit release: some registry+v1 bundles differ only in this. It returns nil if the
-// build metadata is not a valid release (operator-controller,
-// internal/operator-controller/bundleutil).
+// LegacyRelease returns the build metadata of a version as a release, or nil if it is not a valid
+// release. OLM v1 does so for bundles without an explicit release, because some registry+v1 bundles
+// differ only in build metadata (operator-controller, internal/operator-controller/bundleutil).
 func LegacyRelease(v Version) Release {
 	r, err := ParseRelease(strings.Join(v.Build, "."))
 	if err != nil {
@@ -73,8 +71,8 @@ func LegacyRelease(v Version) Release {
 	return r
 }
 
-// CompareBundles orders bundles by version, then by release, given as texts. An invalid version
-// comes first, and an invalid release counts as absent.
+// CompareBundles orders bundles by version, then by release. Invalid versions come first. An
+// invalid release counts as no release.
 func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	if c := CompareVersions(version, otherVersion); c != 0 {
 		return c
@@ -84,7 +82,7 @@ func CompareBundles(version, release, otherVersion, otherRelease string) int {
 	return a.Compare(b)
 }
 
-// VersionText returns a version for users: with its release, if there is one.
+// VersionText returns a version for users, followed by the release if there is one.
 func VersionText(version, release string) string {
 	if release == "" {
 		return version

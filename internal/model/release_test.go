@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReleases holds the order of operator-registry's own cases: each release is
-// higher than the one before it.
+// TestReleases has the cases of operator-registry's own tests. Each release is higher than the
+// previous one.
 func TestReleases(t *testing.T) {
 	order := []string{"", "0", "1", "2", "10", "10.1", "10.2", "10.11", "10.11.0", "10.a", "10.a.b", "a", "a.1", "alpha", "alpha.beta", "beta"}
 	for i, a := range order {
@@ -42,8 +42,8 @@ func TestLegacyReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesAreSaid: of a property that says none, an empty one and one nothing is
-// lost, and what this package writes without a release is what it always wrote.
+// TestReleasesAreSaid checks that properties preserve a missing release, an empty release and any
+// other release.
 func TestReleasesAreSaid(t *testing.T) {
 	if got, want := string(PackageReleaseProperty("a", "1.0.0", "").Value), `{"packageName":"a","version":"1.0.0"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// RequirementKind determines the fields of a Requirement that are set.
+// RequirementKind is the kind of a Requirement. It determines which fields are set.
 type RequirementKind int
 
-// The kinds of requirement: three on one attribute, three that combine others,
-// and an expression.
+// The kinds of requirements, with the fields that they set.
 const (
 	RequireGVK     RequirementKind = iota + 1 // GVK
 	RequirePackage                            // Package and Range
 	RequireLabel                              // Label
-	RequireAll                                // Of: one bundle that meets them all
+	RequireAll                                // Of: one bundle that meets all of them
 	RequireAny                                // Of: one bundle that meets one of them
 	RequireNot                                // Of: one bundle that meets none of them
 	RequireCEL                                // Rule; not compiled here
 )
 
-// Requirement is a condition that a single bundle of a solution must meet completely.
+// Requirement is a condition that one bundle of a solution must meet.
 type Requirement struct {
 	Kind    RequirementKind
 	GVK     GVK
@@ -134,7 +133,7 @@ func (c *constraint) requirement(depth int) (*Requirement, error) {
 	return r, nil
 }
 
-// compile takes the first part that is set, in OLM's order.
+// compile converts the first set field. The order of the cases is OLM's.
 func (c *constraint) compile(depth int) (*Requirement, error) {
 	switch {
 	case c.GVK != nil:

@@ -6,21 +6,21 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Summary holds the fields of a package that lists show.
+// Summary holds the fields of a package that lists of packages show.
 type Summary struct {
 	Name           string
 	DefaultChannel string
-	Version        string // at the head of the default channel, with its release
-	DisplayName    string // of the same bundle
+	Version        string // of the head of the default channel, with its release
+	DisplayName    string // of the head of the default channel
 	Description    string // one line
 	Deprecation    string
 }
 
-// Rank returns the rank of the package for search words; lower is better. A
-// match in its name ranks first, then its display name, then any other field.
+// Rank returns the rank of the package in a search for words. Lower is better. A match in the name
+// ranks first, then one in the display name, then one in any other field.
 func (s Summary) Rank(words []string) int {
-	asked := strings.Join(words, " ")
-	name, display := diag.Like(asked, s.Name), diag.Like(asked, s.DisplayName)
+	query := strings.Join(words, " ")
+	name, display := diag.Like(query, s.Name), diag.Like(query, s.DisplayName)
 	switch {
 	case name <= diag.Words:
 		return int(name)
@@ -45,8 +45,8 @@ func (p *Package) Summary() Summary {
 	return s
 }
 
-// SearchText returns all text of p that a search covers, in lower case, one item per line: the
-// names, the descriptions, the provider, the keywords, and the APIs of the head of every channel.
+// SearchText returns the searchable text of p in lower case, one item per line: names,
+// descriptions, provider, keywords, and the APIs of every channel head.
 func (p *Package) SearchText() string {
 	texts := []string{p.Name(), p.Description()}
 	for _, c := range p.channels {

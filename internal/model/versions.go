@@ -2,9 +2,9 @@ package model
 
 import "github.com/Masterminds/semver/v3"
 
-// ParseVersions returns a predicate for the versions in a range of a ClusterExtension. It returns
-// false for invalid versions. OLM v1 defines these ranges by Masterminds/semver; a skipRange has
-// another syntax.
+// ParseVersions parses the version range of a ClusterExtension. The returned predicate is false for
+// invalid versions. OLM v1 uses the range syntax of Masterminds/semver, which differs from that of
+// a skipRange.
 func ParseVersions(within string) (func(version string) bool, error) {
 	in, err := semver.NewConstraint(within)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Version is a bundle's version, as parsed by blang/semver: build metadata does not affect the
-// order, and prereleases are ordinary versions (resolution.md section 2.5).
+// Version is a bundle's version. The order ignores build metadata and treats prereleases like other
+// versions (resolution.md section 2.5).
 type Version = semver.Version
 
-// ParseVersion reads a strict semantic version.
+// ParseVersion parses a strict semantic version.
 func ParseVersion(s string) (Version, error) {
 	v, err := semver.Parse(s)
 	if err != nil {
@@ -21,7 +21,7 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// CompareVersions orders texts by semantic version. Invalid versions come first.
+// CompareVersions orders version texts by semantic version. Invalid versions come first.
 func CompareVersions(a, b string) int {
 	v, errV := ParseVersion(a)
 	w, errW := ParseVersion(b)
@@ -44,11 +44,11 @@ type Range struct {
 	in   semver.Range
 }
 
-// maxRange is the maximum length of a range in bytes. The library keeps a function for every
-// comparison.
+// maxRange is the maximum length of a range in bytes. It limits memory, because the parser
+// allocates a function for every comparison.
 const maxRange = 64 << 10
 
-// ParseRange reads a blang range: ">=1.0.0 <1.2.0 || 2.x".
+// ParseRange parses a blang range, such as ">=1.0.0 <1.2.0 || 2.x".
 func ParseRange(s string) (Range, error) {
 	if len(s) > maxRange {
 		return Range{}, fmt.Errorf("version range of %d bytes exceeds the limit of %d", len(s), maxRange)

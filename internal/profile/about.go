@@ -8,55 +8,54 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// About holds the constant properties of a profile. A profile without objects of its own needs only
-// Manager.
+// About holds the constant properties of a profile. A profile without a tool sets only Manager.
 type About struct {
-	Tool      string // "Argo CD"; empty for a profile without one
-	Kind      string // kind of the object that makes the tool apply a tree, with its article: "an Application"; empty for a profile without objects of its own
-	Namespace string // default namespace of the tool's own objects
+	Tool      string // name of the tool, such as "Argo CD"; empty for a profile without a tool
+	Kind      string // kind of the object that makes the tool apply a tree, with its article, such as "an Application"; empty for a profile without such objects
+	Namespace string // default namespace of these objects
 	Manager   string // field manager of the tool's server-side apply
 
-	Directives          []Directive // annotations and labels on an object that control the tool
+	Directives          []Directive // annotations and labels of objects that control the tool
 	Appliers            []Applier   // kinds that make the tool apply directories of a repository
-	UntracksCRDs        bool        // the tool does not track CRDs, and so never prunes one
-	Protects            string      // the tool's treatment of a protected object that is removed from the tree: "leaves it"
-	DirectoryPerCluster bool        // the profile's directory in the tree has one directory per cluster
+	UntracksCRDs        bool        // the tool does not track CRDs, so it never prunes them
+	Protects            string      // what the tool does when a protected object is removed from the tree, as a verb phrase: "leaves it"
+	DirectoryPerCluster bool        // the profile's directory in the tree has a subdirectory per cluster
 
-	Draft      []string // lines of spec.gitops in a new quayside.yaml, after those of every profile
-	Steering   []string // patterns of the names of files that control the tool in a directory that it applies
-	IgnoreFile string   // file that excludes parts of a repository from the tool; empty if the tool reads only its configured paths
+	Draft      []string // lines for spec.gitops in a new quayside.yaml, in addition to those of every profile
+	Steering   []string // name patterns of files that control how the tool applies their directory
+	IgnoreFile string   // file that excludes parts of a repository from the tool; empty if the tool has no such file
 }
 
-// Directive lists the keys of annotations and labels that control a tool.
+// Directive is a set of annotation and label keys that control a tool.
 type Directive struct {
 	Tool    string
-	Domains []string // every key of these domains and their subdomains
-	Keys    []string // patterns of other keys, in lower case
+	Domains []string // domains whose keys, including those of subdomains, belong to the directive
+	Keys    []string // lower-case patterns of other keys
 }
 
-// steers reports whether the directive has a key, given in lower case.
-func (d Directive) steers(key string) bool {
+// matches reports whether the directive contains a lower-case key.
+func (d Directive) matches(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
-	below := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
-	return ok && (slices.ContainsFunc(d.Domains, below) || slices.ContainsFunc(d.Keys, func(pattern string) bool {
-		is, _ := path.Match(pattern, key)
-		return is
+	inDomain := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
+	return ok && (slices.ContainsFunc(d.Domains, inDomain) || slices.ContainsFunc(d.Keys, func(pattern string) bool {
+		matched, _ := path.Match(pattern, key)
+		return matched
 	}))
 }
 
-// Steers returns the tool of the first directive that has a key of an annotation or a label,
-// or "" if there is none.
-func Steers(key string, all []Directive) string {
+// ToolOfKey returns the tool that an annotation or label key controls according to the directives
+// all, or "" if there is none.
+func ToolOfKey(key string, all []Directive) string {
 	for _, d := range all {
-		if d.steers(strings.ToLower(key)) {
+		if d.matches(strings.ToLower(key)) {
 			return d.Tool
 		}
 	}
 	return ""
 }
 
-// SteeredBy returns the tool that a file with that name controls; "" if there is none.
-func SteeredBy(file string) string {
+// ToolOfFile returns the tool that a file with that base name controls, or "" if there is none.
+func ToolOfFile(file string) string {
 	for _, l := range profileTable() {
 		a := l.profile.About()
 		for _, pattern := range append(slices.Clone(a.Steering), a.IgnoreFile) {
@@ -68,10 +67,10 @@ func SteeredBy(file string) string {
 	return ""
 }
 
-// IsIgnoreFile reports whether a file with that name excludes parts of a repository from a
+// IsIgnoreFile reports whether a file with that base name excludes parts of a repository from a
 // tool.
 func IsIgnoreFile(file string) bool {
-	return slices.ContainsFunc(profileTable(), func(l line) bool { return file != "" && l.profile.About().IgnoreFile == file })
+	return slices.ContainsFunc(profileTable(), func(l entry) bool { return file != "" && l.profile.About().IgnoreFile == file })
 }
 
 // Directives returns the directives of all profiles.
@@ -83,14 +82,14 @@ func Directives() []Directive {
 	return out
 }
 
-// IsToolKey reports whether a key of an annotation or a label is in the domain of a tool that
-// applies trees. Such a tool sets or reads the key.
+// IsToolKey reports whether an annotation or label key is in the domain of a tool that applies
+// trees. Such tools set or read these keys.
 func IsToolKey(key string) bool {
-	return slices.ContainsFunc(Directives(), func(d Directive) bool { return Directive{Domains: d.Domains}.steers(key) })
+	return slices.ContainsFunc(Directives(), func(d Directive) bool { return Directive{Domains: d.Domains}.matches(key) })
 }
 
-// Applier is a kind that makes a tool apply directories of a repository. Paths are the fields
-// with these directories; the step [] stands for the items of a list: "spec.sources.[].path".
+// Applier is a kind that makes a tool apply directories of a repository. Paths are the fields that
+// contain the directories. The step [] is any item of a list, as in "spec.sources.[].path".
 type Applier struct {
 	Group, Kind string
 	Paths       []string
@@ -108,9 +107,9 @@ func Appliers() []Applier {
 	return out
 }
 
-// OfDirectory returns the properties of the profile with that directory in the tree. It
-// returns false if there is none.
-func OfDirectory(name string) (About, bool) {
+// AboutDirectory returns the properties of the profile whose objects are in the top-level directory
+// name of the tree. It returns false if there is none.
+func AboutDirectory(name string) (About, bool) {
 	for _, l := range profileTable() {
 		if string(l.name) == name && l.profile.About().Kind != "" {
 			return l.profile.About(), true
@@ -119,29 +118,30 @@ func OfDirectory(name string) (About, bool) {
 	return About{}, false
 }
 
-// Removal is a tool's treatment of an object that is removed from the tree.
+// Removal is what a tool does with an object that is removed from the tree.
 type Removal int
 
-// The treatments: the object is deleted, is deleted after confirmation, or stays.
+// The tool deletes the object, deletes it after confirmation, or keeps it.
 const (
-	Pruned Removal = iota
-	Asks
-	Stays
+	RemovalPrune Removal = iota
+	RemovalConfirm
+	RemovalKeep
 )
 
-// RemovalOf returns the treatment of an object that is removed from the tree, and the first tool
-// that does not delete it without confirmation.
+// RemovalOf returns what the tools do with o when it is removed from the tree. If any tool does not
+// delete it without confirmation, it returns the first such tool; otherwise it returns RemovalPrune
+// and "".
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
-		if removal := l.profile.Removal(o); removal != Pruned {
+		if removal := l.profile.Removal(o); removal != RemovalPrune {
 			return removal, l.profile.About().Tool
 		}
 	}
-	return Pruned, ""
+	return RemovalPrune, ""
 }
 
-// Protection describes each tool's treatment of a protected object that is removed from the
-// tree. The parameter definition selects the text for CRDs.
+// Protection describes what each tool does when a protected object is removed from the tree. If
+// definition is true, the object is a CRD.
 func Protection(definition bool) string {
 	var each, tools []string
 	for _, l := range profileTable() {
@@ -155,7 +155,7 @@ func Protection(definition bool) string {
 	return strings.Join(each, ", ")
 }
 
-// Engines returns the names of the profiles with objects of their own.
+// Engines returns the names of the profiles that render objects for a tool, such as Applications.
 func Engines() []string {
 	var out []string
 	for _, l := range profileTable() {
@@ -166,7 +166,7 @@ func Engines() []string {
 	return out
 }
 
-// Guard returns a cluster's object with protection from pruning by every tool.
+// Guard returns an object of a cluster with annotations that protect it from pruning by every tool.
 func Guard(o k8s.Object) k8s.Object {
 	for _, l := range profileTable() {
 		o = l.profile.Guard(o)
@@ -174,8 +174,8 @@ func Guard(o k8s.Object) k8s.Object {
 	return o
 }
 
-// ApplierOf returns the tool and its object that apply a cluster's object, according to the
-// tool's marks on it. It returns "" if there are none.
+// ApplierOf returns the tool, and the object of the tool, that apply an object of a cluster. It
+// finds them by the labels and annotations of o, and returns "" if there are none.
 func ApplierOf(o k8s.Object) string {
 	for _, l := range profileTable() {
 		if by := l.profile.Applier(o); by != "" {
@@ -185,12 +185,13 @@ func ApplierOf(o k8s.Object) string {
 	return ""
 }
 
-// NeedsSeparateDirs reports whether several clusters need separate directories.
+// NeedsSeparateDirs reports whether any profile requires separate directories if there are several
+// clusters. g may be nil.
 func NeedsSeparateDirs(g *GitOps) bool {
-	return g != nil && slices.ContainsFunc(profileTable(), func(l line) bool { return l.profile.NeedsSeparateDirs(*g) })
+	return g != nil && slices.ContainsFunc(profileTable(), func(l entry) bool { return l.profile.NeedsSeparateDirs(*g) })
 }
 
-// Defaults fills in the unset settings of all profiles.
+// Defaults sets the defaults of all profiles.
 func (g *GitOps) Defaults() {
 	for _, l := range profileTable() {
 		l.profile.Defaults(g)

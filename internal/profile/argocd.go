@@ -13,21 +13,21 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// ArgoCD makes Applications, or ApplicationSets, apply the tree.
+// ArgoCD is the profile that renders Applications or ApplicationSets.
 const ArgoCD Name = "argocd"
 
 const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 	argoOptions = "argocd.argoproj.io/sync-options"
 
-	// argoApproved is the annotation by which a user approves a deletion.
+	// argoApproved is the annotation with which a user approves a deletion.
 	argoApproved = "argocd.argoproj.io/deletion-approved"
 
-	// localServer is the cluster that Argo CD runs in.
+	// localServer is the API server of the cluster in which Argo CD runs.
 	localServer = "https://kubernetes.default.svc"
 
-	// largeObject is the size in bytes above which kubectl's annotation of the last applied
-	// state may not fit. All annotations together have at most 256 KiB.
+	// largeObject is the size in bytes above which the last-applied annotation may exceed the limit
+	// of 256 KiB for all annotations.
 	largeObject = 200 << 10
 )
 
@@ -41,20 +41,20 @@ type ArgoCDSettings struct {
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that other controllers write."`
 }
 
-// ArgoCDCluster are the fields of spec.clusters for Argo CD: its destination for the cluster.
-// Without either it is the cluster that Argo CD runs in.
+// ArgoCDCluster are the fields of spec.clusters for Argo CD. If both are empty, the destination is
+// the cluster in which Argo CD runs.
 type ArgoCDCluster struct {
 	Server      string `json:"server" doc:"URL of the API server in Argo CD. Default: the cluster in which Argo CD runs."`
 	Destination string `json:"destination" doc:"Name of the cluster in Argo CD, instead of server."`
 }
 
-// Adorn sets the sync wave and the sync options.
-func (argoCD) Adorn(o k8s.Object, at Place) k8s.Object {
+// Annotate sets the sync wave and the sync options of an object.
+func (argoCD) Annotate(o k8s.Object, at Place) k8s.Object {
 	var options []string
 	switch {
 	case k8s.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
 		options = []string{"ServerSideApply=true"}
-	case k8s.IsCRD(o): // Argo CD does not track them, and so never prunes them
+	case k8s.IsCRD(o): // Argo CD does not track CRDs, so it never prunes them
 	case keepsData(o):
 		options = confirmOptions()
 	case !BuiltinGroup(o.Group()):
@@ -70,7 +70,7 @@ func (argoCD) Adorn(o k8s.Object, at Place) k8s.Object {
 	return k8s.With(o, merged, "metadata", "annotations", argoOptions)
 }
 
-// About returns the properties of Argo CD, which also honours the hooks of Helm.
+// About returns the properties of Argo CD. Argo CD also runs Helm hooks.
 func (argoCD) About() About {
 	return About{
 		Tool: "Argo CD", Kind: "an Application", Namespace: "argocd", Manager: "argocd-controller",
@@ -90,23 +90,23 @@ func (argoCD) About() About {
 	}
 }
 
-// Defaults sets the project.
+// Defaults sets the default project.
 func (argoCD) Defaults(g *GitOps) { g.Project = cmp.Or(g.Project, "default") }
 
-// NeedsSeparateDirs reports whether Argo CD's own list provides the clusters. An ApplicationSet
-// then has only their names.
+// NeedsSeparateDirs reports whether the clusters are those registered in Argo CD. The
+// ApplicationSet then knows only their names.
 func (argoCD) NeedsSeparateDirs(g GitOps) bool { return g.Clusters != nil }
 
-// Removal evaluates the sync options of an object.
+// Removal derives the removal of an object from its sync options.
 func (argoCD) Removal(o k8s.Object) Removal {
 	options := k8s.Text(o, "metadata", "annotations", argoOptions)
 	switch {
 	case strings.Contains(options, "Prune=confirm") && !k8s.IsCRD(o):
-		return Asks
+		return RemovalConfirm
 	case strings.Contains(options, "Prune=confirm"), strings.Contains(options, "Prune=false"):
-		return Stays
+		return RemovalKeep
 	default:
-		return Pruned
+		return RemovalPrune
 	}
 }
 
@@ -115,8 +115,8 @@ func (argoCD) Guard(o k8s.Object) k8s.Object {
 	return k8s.With(o, mergeOptions("Prune=false", others), "metadata", "annotations", argoOptions)
 }
 
-// Applier evaluates Argo CD's tracking annotation, and the label that Argo CD used before.
-// Helm sets this label too.
+// Applier returns the Application in Argo CD's tracking annotation, or else in the label that
+// earlier versions of Argo CD set. Helm sets this label, too.
 func (argoCD) Applier(o k8s.Object) string {
 	if id, _, ok := strings.Cut(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/tracking-id"), ":"); ok {
 		return "Argo CD Application " + id
@@ -127,13 +127,13 @@ func (argoCD) Applier(o k8s.Object) string {
 	return ""
 }
 
-// AdornInstallation puts an Installation before the reporter: an Installation is applied even
-// if the reporter does not run.
-func (argoCD) AdornInstallation(o k8s.Object) k8s.Object {
+// AnnotateInstallation sets a sync wave before that of the reporter. Argo CD then applies the
+// Installation even if the reporter is unhealthy.
+func (argoCD) AnnotateInstallation(o k8s.Object) k8s.Object {
 	return k8s.Annotate(o, map[string]string{argoWave: "-1"})
 }
 
-// Faults returns the missing settings of an Application, and the destinations that several
+// Faults returns faults for missing or conflicting settings, and for destinations that several
 // clusters share.
 func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 	out := missingFaults(ArgoCD, "an Application", map[string]string{
@@ -145,7 +145,7 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 				out = append(out, Fault{fmt.Sprintf("clusters[%d].destination", i), "conflicts with server: identify a cluster in one way"})
 			}
 		}
-		return append(out, duplicateFaults(clusters, Cluster.argoPlace)...)
+		return append(out, duplicateFaults(clusters, Cluster.argoAddress)...)
 	}
 	if !g.Clusters.Selector.isValid() {
 		out = append(out, Fault{"gitops.clusters.selector", "the API server would refuse this label selector"})
@@ -154,15 +154,15 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 		out = append(out, Fault{"gitops.inputs", "conflicts with spec.gitops.clusters: the list of clusters comes from Argo CD"})
 	}
 	for i, c := range clusters {
-		if field, _ := c.argoPlace(); c.Server+c.Destination != "" {
+		if field, _ := c.argoAddress(); c.Server+c.Destination != "" {
 			out = append(out, Fault{fmt.Sprintf("clusters[%d].%s", i, field), "conflicts with spec.gitops.clusters: the addresses of clusters come from Argo CD"})
 		}
 	}
 	return out
 }
 
-// argoPlace returns Argo CD's destination of a cluster, and the field that sets it.
-func (c Cluster) argoPlace() (field, place string) {
+// argoAddress returns the destination of a cluster, and the field of spec.clusters that sets it.
+func (c Cluster) argoAddress() (field, address string) {
 	switch {
 	case c.Destination == "in-cluster":
 		return "destination", localServer
@@ -173,18 +173,20 @@ func (c Cluster) argoPlace() (field, place string) {
 	}
 }
 
-// Apply returns the Applications and ApplicationSets of a tree. By piece, it returns an
-// ApplicationSet for each piece and their parent. By cluster, it returns an Application of the
-// operators, with the CRDs from a plain directory outside of overlays, and one of the
-// reporter. ApplicationSets create these if there are several clusters, if Argo CD's list
-// provides the clusters, or if deleting an Application must delete the objects it applied.
+// Apply returns the Applications and ApplicationSets of a tree.
+//
+// With granularity operator, these are an ApplicationSet per piece, and their parent. With
+// granularity cluster, each cluster has an Application for the operators, which applies CRDs from a
+// plain directory, and one for the reporter. ApplicationSets create these if there are several
+// clusters, if the clusters are those registered in Argo CD, or if the objects must be deleted
+// together with the Application.
 func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
-	beside := map[string][]byte{}
+	files := map[string][]byte{}
 	if t.HealthChecks {
-		beside[path.Join(string(ArgoCD), "argocd-cm-patch.yaml")] = healthScripts(t)
+		files[path.Join(string(ArgoCD), "argocd-cm-patch.yaml")] = healthScripts(t)
 	}
 	if t.GitOps.Granularity != PerCluster {
-		return argoPieces(t), beside
+		return argoPieces(t), files
 	}
 	var out []k8s.Object
 	for _, part := range argoParts(t) {
@@ -194,20 +196,21 @@ func (argoCD) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 		}
 		c := t.Clusters[0]
 		destination := c.argoDestination()
-		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.namedOf(c.Name, part))
+		o := t.GitOps.newObject("argoproj.io/v1alpha1", "Application", t.GitOps.clusterPartName(c.Name, part))
 		o["spec"] = applicationSpec(t, part, c.Name, c.Prefix, fieldMap(&destination))
 		out = append(out, o)
 	}
-	beside[path.Join(string(ArgoCD), t.GitOps.Name, "README.md")] = []byte(ofEnvironment)
-	return map[string][]k8s.Object{string(ArgoCD): out}, beside
+	files[path.Join(string(ArgoCD), t.GitOps.Name, "README.md")] = []byte(environmentReadme)
+	return map[string][]k8s.Object{string(ArgoCD): out}, files
 }
 
-// ofEnvironment is a file in the directory for the Applications of an environment with this name.
-// It keeps the directory, because Applications do nothing if one of their sources is missing. If
-// the environment is renamed, Applications of the old name may remain: an ApplicationSet that
-// deletes none orphans them when it is deleted, and the garbage collector may miss some. They and
-// the Applications of the new name would fight over all objects forever.
-const ofEnvironment = "The Applications of this environment read this directory, and apply nothing of it.\n" +
+// environmentReadme is a file in a directory for the Applications of an environment. It keeps the
+// directory in Git. If the environment is renamed, the directory is removed. Applications of the
+// old name then do nothing, because one of their sources is missing. Otherwise they would fight
+// with the Applications of the new name over all objects. Such Applications may remain because an
+// ApplicationSet that deletes no Applications orphans them, and because the garbage collector may
+// miss some.
+const environmentReadme = "The Applications of this environment read this directory, and apply nothing of it.\n" +
 	"When the environment gets another name it goes, and Applications of the old name,\n" +
 	"where any are left, do nothing more.\n"
 
@@ -219,16 +222,15 @@ func (c Cluster) argoDestination() Destination {
 	return Destination{Server: cmp.Or(c.Server, localServer)}
 }
 
-// applicationSet returns an ApplicationSet that creates an Application for each cluster. By
-// default it deletes no Application, and Applications deleted with it, or by hand, leave the
-// objects they applied.
+// applicationSet returns an ApplicationSet that creates an Application for each cluster. By default
+// it deletes no Applications, and deleting an Application keeps the applied objects.
 func applicationSet(t Tree, part string) k8s.Object {
-	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.named(part))
+	o := t.GitOps.newObject("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.partName(part))
 	var elements []any
 	for _, c := range t.Clusters {
 		destination := c.argoDestination()
 		element := fieldMap(&destination)
-		element["application"], element["cluster"], element["prefix"] = t.GitOps.namedOf(c.Name, part), c.Name, c.Prefix
+		element["application"], element["cluster"], element["prefix"] = t.GitOps.clusterPartName(c.Name, part), c.Name, c.Prefix
 		elements = append(elements, element)
 	}
 	generator := map[string]any{"list": map[string]any{"elements": elements}}
@@ -236,7 +238,7 @@ func applicationSet(t Tree, part string) k8s.Object {
 	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
 	if r := t.GitOps.Clusters; r != nil {
 		generator = map[string]any{"clusters": map[string]any{"selector": fieldMap(&r.Selector)}}
-		name, cluster, prefix = t.GitOps.Name+registeredJoint(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}", "clusters/{{.name}}/"
+		name, cluster, prefix = t.GitOps.Name+registeredSeparator(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}", "clusters/{{.name}}/"
 		destination = map[string]any{"server": "{{.server}}"}
 		if len(t.Clusters) == 1 {
 			cluster, prefix = t.Clusters[0].Name, t.Clusters[0].Prefix
@@ -250,7 +252,7 @@ func applicationSet(t Tree, part string) k8s.Object {
 		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
 		"generators": []any{generator},
 		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, prefix, destination)},
-		// Keep a user's approval of a deletion: the controller would remove it at once.
+		// The controller would remove a user's approval of a deletion at once.
 		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
 	}
 	if t.GitOps.RemovedClusters != Delete {
@@ -260,30 +262,31 @@ func applicationSet(t Tree, part string) k8s.Object {
 	return o
 }
 
-// registeredJoint returns the separator before a cluster name that only Argo CD can resolve.
-func registeredJoint(g GitOps) string {
-	dash, dot := g.joint(false), g.joint(true)
+// registeredSeparator returns the separator before the name of a registered cluster, which only
+// Argo CD knows.
+func registeredSeparator(g GitOps) string {
+	dash, dot := g.clusterSeparator(false), g.clusterSeparator(true)
 	if dash == dot {
 		return dot
 	}
 	return `{{if contains "." .nameNormalized}}` + dot + "{{else}}" + dash + "{{end}}"
 }
 
-// applicationSpec returns the spec of one part's Application for a cluster.
+// applicationSpec returns the spec of the Application of one part for a cluster.
 func applicationSpec(t Tree, part, cluster, prefix string, destination map[string]any) map[string]any {
 	g := t.GitOps
 	policy := g.SyncPolicy
 	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
 	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
 	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fieldMap(&policy)}
-	spec["sources"] = list(argoSources(t, part, cluster, prefix))
+	spec["sources"] = fieldMaps(argoSources(t, part, cluster, prefix))
 	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
-		spec["ignoreDifferences"] = list(all)
+		spec["ignoreDifferences"] = fieldMaps(all)
 	}
 	return spec
 }
 
-// argoParts returns the parts that each have an Application per cluster.
+// argoParts returns the parts that have an Application per cluster.
 func argoParts(t Tree) []string {
 	if t.Reporter != nil {
 		return []string{"operators", layout.Reporter}
@@ -291,8 +294,8 @@ func argoParts(t Tree) []string {
 	return []string{"operators"}
 }
 
-// argoSources returns the sources of one part's Application for a cluster. The environment's
-// own directory is the last source.
+// argoSources returns the sources of the Application of one part for a cluster. The last source is
+// the directory of environmentReadme.
 func argoSources(t Tree, part, cluster, prefix string) []Source {
 	g := t.GitOps
 	source := func(dir string) Source {
@@ -310,8 +313,8 @@ func argoSources(t Tree, part, cluster, prefix string) []Source {
 	return []Source{crds, source(prefix + layout.All), environment}
 }
 
-// list converts each value to a map of its fields.
-func list[T any](of []T) []any {
+// fieldMaps returns the fields of each value, see fieldMap.
+func fieldMaps[T any](of []T) []any {
 	var out []any
 	for _, v := range of {
 		out = append(out, fieldMap(&v))
@@ -319,12 +322,13 @@ func list[T any](of []T) []any {
 	return out
 }
 
-// confirmOptions returns the sync options of objects whose deletion loses data. Such an object
-// is pruned last: while Argo CD waits for confirmation, it applies nothing else in the same or
-// a later sync wave, such as the upgrade of another operator's CRD.
+// confirmOptions returns the sync options of objects whose deletion loses data. PruneLast is
+// necessary because Argo CD applies nothing else in the same or a later sync wave while it waits
+// for confirmation, for example no upgraded CRD of another operator.
 func confirmOptions() []string { return []string{"Prune=confirm", "PruneLast=true", "Delete=confirm"} }
 
-// mergeOptions adds those options of more with new names to the comma-separated options.
+// mergeOptions appends the options in more to the comma-separated options have. It omits options
+// whose name already exists.
 func mergeOptions(have string, more []string) string {
 	var out, names []string
 	for _, option := range append(strings.Split(have, ","), more...) {
@@ -337,12 +341,15 @@ func mergeOptions(have string, more []string) string {
 	return strings.Join(out, ",")
 }
 
-// syncWave returns the sync wave of an object, by its position in the order of application. A wave
-// waits until all earlier waves are healthy, so an object must not precede the objects that make
-// it healthy. Operators required by others come before these, with their certificates in the same
-// waves as their workloads. The custom resources of earlier operators are also in the waves of an
-// operator's workloads, because each may wait for the other. The workloads of a replaced operator
-// stop before any object of its successor is applied, including CRDs.
+// syncWave returns the sync wave of an object. Argo CD starts a wave when all objects of earlier
+// waves are healthy, so an object must not precede the objects that make it healthy:
+//
+//   - The workloads of a replaced operator stop before any object of its successor is applied,
+//     including CRDs.
+//   - Operators that others require come first. Their certificates are in the same waves as
+//     their workloads.
+//   - Custom resources of earlier operators are in the waves of the workloads of an operator,
+//     because each may wait for the other.
 func syncWave(o k8s.Object, at Place) int {
 	if at.Alone {
 		return waveAlone(at)
@@ -361,18 +368,18 @@ func syncWave(o k8s.Object, at Place) int {
 		return firstWaves + phaseWave(o)/10
 	case isCertificate(o):
 		return begin - 15
-	case at.Whose == Foreign && isCustomResource(o):
+	case at.Provider == OtherOperator && isCustomResource(o):
 		return lastWave
-	case at.Whose == Required && isCustomResource(o), at.Whose == Nobodys && Phase(o) == len(syncPhases()):
+	case at.Provider == EarlierOperator && isCustomResource(o), at.Provider == NoOperator && Phase(o) == len(syncPhases()):
 		return begin
 	}
 	return begin + phaseWave(o)
 }
 
 // waveAlone returns the sync wave of an object of a piece. All objects except stopped workloads
-// share one wave: while a wave waits for earlier ones to become healthy, Argo CD ignores the
-// commit that repairs them, and it may not notice that a CRD exists, because it does not track
-// CRDs. Within a wave it applies kinds in a fixed order, and waits for CRDs.
+// share one wave. While a wave waits for earlier waves, Argo CD ignores the commit that repairs
+// them, and it may miss that a CRD exists, because it does not track CRDs. Within a wave it applies
+// kinds in a fixed order and waits for CRDs.
 func waveAlone(at Place) int {
 	if at.Stopped {
 		return -1
@@ -381,20 +388,21 @@ func waveAlone(at Place) int {
 }
 
 const (
-	// firstWaves is the wave of the workloads that issue certificates. Their operators' other
-	// objects are at most two waves away.
+	// firstWaves is the wave of the workloads of operators that issue certificates. Other objects
+	// of these operators differ by at most two waves.
 	firstWaves = -25
 
-	// levelWaves is the distance between the waves of the workloads of consecutive operators.
-	// Operators beyond maxLevel share their waves.
+	// levelWaves is the distance between the workloads of consecutive levels. Levels above maxLevel
+	// share their waves.
 	levelWaves = 50
 	maxLevel   = 100
 
-	// lastWave is the wave after all operators.
+	// lastWave follows the waves of all operators.
 	lastWave = (maxLevel + 1) * levelWaves
 )
 
-// phaseWave returns the wave of an object relative to its operator, from -20 to 20.
+// phaseWave returns the wave of an object relative to the workloads of its operator, from -20 to
+// 20.
 func phaseWave(o k8s.Object) int {
 	switch p := Phase(o); {
 	case slices.Contains([]string{"ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind()) && BuiltinGroup(o.Group()):
@@ -410,8 +418,8 @@ func phaseWave(o k8s.Object) int {
 	}
 }
 
-// healthScript decides in Lua whether a custom resource of a provided API is ready, by its
-// Ready or Available condition, if it has one.
+// healthScript is a Lua health check for custom resources. A Ready or Available condition
+// determines the health, if there is one.
 const healthScript = `local known, ready = false, false
 if obj.status ~= nil and obj.status.conditions ~= nil then
   for _, c in ipairs(obj.status.conditions) do
@@ -430,8 +438,8 @@ end
 return {status = "Healthy"}
 `
 
-// healthScripts returns a patch for Argo CD's settings with the health checks of the provided
-// APIs. Nothing in the tree applies it.
+// healthScripts returns a patch for Argo CD's ConfigMap with health checks of the provided APIs.
+// Users apply it themselves.
 func healthScripts(t Tree) []byte {
 	data := map[string]any{}
 	for _, api := range t.APIs {

@@ -5,7 +5,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// ArgoCDInput holds the Argo CD fields of an Input.
+// ArgoCDInput holds the fields of an Input for Argo CD.
 type ArgoCDInput struct {
 	Application       string             `json:"application,omitempty" doc:"Argo CD: name of the Application."`
 	Piece             string             `json:"piece,omitempty" doc:"Argo CD: content of the Application: namespace.package, namespace-<name> or reporter; with one Application per cluster, operators or reporter."`
@@ -34,44 +34,45 @@ type Directory struct {
 	Exclude string `json:"exclude,omitempty" doc:"Files to leave out."`
 }
 
-// Inputs returns a file for each piece, with a list for a file generator
-// (generators.git.files). The generator creates an Application for each member.
+// Inputs returns a file for each piece, or for each part with granularity cluster. Each file is a
+// list of clusters for a file generator (generators.git.files), which creates an Application per
+// list item.
 func (argoCD) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	out := map[string][]byte{}
-	list := func(name string, member func(c Cluster) (Input, bool)) {
+	addFile := func(name string, member func(c Cluster) (Input, bool)) {
 		var all []any
 		for _, c := range t.Clusters {
-			in, gets := member(c)
-			if !gets {
+			in, ok := member(c)
+			if !ok {
 				continue
 			}
-			to := c.argoDestination()
-			in.Destination, in.Piece = &to, name
-			said := fieldMap(&in)
-			if said["ignoreDifferences"] == nil {
-				said["ignoreDifferences"] = []any{} // templates may refer to it
+			destination := c.argoDestination()
+			in.Destination, in.Piece = &destination, name
+			fields := fieldMap(&in)
+			if fields["ignoreDifferences"] == nil {
+				fields["ignoreDifferences"] = []any{} // templates may refer to the field
 			}
-			all = append(all, said)
+			all = append(all, fields)
 		}
 		out[name+".yaml"] = yamlnode.Encode(all)
 	}
 	if t.GitOps.Granularity != PerCluster {
 		for _, p := range t.Pieces {
-			list(p.Name, func(c Cluster) (Input, bool) {
-				in := t.input(c)
+			addFile(p.Name, func(c Cluster) (Input, bool) {
+				in := t.newInput(c)
 				in.Sources = pieceSources(t, p, c.Prefix)
 				in.Application, in.Directory = objectName(t.GitOps.ownerOf(c.Name), p.Name), in.Sources[len(in.Sources)-1].Path
 				in.IgnoreDifferences = t.GitOps.IgnoreDifferences
-				return in, p.gets(c.Name)
+				return in, p.isFor(c.Name)
 			})
 		}
 		return nil, out
 	}
 	for _, part := range argoParts(t) {
-		list(part, func(c Cluster) (Input, bool) {
-			in := t.input(c)
+		addFile(part, func(c Cluster) (Input, bool) {
+			in := t.newInput(c)
 			in.Sources = argoSources(t, part, c.Name, c.Prefix)
-			in.Application, in.Directory = t.GitOps.namedOf(c.Name, part), in.Sources[len(in.Sources)-2].Path
+			in.Application, in.Directory = t.GitOps.clusterPartName(c.Name, part), in.Sources[len(in.Sources)-2].Path
 			in.IgnoreDifferences = t.GitOps.IgnoreDifferences
 			return in, true
 		})

@@ -10,60 +10,60 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// generatePaths is the annotation with the paths whose commits change an Application. Argo CD
-// compares only names of changed files, so each directory must have a file that changes
-// whenever its content does.
+// generatePaths is the annotation with the paths that an Application depends on. Argo CD compares
+// only the names of changed files with it, so in each of these directories some file must change
+// whenever the directory's content changes.
 const generatePaths = "argocd.argoproj.io/manifest-generate-paths"
 
-// ArgoCDMember holds the Argo CD fields of clusters.yaml.
+// ArgoCDMember holds the fields of clusters.yaml for Argo CD.
 type ArgoCDMember struct {
 	Application string `json:"application,omitempty" doc:"Argo CD: prefix of the names of its Applications."`
 	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
 	Name        string `json:"name,omitempty" doc:"Argo CD: name of the cluster, instead of its URL."`
 }
 
-// Member returns the cluster's entry with Argo CD's destination.
+// Member returns the cluster's entry with its Argo CD destination.
 func (argoCD) Member(g GitOps, c Cluster) Member {
-	out, to := MemberOf(c), c.argoDestination()
-	out.Application, out.Server, out.Name = g.ownerOf(c.Name), to.Server, to.Name
+	out, destination := MemberOf(c), c.argoDestination()
+	out.Application, out.Server, out.Name = g.ownerOf(c.Name), destination.Server, destination.Name
 	return out
 }
 
-// argoPieces returns an ApplicationSet for each piece, and the Application that makes Argo CD
-// apply them.
+// argoPieces returns an ApplicationSet per piece, and the parent Application that applies them.
 func argoPieces(t Tree) map[string][]k8s.Object {
 	var sets []k8s.Object
 	for _, p := range t.Pieces {
 		sets = append(sets, pieceSet(t, p))
 	}
 	g := t.GitOps
-	all := g.object("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
-	// Deleting this Application, for example after a rename of the environment, deletes the
-	// ApplicationSets: they and those of the new name would fight over all objects.
+	all := g.newObject("argoproj.io/v1alpha1", "Application", objectName(g.owner(), parent))
+	// If this Application is deleted, for example because the environment was renamed, the
+	// ApplicationSets must be deleted, too. Otherwise they would fight with those of the new name
+	// over all objects.
 	all = k8s.With(all, any(k8s.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
 	all["spec"] = map[string]any{
 		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},
 		"source": map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, layout.Pieces)},
-		// Removing the last operator removes the last ApplicationSet.
-		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}, "retry": withoutEnd(nil)},
+		// If the last operator is removed, no ApplicationSet remains.
+		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}, "retry": unlimitedRetry(nil)},
 	}
 	return map[string][]k8s.Object{string(ArgoCD): {all}, layout.Pieces: sets}
 }
 
-// withoutEnd returns the retry policy of a sync. Without refresh, Argo CD would retry the
-// failed revision forever, instead of the revision that repairs it.
-func withoutEnd(r *Retry) map[string]any {
+// unlimitedRetry returns the retry policy of a sync; r overrides its limits. With refresh, Argo CD
+// retries the newest revision. Otherwise it would retry the failed revision forever, even if a
+// newer one repairs it.
+func unlimitedRetry(r *Retry) map[string]any {
 	out := fieldMap(cmp.Or(r, &Retry{Limit: -1, Backoff: Backoff{Duration: "10s", Factor: 2, MaxDuration: "1m"}}))
 	out["refresh"] = true
 	return out
 }
 
-// pieceSet returns the ApplicationSet of a piece, with an Application for each of its
-// clusters. Deleting it deletes its Applications, which by default leave the objects they
-// applied.
+// pieceSet returns the ApplicationSet of a piece, with an Application per cluster. If it is
+// deleted, its Applications are deleted, too, but by default their objects are kept.
 func pieceSet(t Tree, p Piece) k8s.Object {
 	g := t.GitOps
-	o := g.object("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
+	o := g.newObject("argoproj.io/v1alpha1", "ApplicationSet", objectName(g.owner(), p.Name))
 	generator, name, prefix := memberGenerator(t), "{{.application}}", "{{.prefix}}"
 	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
 	key := "cluster"
@@ -89,7 +89,7 @@ func pieceSet(t Tree, p Piece) k8s.Object {
 		"goTemplate": true, "goTemplateOptions": k8s.Values("missingkey=error"),
 		"generators": []any{generator},
 		"template":   map[string]any{"metadata": metadata, "spec": pieceSpec(t, p, prefix, destination)},
-		// Keep a user's approval of a deletion: the controller would remove it at once.
+		// The controller would remove a user's approval of a deletion at once.
 		"preservedFields": map[string]any{"annotations": k8s.Values(argoApproved)},
 	}
 	if g.RemovedClusters != Delete {
@@ -99,8 +99,8 @@ func pieceSet(t Tree, p Piece) k8s.Object {
 	return o
 }
 
-// memberGenerator returns the generator over the list of clusters. The list is inline if Argo
-// CD cannot read a file of the source: in an artifact.
+// memberGenerator returns the generator that lists the clusters. The list is inline if the source
+// is an OCI artifact, because Argo CD cannot read files from it.
 func memberGenerator(t Tree) map[string]any {
 	g := t.GitOps
 	if strings.HasPrefix(g.RepoURL, "oci://") {
@@ -108,14 +108,14 @@ func memberGenerator(t Tree) map[string]any {
 		for _, c := range t.Clusters {
 			members = append(members, argoCD{}.Member(g, c))
 		}
-		return map[string]any{"list": map[string]any{"elements": list(members)}}
+		return map[string]any{"list": map[string]any{"elements": fieldMaps(members)}}
 	}
 	return map[string]any{"git": map[string]any{
 		"repoURL": g.RepoURL, "revision": g.Revision, "files": []any{map[string]any{"path": path.Join(g.Path, layout.ClustersFile)}},
 	}}
 }
 
-// pieceSpec returns the spec of a piece's Application.
+// pieceSpec returns the spec of the Application of a piece.
 func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[string]any {
 	policy := t.GitOps.SyncPolicy
 	policy.SyncOptions = append([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions...)
@@ -125,17 +125,17 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 		policy.Automated = &automated
 	}
 	sync := fieldMap(&policy)
-	sync["retry"] = withoutEnd(t.GitOps.SyncPolicy.Retry)
+	sync["retry"] = unlimitedRetry(t.GitOps.SyncPolicy.Retry)
 	spec := map[string]any{"project": t.GitOps.Project, "destination": destination, "syncPolicy": sync}
-	spec["sources"] = list(pieceSources(t, p, prefix))
+	spec["sources"] = fieldMaps(pieceSources(t, p, prefix))
 	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
-		spec["ignoreDifferences"] = list(all)
+		spec["ignoreDifferences"] = fieldMaps(all)
 	}
 	return spec
 }
 
-// pieceSources returns the sources of a piece's Application: first plain directories with
-// CRDs, which Argo CD does not track, and last the piece itself.
+// pieceSources returns the sources of the Application of a piece: plain directories of CRDs first,
+// because Argo CD does not track CRDs, and then the piece.
 func pieceSources(t Tree, p Piece, prefix string) []Source {
 	g := t.GitOps
 	var dirs []string
@@ -153,8 +153,8 @@ func pieceSources(t Tree, p Piece, prefix string) []Source {
 	return out
 }
 
-// watchedPaths returns the directories with relevant changes for a piece's Application. These
-// are all directories if the team has overlays.
+// watchedPaths returns the directories on which the Application of a piece depends. If the cluster
+// has overlays, it depends on all directories.
 func watchedPaths(t Tree, p Piece, prefix string) string {
 	if p.Leaving {
 		return path.Join("/", t.GitOps.Path, p.Dir)
@@ -169,7 +169,7 @@ func watchedPaths(t Tree, p Piece, prefix string) string {
 		if prefix == "" {
 			return all
 		}
-		return "/" // only the tree has the list of overlays
+		return "/" // only files of the tree list the overlays
 	}
 	return fmt.Sprintf("{{if .overlays}}/{{else}}%s{{if .prefix}};%s/{{.prefix}}%s{{end}}{{end}}", all, base, p.Dir)
 }

@@ -2,7 +2,7 @@ package profile
 
 import "github.com/quayside/quayside/internal/k8s"
 
-// Registered selects clusters by the labels of their Secrets in Argo CD.
+// Registered selects the clusters registered in Argo CD by the labels of their Secrets.
 type Registered struct {
 	Selector Selector `json:"selector" doc:"Labels of the clusters' Secrets. Default: all clusters."`
 }
@@ -20,34 +20,34 @@ type Requirement struct {
 	Values   []string `json:"values,omitempty" doc:"Values."`
 }
 
-// SyncPolicy configures the synchronization by Argo CD.
+// SyncPolicy configures how Argo CD syncs Applications.
 type SyncPolicy struct {
 	Automated   *Automated `json:"automated,omitempty" doc:"Automatic synchronization. Default: manual."`
 	Retry       *Retry     `json:"retry,omitempty" doc:"Retries of a failed sync. Default: no limit, with waits of 10 seconds, doubled each time, up to a minute; with one Application per cluster, five retries."`
 	SyncOptions []string   `json:"syncOptions,omitempty" form:"nonempty" doc:"Additional sync options, such as ServerSideApply=true."`
 }
 
-// Automated configures automatic synchronization.
+// Automated configures automatic syncs.
 type Automated struct {
 	Prune      bool `json:"prune,omitempty" default:"false" doc:"Prunes objects that are no longer rendered. A Namespace still needs a confirmation; Argo CD never deletes a CRD."`
 	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Reverts changes made in the cluster."`
 	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allow an empty Application, so that the last operator is pruned. With one per operator, an uninstalled operator is always pruned."`
 }
 
-// Retry configures the retries of a failed synchronization.
+// Retry configures the retries of a failed sync.
 type Retry struct {
 	Limit   int32   `json:"limit" form:"required" doc:"Number of retries; a negative number means no limit."`
 	Backoff Backoff `json:"backoff" doc:"Waits between retries."`
 }
 
-// Backoff is the waiting time before the next attempt.
+// Backoff configures the wait before a retry.
 type Backoff struct {
 	Duration    string `json:"duration,omitempty" doc:"First wait, such as 15s."`
 	Factor      int32  `json:"factor,omitempty" doc:"Factor by which each wait is longer than the one before."`
 	MaxDuration string `json:"maxDuration,omitempty" doc:"Longest wait, such as 3m."`
 }
 
-// IgnoreDifference selects fields of objects that are not compared.
+// IgnoreDifference selects fields that Argo CD does not compare.
 type IgnoreDifference struct {
 	Group                 string   `json:"group,omitempty" doc:"API group."`
 	Kind                  string   `json:"kind" form:"required nonempty" doc:"Kind."`

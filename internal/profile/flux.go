@@ -14,14 +14,14 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// Flux makes its Kustomizations apply the tree.
+// Flux is the profile that renders Kustomizations.
 const Flux Name = "flux"
 
 const (
 	fluxPrefix = "kustomize.toolkit.fluxcd.io/"
-	// stageKey has one of these values on the objects applied by the first and the last
-	// Kustomization of a cluster's overlay. The last one also applies the user's own objects,
-	// which have no label of quayside's.
+	// stageKey is an annotation on the objects that the first and the last Kustomization of a
+	// cluster's overlay apply. The last one also applies the user's own objects, which lack
+	// quayside's labels.
 	stageKey   = "quayside.dev/stage"
 	stageFirst = "first"
 	stageLast  = "last"
@@ -34,17 +34,17 @@ type FluxSettings struct {
 	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
 }
 
-// SourceRef names a Flux source.
+// SourceRef refers to a Flux source.
 type SourceRef struct {
 	Kind      sourceKind `json:"kind" default:"\"GitRepository\"" form:"enum=GitRepository|OCIRepository|Bucket" doc:"Kind of the source."`
 	Name      string     `json:"name" doc:"Name of the source."`
 	Namespace string     `json:"namespace" doc:"Namespace of the source. Default: spec.gitops.namespace."`
 }
 
-// sourceKind is a kind of Kustomization source.
+// sourceKind is the kind of a Flux source.
 type sourceKind string
 
-// UnmarshalText accepts a valid kind or an empty text.
+// UnmarshalText returns an error for an invalid kind. An empty text is valid.
 func (k *sourceKind) UnmarshalText(text []byte) error {
 	kinds := []string{"GitRepository", "OCIRepository", "Bucket"}
 	if *k = sourceKind(text); *k != "" && !slices.Contains(kinds, string(text)) {
@@ -58,18 +58,17 @@ type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
 
-// Adorn protects objects from pruning and substitution, allows controllers to write the CA
-// that they inject, and assigns stages. The first stage has Namespaces and the operators that
-// issue certificates, and the last stage has operators that need others. The workloads of a
-// replaced operator stop in the first stage, before the stages that wait for it. An object
-// that is moving to a later stage is protected: Flux finds the annotation when the object has
-// left its previous stage, and does not delete it.
-func (flux) Adorn(o k8s.Object, at Place) k8s.Object {
+// Annotate sets annotations that protect objects from pruning and from variable substitution, that
+// keep the injected CA, and that assign a stage. The first stage contains Namespaces, operators
+// that issue certificates, and stopped workloads of replaced operators. The last stage contains
+// operators that require others. An object that will move to a later stage is protected: otherwise
+// Flux would delete it when it leaves its stage.
+func (flux) Annotate(o k8s.Object, at Place) k8s.Object {
 	more := map[string]string{}
 	if keepsData(o) || at.Moving {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
-	if holdsText(map[string]any(o), "${") {
+	if containsText(map[string]any(o), "${") {
 		more[fluxPrefix+"substitute"] = "disabled"
 	}
 	if certificates.Injector(o) != "" {
@@ -104,19 +103,19 @@ func (flux) Defaults(g *GitOps) {
 	g.SourceRef.Namespace = cmp.Or(g.SourceRef.Namespace, g.Namespace)
 }
 
-// Removal evaluates the annotation set by Guard.
+// Removal derives the removal of an object from the annotation that Guard sets.
 func (flux) Removal(o k8s.Object) Removal {
 	if k8s.Text(o, "metadata", "annotations", fluxPrefix+"prune") == "disabled" {
-		return Stays
+		return RemovalKeep
 	}
-	return Pruned
+	return RemovalPrune
 }
 
 func (flux) Guard(o k8s.Object) k8s.Object {
 	return k8s.With(o, "disabled", "metadata", "annotations", fluxPrefix+"prune")
 }
 
-// Applier evaluates the labels of a Kustomization and of a HelmRelease.
+// Applier returns the Kustomization or HelmRelease in the labels of an object.
 func (flux) Applier(o k8s.Object) string {
 	for _, by := range [][2]string{{fluxPrefix, "Kustomization"}, {"helm.toolkit.fluxcd.io/", "HelmRelease"}} {
 		if name := k8s.Text(o, "metadata", "labels", by[0]+"name"); name != "" {
@@ -126,8 +125,7 @@ func (flux) Applier(o k8s.Object) string {
 	return ""
 }
 
-// Faults returns the missing settings of a Kustomization, and the kubeconfigs that several
-// clusters share.
+// Faults returns faults for missing settings, and for kubeconfigs that several clusters share.
 func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 	out := missingFaults(Flux, "a Kustomization", map[string]string{
 		"name": g.Name, "sourceRef.kind": string(g.SourceRef.Kind), "sourceRef.name": g.SourceRef.Name, "path": g.Path, "namespace": g.Namespace,
@@ -135,12 +133,13 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 	return append(out, duplicateFaults(clusters, func(c Cluster) (field, place string) { return "kubeConfig", c.KubeConfig })...)
 }
 
-// Apply returns the Kustomizations of a tree. By piece, it returns a Kustomization for each
-// piece, and a parent for each cluster. By cluster, it returns a directory for each cluster,
-// with a Kustomization of the CRDs and three of the overlay, each of which waits for the one
-// before it. All three always exist, and the Kustomization of an operator does not depend on
-// other installed operators: if an object moves to a later Kustomization, Flux deletes it
-// before the later one applies it.
+// Apply returns the Kustomizations of a tree.
+//
+// With granularity operator, these are a Kustomization per piece, and a parent per cluster. With
+// granularity cluster, each cluster has a directory with a Kustomization for the CRDs and three for
+// the overlay, each of which depends on the previous one. There are always three, and the stage of
+// an operator does not depend on the other installed operators. Otherwise an object could move to a
+// later Kustomization, and Flux would delete it before the later one applies it.
 func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	if t.GitOps.Granularity != PerCluster {
 		return fluxPieces(t), nil
@@ -153,13 +152,13 @@ func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 		if t.Reporter != nil {
 			reporter := fluxReporter(t.GitOps, c, last, *t.Reporter)
 			installations := fluxKustomization(t.GitOps, c, layout.Installations, c.Prefix+layout.Installations, reporter)
-			k8s.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is
+			k8s.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is ready
 			all = append(all, reporter, installations)
 		}
 		for _, stage := range fluxStages() {
 			last = fluxKustomization(t.GitOps, c, stage.part, c.Prefix+layout.All, last)
 			spec := k8s.Map(last, "spec")
-			spec["patches"] = stage.leavesOut
+			spec["patches"] = stage.exclusions
 			if t.HealthChecks && len(expressions) > 0 {
 				spec["healthCheckExprs"] = expressions
 			}
@@ -172,22 +171,22 @@ func (flux) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 
 // fluxStage is the part of a cluster's overlay that one Kustomization applies.
 type fluxStage struct {
-	part      string
-	leavesOut []any // patches
+	part       string
+	exclusions []any // patches that delete the objects of other stages
 }
 
-// fluxStages returns the ordered parts of an overlay. Each object is in exactly one.
+// fluxStages returns the stages of an overlay in order. Each object is in exactly one stage.
 func fluxStages() []fluxStage {
 	return []fluxStage{
-		{"platform", []any{leaveOut(stageKey+"!="+stageFirst, "")}},
-		{"independent", []any{leaveOut(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), leaveOut("", "!"+k8s.LabelPackage)}},
-		{"operators", []any{leaveOut(stageKey+"="+stageFirst, ""), leaveOut(stageKey+"!="+stageLast, k8s.LabelPackage)}},
+		{"platform", []any{excludePatch(stageKey+"!="+stageFirst, "")}},
+		{"independent", []any{excludePatch(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), excludePatch("", "!"+k8s.LabelPackage)}},
+		{"operators", []any{excludePatch(stageKey+"="+stageFirst, ""), excludePatch(stageKey+"!="+stageLast, k8s.LabelPackage)}},
 	}
 }
 
-// leaveOut returns the patch that makes a Kustomization skip objects matched by both
-// selectors, for annotations and for labels. An empty selector matches all objects.
-func leaveOut(annotations, labels string) any {
+// excludePatch returns a patch that removes the objects that both selectors match from a
+// Kustomization. annotations and labels are selectors. An empty selector matches all objects.
+func excludePatch(annotations, labels string) any {
 	target := map[string]any{}
 	for field, selector := range map[string]string{"annotationSelector": annotations, "labelSelector": labels} {
 		if selector != "" {
@@ -197,10 +196,10 @@ func leaveOut(annotations, labels string) any {
 	return map[string]any{"patch": "$patch: delete\napiVersion: any/v1\nkind: Any\nmetadata:\n  name: any\n", "target": target}
 }
 
-// fluxReporter returns the Kustomization of the reporter. It waits for no operator, because
-// the reporter explains why an operator is not ready, and nothing waits for it. Its health
-// check covers only the Deployment: an Installation is ready when its operator is. It cannot
-// be applied before the operators' namespaces exist, so its retry interval is short.
+// fluxReporter returns the Kustomization of the reporter. It does not depend on operators, because
+// the reporter explains why an operator is not ready. Its health check covers only the Deployment,
+// because an Installation is ready only when its operator is ready. The retry interval is short,
+// because it fails until the operators' namespaces exist.
 func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	o := fluxKustomization(g, c, layout.Reporter, c.Prefix+layout.Reporter, crds)
 	spec := k8s.Map(o, "spec")
@@ -209,21 +208,21 @@ func fluxReporter(g GitOps, c Cluster, crds k8s.Object, w Workload) k8s.Object {
 	return o
 }
 
-// fluxKustomization returns the Kustomization of one part of a cluster. The parameter dir is
-// its directory in the tree, and after is the Kustomization to wait for, nil for none.
+// fluxKustomization returns the Kustomization of one part of a cluster. dir is its directory in the
+// tree. after is the Kustomization that it depends on, or nil.
 func fluxKustomization(g GitOps, c Cluster, part, dir string, after k8s.Object) k8s.Object {
-	o := fluxObject(g, g.namedOf(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
+	o := fluxObject(g, g.clusterPartName(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
 	if after != nil {
 		k8s.Map(o, "spec")["dependsOn"] = []any{map[string]any{"name": after.Name()}}
 	}
 	return o
 }
 
-// fluxObject returns a Kustomization of a directory in the repository. The parameter
-// kubeConfig is the Secret with the kubeconfig of the target cluster; "" is the cluster that
-// Flux runs in.
+// fluxObject returns a Kustomization for a directory of the repository. kubeConfig names the Secret
+// with the kubeconfig of the target cluster. If it is empty, the target is the cluster in which
+// Flux runs.
 func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
-	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
+	o := g.newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
 	source := map[string]any{"kind": string(g.SourceRef.Kind), "name": g.SourceRef.Name}
 	if ns := g.SourceRef.Namespace; ns != "" && ns != g.Namespace {
 		source["namespace"] = ns
@@ -242,8 +241,8 @@ func fluxObject(g GitOps, name, dir, kubeConfig string) k8s.Object {
 	return o
 }
 
-// healthExpressions decides in CEL whether a custom resource of a provided API is ready, by
-// its Ready or Available condition, if it has one.
+// healthExpressions returns CEL health checks for custom resources of the provided APIs. A Ready or
+// Available condition determines the health, if there is one.
 func healthExpressions(apis []model.GVK) []any {
 	var out []any
 	for _, api := range apis {

@@ -8,22 +8,22 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Directories below layout.Pieces with content shared by many clusters: by clusters with their own
-// Flux, and by clusters that Flux manages from a hub. Cluster names begin with a letter or a
-// digit, so these names are free.
+// Directories below layout.Pieces for Kustomizations that several clusters share: clusters with
+// their own Flux, and clusters that Flux manages from a hub. No cluster can have these names,
+// because cluster names begin with a letter or a digit.
 const (
 	sharedPieces = "_shared"
 	hubPieces    = "_hub"
 )
 
-// Variables in shared content on a hub. Each cluster's parent substitutes them.
+// Variables in the shared Kustomizations of a hub. The parent of each cluster substitutes them.
 const (
 	ownerVariable      = "${quayside_owner}"
 	kubeConfigVariable = "${quayside_kubeconfig}"
 )
 
-// fluxPieces returns a Kustomization for each piece, shared by all clusters without
-// differences, and for each cluster the parent that makes Flux apply them.
+// fluxPieces returns a Kustomization per piece and a parent Kustomization per cluster. Clusters
+// without differences share the Kustomizations of pieces.
 func fluxPieces(t Tree) map[string][]k8s.Object {
 	g := t.GitOps
 	out := map[string][]k8s.Object{}
@@ -38,19 +38,19 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 			dir, substitute = c.Name, nil
 		}
 		dir = path.Join(layout.Pieces, dir)
-		if _, there := out[dir]; !there {
-			of := fluxCluster{name: c.Name, owner: owner, prefix: c.Prefix, kubeConfig: kubeConfig}
+		if _, ok := out[dir]; !ok {
+			cluster := fluxCluster{name: c.Name, owner: owner, prefix: c.Prefix, kubeConfig: kubeConfig}
 			if len(substitute) > 0 {
-				of.owner, of.kubeConfig = ownerVariable, kubeConfigVariable
+				cluster.owner, cluster.kubeConfig = ownerVariable, kubeConfigVariable
 			}
-			out[dir] = of.pieces(t)
+			out[dir] = cluster.kustomizations(t)
 		}
 		o := fluxObject(g, objectName(owner, parent), path.Join(g.Path, dir), "")
 		spec := k8s.Map(o, "spec")
-		// Deleting the parent deletes the Kustomizations, which leave the objects they
-		// applied.
+		// If the parent is deleted, Flux deletes the Kustomizations cluster pieces, but keeps the
+		// objects that they applied.
 		spec["deletionPolicy"] = "MirrorPrune"
-		spec["wait"] = false // an unhealthy piece must not affect the others
+		spec["wait"] = false // one unhealthy piece must not block the others
 		spec["retryInterval"] = "30s"
 		if len(substitute) > 0 {
 			spec["postBuild"] = map[string]any{"substitute": substitute}
@@ -60,20 +60,20 @@ func fluxPieces(t Tree) map[string][]k8s.Object {
 	return out
 }
 
-// fluxCluster is a cluster, or several clusters without differences.
+// fluxCluster is one cluster, or several clusters that share Kustomizations.
 type fluxCluster struct{ name, owner, prefix, kubeConfig string }
 
-// pieces returns a Kustomization for each piece, and for each package with CRDs.
-func (c fluxCluster) pieces(t Tree) []k8s.Object {
+// kustomizations returns a Kustomization per piece and per package with CRDs.
+func (c fluxCluster) kustomizations(t Tree) []k8s.Object {
 	var out []k8s.Object
 	crds := map[string]bool{}
 	for _, p := range t.Pieces {
-		if !p.gets(c.name) {
+		if !p.isFor(c.name) {
 			continue
 		}
 		var after []string
 		for _, dir := range p.CRDs {
-			name := namedCRDs(c.owner, dir)
+			name := crdsObjectName(c.owner, dir)
 			if !crds[dir] {
 				crds[dir] = true
 				out = append(out, fluxObject(t.GitOps, name, path.Join(t.GitOps.Path, dir), c.kubeConfig))
@@ -81,7 +81,7 @@ func (c fluxCluster) pieces(t Tree) []k8s.Object {
 			after = append(after, name)
 		}
 		for _, need := range p.Needs {
-			if i := slices.IndexFunc(t.Pieces, func(p Piece) bool { return p.Name == need }); i >= 0 && t.Pieces[i].gets(c.name) {
+			if i := slices.IndexFunc(t.Pieces, func(p Piece) bool { return p.Name == need }); i >= 0 && t.Pieces[i].isFor(c.name) {
 				after = append(after, objectName(c.owner, need))
 			}
 		}
@@ -103,8 +103,8 @@ func (c fluxCluster) pieces(t Tree) []k8s.Object {
 			spec["healthCheckExprs"] = healthExpressions(p.APIs)
 		}
 		if p.Reports {
-			// The reporter explains why an operator is not ready, so Flux checks only the
-			// health of its Deployment.
+			// The reporter explains why an operator is not ready, so Flux must not wait for the
+			// operator. It checks only the reporter's Deployment.
 			spec["wait"] = false
 			if w := t.Reporter; w != nil && !p.Plain {
 				spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}
@@ -115,17 +115,17 @@ func (c fluxCluster) pieces(t Tree) []k8s.Object {
 	return out
 }
 
-// environmentKey is a label of the objects in inputs/. A ResourceSet can select the objects of
-// an environment by it.
+// environmentKey is a label of the objects in inputs/, by which a ResourceSet can select the
+// objects of one environment.
 const environmentKey = "quayside.dev/environment"
 
-// Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster. A ResourceSet
-// selects it by its labels.
+// Inputs returns a ResourceSetInputProvider of Flux Operator per cluster. A ResourceSet can select
+// them by their labels.
 func (flux) Inputs(t Tree) ([]k8s.Object, map[string][]byte) {
 	var out []k8s.Object
 	for _, c := range t.Clusters {
-		in := t.input(c, string(Flux), c.Name)
-		o := t.GitOps.object("fluxcd.controlplane.io/v1", "ResourceSetInputProvider", t.GitOps.namedOf(c.Name, "inputs"))
+		in := t.newInput(c, string(Flux), c.Name)
+		o := t.GitOps.newObject("fluxcd.controlplane.io/v1", "ResourceSetInputProvider", t.GitOps.clusterPartName(c.Name, "inputs"))
 		o = k8s.Label(o, map[string]string{environmentKey: t.GitOps.Name})
 		o["spec"] = map[string]any{"type": "Static", "defaultValues": fieldMap(&in)}
 		out = append(out, o)

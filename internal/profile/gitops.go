@@ -11,55 +11,56 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Values of RemovedClusters; "" means Keep.
+// Values of GitOps.RemovedClusters. An empty value means Keep.
 const (
 	Keep   = "keep"
 	Delete = "delete"
 )
 
-// Fault is an invalid setting of a profile.
+// Fault is an invalid setting.
 type Fault struct {
-	Field   string // of quayside.yaml's spec: "gitops.repoURL", "clusters[1].server"
-	Message string // "missing: …"
+	Field   string // below spec in quayside.yaml: "gitops.repoURL", "clusters[1].server"
+	Message string // such as "missing: …"
 }
 
-// fieldMap returns a value as an object's fields; v is a pointer to a struct.
+// fieldMap returns the JSON fields of a struct. v is a pointer to it.
 func fieldMap(v any) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {
-		panic(fmt.Sprintf("profile: %T: %v", v, err)) // the types above all convert
+		panic(fmt.Sprintf("profile: %T: %v", v, err)) // all types of this package can be converted
 	}
 	return out
 }
 
-// object returns one of the tool's own objects.
-func (g GitOps) object(apiVersion, kind, name string) k8s.Object {
+// newObject returns an object for the tool, with the configured namespace and labels.
+func (g GitOps) newObject(apiVersion, kind, name string) k8s.Object {
 	return k8s.Label(k8s.New(apiVersion, kind, g.Namespace, name), g.Labels)
 }
 
-// named returns the name of a part for all clusters, within the length limit of a label value.
-func (g GitOps) named(part string) string {
+// partName returns the name of the object for a part in all clusters. It is a valid label value.
+func (g GitOps) partName(part string) string {
 	return k8s.Fit(g.Name+"-"+part, k8s.MaxLabel)
 }
 
-// namedOf returns the name of a part for one cluster, within the length limit of a label
-// value. Names are unique on a hub: environment names have no dot, and part names no dash. So
-// the first dot, or without dots the first dash, ends the environment's name, and the
-// last dash precedes the part's name.
-func (g GitOps) namedOf(cluster, part string) string {
-	return k8s.Fit(g.Name+g.joint(strings.Contains(cluster, "."))+cluster+"-"+part, k8s.MaxLabel)
+// clusterPartName returns the name of the object for a part in one cluster. It is a valid label
+// value. Names are unique on a hub, because environment names have no dot and part names no dash:
+// the environment name ends at the first dot, or at the first dash if there is no dot, and the part
+// name begins after the last dash.
+func (g GitOps) clusterPartName(cluster, part string) string {
+	return k8s.Fit(g.Name+g.clusterSeparator(strings.Contains(cluster, "."))+cluster+"-"+part, k8s.MaxLabel)
 }
 
-// joint returns the separator between the names of the environment and of a cluster. The
-// parameter dotted reports whether the cluster's name has a dot.
-func (g GitOps) joint(dotted bool) string {
+// clusterSeparator returns the separator between the names of the environment and of a cluster.
+// dotted means that the cluster's name contains a dot.
+func (g GitOps) clusterSeparator(dotted bool) string {
 	if dotted || strings.Contains(g.Name, "-") {
 		return "."
 	}
 	return "-"
 }
 
-// missingFaults returns a fault for each field without a value.
+// missingFaults returns a fault for each field with an empty value. by is the profile that needs
+// the fields to render what.
 func missingFaults(by Name, what string, values map[string]string) []Fault {
 	var out []Fault
 	for _, field := range slices.Sorted(maps.Keys(values)) {
@@ -70,22 +71,22 @@ func missingFaults(by Name, what string, values map[string]string) []Fault {
 	return out
 }
 
-// duplicateFaults returns a fault for each cluster with the place of an earlier cluster. It
-// ignores clusters without a place.
-func duplicateFaults(clusters []Cluster, where func(Cluster) (field, place string)) []Fault {
+// duplicateFaults returns a fault for each cluster with the same address as an earlier cluster.
+// address returns the address, which may be empty, and its field.
+func duplicateFaults(clusters []Cluster, address func(Cluster) (field, addr string)) []Fault {
 	var out []Fault
 	first := map[string]string{}
 	for i, c := range clusters {
-		field, place := where(c)
-		switch before, seen := first[place]; {
-		case place == "":
+		field, addr := address(c)
+		switch before, seen := first[addr]; {
+		case addr == "":
 		case seen:
 			out = append(out, Fault{
 				fmt.Sprintf("clusters[%d].%s", i, field),
-				fmt.Sprintf("clusters %q and %[3]q have the same address %[2]s: each would prune the other's objects", c.Name, place, before),
+				fmt.Sprintf("clusters %q and %[3]q have the same address %[2]s: each would prune the other's objects", c.Name, addr, before),
 			})
 		default:
-			first[place] = c.Name
+			first[addr] = c.Name
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// applied returns what a profile applies a tree by.
+// applied returns the objects that a profile renders to apply a tree.
 func applied(t *testing.T, name profile.Name, tree profile.Tree) map[string][]k8s.Object {
 	t.Helper()
 	p, err := profile.Lookup(name)
@@ -28,12 +28,12 @@ func applied(t *testing.T, name profile.Name, tree profile.Tree) map[string][]k8
 	return own
 }
 
-// TestKeeps wants nothing to be deleted with a cluster, an ApplicationSet or a
-// Kustomization, unless the workspace says so.
+// TestKeeps checks that objects are kept when a cluster, an ApplicationSet or a Kustomization is
+// deleted, unless spec.gitops.removedClusters is delete.
 func TestKeeps(t *testing.T) {
 	for _, removed := range []string{"", profile.Keep, profile.Delete} {
 		keep := removed != profile.Delete
-		tree := given()
+		tree := clusterTree()
 		tree.GitOps.RemovedClusters = removed
 		tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}}
 		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
@@ -50,8 +50,8 @@ func TestKeeps(t *testing.T) {
 				t.Errorf("%q: %s has deletionPolicy %q", removed, o.Key(), k8s.Text(o, "spec", "deletionPolicy"))
 			}
 		}
-		// What an Application is made by does not change with the number of
-		// clusters where its end would be that of the operators.
+		// With keep, a single cluster has an Application. With delete, it has an ApplicationSet,
+		// because deleting an Application would otherwise keep its objects.
 		tree.Clusters = tree.Clusters[:1]
 		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
 			if single := o.Kind() == "Application"; single != keep || single && len(k8s.Texts(o, "metadata", "finalizers")) > 0 {
@@ -61,11 +61,11 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestEnvironments wants the objects of two environments to have no name in
-// common, and those of one to keep theirs whatever the number of clusters.
+// TestEnvironments checks that the objects of two environments have different names, and that the
+// names do not depend on the number of clusters.
 func TestEnvironments(t *testing.T) {
 	names := func(p profile.Name, environment string, clusters ...profile.Cluster) []string {
-		tree := given()
+		tree := clusterTree()
 		tree.GitOps.Name, tree.Clusters = environment, clusters
 		var out []string
 		for _, o := range all(applied(t, p, tree)) {
@@ -94,11 +94,11 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
-// TestNames wants no two environments and clusters on one hub to have the name of
-// an object in common, by whatever gives an Application its name.
+// TestNames checks that objects of all environments and clusters on one hub have different names,
+// in both forms of ApplicationSets.
 func TestNames(t *testing.T) {
 	of := func(environment, cluster string, tool profile.Name) map[string]string {
-		tree := given()
+		tree := clusterTree()
 		tree.GitOps.Name = environment
 		tree.Clusters = []profile.Cluster{{Name: cluster}}
 		names := map[string]string{}
@@ -140,11 +140,11 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// argoNames returns what the ApplicationSets of an environment, made of a list or
-// of what is registered, call the Applications of one cluster, sorted.
+// argoNames returns the sorted names of a cluster's Applications that the ApplicationSets of an
+// environment create, either from a list or from the registered clusters r.
 func argoNames(t *testing.T, environment, cluster string, r *profile.Registered) []string {
 	t.Helper()
-	tree := given()
+	tree := clusterTree()
 	tree.GitOps.Name, tree.GitOps.Clusters = environment, r
 	tree.Clusters = []profile.Cluster{{Name: cluster}, {Name: "other", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://other"}}}
 	var out []string
@@ -153,7 +153,7 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 		if r == nil {
 			known, _ = k8s.List(k8s.Items(set, "spec", "generators")[0], "list", "elements")[0].(map[string]any)
 		}
-		// As sprig has it, of which Argo CD's templates have every function.
+		// The function contains of sprig, which Argo CD provides to templates.
 		contains := func(part, s string) bool { return strings.Contains(s, part) }
 		name, err := template.New("").Funcs(template.FuncMap{"contains": contains}).Parse(k8s.Text(set, "spec", "template", "metadata", "name"))
 		if err != nil {
@@ -169,16 +169,15 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 	return out
 }
 
-// TestRenamed wants every Application to need something that goes when its
-// environment gets another name: one that is left then does nothing more, where
-// it would take back what the new ones took over.
+// TestRenamed checks that each Application has a source that is removed when the environment is
+// renamed. A remaining Application of the old name then fails instead of reverting the new ones.
 func TestRenamed(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, clusters := range [][]profile.Cluster{{{Name: "a"}}, {{Name: "a"}, {Name: "b", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}}} {
-		tree := given()
+		tree := clusterTree()
 		tree.Clusters = clusters
 		own, _ := p.Apply(tree)
 		tree.GitOps.Name = "renamed"
@@ -205,9 +204,9 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestDestinations wants each Application to go where its cluster is.
+// TestDestinations checks that each Application has its cluster as destination.
 func TestDestinations(t *testing.T) {
-	tree := given()
+	tree := clusterTree()
 	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, {Name: "c", ArgoCDCluster: profile.ArgoCDCluster{Destination: "known-as"}, Prefix: "clusters/c/"}}
 	set := applied(t, profile.ArgoCD, tree)["argocd"][0]
 	want := []any{
@@ -237,9 +236,9 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// TestSyncPolicy takes everything that spec.gitops says of Applications to them.
+// TestSyncPolicy checks that Applications contain the settings of spec.gitops.
 func TestSyncPolicy(t *testing.T) {
-	tree := given()
+	tree := clusterTree()
 	tree.GitOps.Labels = map[string]string{"team": "platform"}
 	tree.GitOps.SyncPolicy = profile.SyncPolicy{
 		Automated: &profile.Automated{Prune: true, SelfHeal: true}, SyncOptions: []string{"ServerSideApply=true"},
@@ -274,15 +273,14 @@ func TestSyncPolicy(t *testing.T) {
 	}
 }
 
-// TestOrder wants nothing to stand before what makes it healthy, in Argo CD's
-// waves: a wave waits for those before it.
+// TestOrder checks that no object is in an earlier wave than the objects that make it healthy.
 func TestOrder(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wave := func(apiVersion, kind string, at profile.Place) int {
-		o := p.Adorn(k8s.New(apiVersion, kind, "ns", "x"), at)
+		o := p.Annotate(k8s.New(apiVersion, kind, "ns", "x"), at)
 		n, err := strconv.Atoi(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if err != nil {
 			t.Fatal(err)
@@ -296,29 +294,29 @@ func TestOrder(t *testing.T) {
 		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", profile.Place{}), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", first)},
 		{wave(rbac, "ClusterRole", first), wave("v1", "ServiceAccount", first)},
 		{wave("v1", "Service", first)},
-		// Its own certificates come from its own program.
+		// The operator issues its own certificates.
 		{wave(apps, "Deployment", first), wave(certs, "Issuer", first), wave(certs, "Certificate", first)},
 		{wave(hooks, "ValidatingWebhookConfiguration", first)},
 		{wave("example.com/v1", "Thing", first)},
 	}
-	for level := range 102 { // the last ones are not told apart
-		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Whose: profile.Required}
+	for level := range 102 { // levels above maxLevel share their waves
+		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Provider: profile.EarlierOperator}
 		if level == 101 {
 			at.Level, needed.Level = 1000, 1000
 			order = order[:len(order)-6]
 		}
 		order = append(order, [][]int{
 			{wave(rbac, "ClusterRole", at), wave("v1", "ServiceAccount", at)},
-			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Whose: profile.Foreign})},
-			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Whose: profile.Foreign})},
-			// It may be what the program waits for, or wait for the program.
-			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Whose: profile.Nobodys})},
+			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
+			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Provider: profile.OtherOperator})},
+			// The operator may wait for the custom resource, or vice versa.
+			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Provider: profile.NoOperator})},
 			{wave(hooks, "ValidatingWebhookConfiguration", at)},
 			{wave("example.com/v1", "Thing", at)},
 		}...)
 	}
-	foreign := profile.Place{Whose: profile.Foreign}
-	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Whose: profile.Foreign})})
+	foreign := profile.Place{Provider: profile.OtherOperator}
+	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Provider: profile.OtherOperator})})
 	for i, waves := range order {
 		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
 			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])
@@ -326,10 +324,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFluxClusters wants a directory for each cluster, with nothing of another,
-// and its Kustomizations one after the other.
+// TestFluxClusters checks that each cluster has its own directory, and that its Kustomizations
+// depend on one another in order.
 func TestFluxClusters(t *testing.T) {
-	tree := given()
+	tree := clusterTree()
 	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", FluxCluster: profile.FluxCluster{KubeConfig: "b-kubeconfig"}, Prefix: "clusters/b/"}}
 	for _, own := range []bool{false, true} {
 		tree.OwnCRDs = own
@@ -337,10 +335,10 @@ func TestFluxClusters(t *testing.T) {
 			cluster := path.Base(dir)
 			crds := map[bool]string{false: "./rendered/crds", true: "./rendered/clusters/" + cluster + "/crds"}[own]
 			at := map[string]string{"a": "./rendered/", "b": "./rendered/clusters/b/"}[cluster]
-			type line struct{ Name, Path, After, Secret string }
+			type entry struct{ Name, Path, After, Secret string }
 			secret := map[string]string{"b": "b-kubeconfig"}[cluster]
 			prefix := "env-" + cluster + "-"
-			want := []line{
+			want := []entry{
 				{prefix + "crds", crds, "", secret},
 				{prefix + "reporter", at + "reporter", prefix + "crds", secret},
 				{prefix + "installations", at + "installations", prefix + "reporter", secret},
@@ -348,9 +346,9 @@ func TestFluxClusters(t *testing.T) {
 				{prefix + "independent", at + "all", prefix + "platform", secret},
 				{prefix + "operators", at + "all", prefix + "independent", secret},
 			}
-			var got []line
+			var got []entry
 			for _, o := range objects {
-				l := line{Name: o.Name(), Path: k8s.Text(o, "spec", "path"), Secret: k8s.Text(o, "spec", "kubeConfig", "secretRef", "name")}
+				l := entry{Name: o.Name(), Path: k8s.Text(o, "spec", "path"), Secret: k8s.Text(o, "spec", "kubeConfig", "secretRef", "name")}
 				for _, d := range k8s.Items(o, "spec", "dependsOn") {
 					l.After = k8s.Text(d, "name")
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/base/jsonschema"
 )
 
-// Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field
-// is called path: Argo CD replaces it by a field of its own.
+// Input holds the data of a cluster for the user's own ApplicationSet or ResourceSet. No field is
+// called path, because Argo CD sets a field of this name.
 type Input struct {
 	Environment string            `json:"environment" doc:"Name of the environment, the prefix of the names of Applications or Kustomizations."`
 	Cluster     string            `json:"cluster" doc:"Name of the cluster."`
@@ -20,14 +20,15 @@ type Input struct {
 	ArgoCDInput `json:",inline"`
 }
 
-// InputSchema returns the JSON schema of Input. Members of the lists in inputs/ have this
-// form, and so has spec.defaultValues of a ResourceSetInputProvider.
+// InputSchema returns the JSON schema of Input. The items of the lists in inputs/ and
+// spec.defaultValues of a ResourceSetInputProvider have this schema.
 func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "what is said of a cluster in inputs/ of a tree", Input{})
 }
 
-// input returns the data of a cluster that all tools have in common.
-func (t Tree) input(c Cluster, dir ...string) Input {
+// newInput returns the fields of Input that all tools use. The elements of dir are the directory in
+// the tree.
+func (t Tree) newInput(c Cluster, dir ...string) Input {
 	g := t.GitOps
 	values := map[string]string{}
 	maps.Copy(values, c.Values)

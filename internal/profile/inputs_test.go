@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestInputs wants what is said of a cluster to be what the Application of that
-// cluster has, of each part, with nothing of another cluster.
+// TestInputs checks that the inputs of a cluster contain the same values as its Applications, and
+// nothing about other clusters.
 func TestInputs(t *testing.T) {
-	tree := given()
+	tree := clusterTree()
 	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Secret", JSONPointers: []string{"/data"}}}
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", ArgoCDCluster: profile.ArgoCDCluster{Destination: "known-as"}}, {Name: "d", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://d"}, Prefix: "clusters/d/"}}
 	p, err := profile.Lookup(profile.ArgoCD)
@@ -44,9 +44,9 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestInputsOfPieces wants the same of each piece, as its ApplicationSet has it.
+// TestInputsOfPieces compares the inputs of each piece with its ApplicationSet.
 func TestInputsOfPieces(t *testing.T) {
-	tree := inPieces()
+	tree := pieceTree()
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", ArgoCDCluster: profile.ArgoCDCluster{Destination: "known-as"}, Prefix: "clusters/b.c/"}}
 	tree.Pieces[1].Clusters = []string{"a"}
 	p, err := profile.Lookup(profile.ArgoCD)
@@ -85,7 +85,7 @@ func TestInputsOfPieces(t *testing.T) {
 	}
 }
 
-// inputOf returns what is said of a cluster that has an Application.
+// inputOf returns the expected inputs of a cluster with an Application.
 func inputOf(tree profile.Tree, c profile.Cluster, application, piece, dir string, spec map[string]any) map[string]any {
 	values := map[string]any{}
 	for key, v := range c.Values {
@@ -101,10 +101,10 @@ func inputOf(tree profile.Tree, c profile.Cluster, application, piece, dir strin
 	}
 }
 
-// TestInputsOfFlux wants an object for each cluster, by a name that nothing else of
-// the environment has, that says where its Kustomizations are.
+// TestInputsOfFlux checks that each cluster has an object with a unique name and with the directory
+// of its Kustomizations.
 func TestInputsOfFlux(t *testing.T) {
-	tree := given()
+	tree := clusterTree()
 	tree.GitOps.Labels = map[string]string{"team": "platform"}
 	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "inputs"}}
 	p, err := profile.Lookup(profile.Flux)

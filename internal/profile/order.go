@@ -7,42 +7,45 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Place is the position of an operator's object in the order of application. The zero value is
-// the place of an object without an operator.
+// Place is the position of an object in the order of application. The zero value is the place of an
+// object that belongs to no operator.
 type Place struct {
-	Alone bool        // the object is of a piece, and pieces do not wait for others
-	First bool        // the operator issues certificates: others need it, and it waits for none
-	Level int         // number of operators that must come before this one, one after the other
-	Whose APIProvider // provider of the API, if the object is a custom resource
+	Alone    bool        // the object belongs to a piece, which does not wait for other pieces
+	First    bool        // the operator issues certificates, so others need it
+	Level    int         // length of the longest chain of operators that this operator requires
+	Provider APIProvider // provider of the object's API
 
-	Stopped bool // the object is of a replaced operator, and must stop before the successor starts
-	Moving  bool // the object is about to move to a later place, and must not be deleted meanwhile
+	Stopped bool // the object belongs to a replaced operator, whose workloads stop before the successor starts
+	Moving  bool // the object will move to a later place and must not be deleted then
 }
 
-// Earlier returns the place of an object that is in both places: the earlier one.
+// Earlier returns the earlier of two places, for an object that is in both.
 func (p Place) Earlier(other Place) Place {
-	return Place{First: p.First || other.First, Level: min(p.Level, other.Level), Whose: max(p.Whose, other.Whose)}
+	return Place{First: p.First || other.First, Level: min(p.Level, other.Level), Provider: max(p.Provider, other.Provider)}
 }
 
-// APIProvider is the provider of a custom resource's API, if the tree contains it.
+// APIProvider is the provider of the API of a custom resource.
 type APIProvider int
 
-// The providers: the operator itself; none in the tree, so the API exists already; an operator
-// that comes earlier; an operator that does not come earlier.
+// The provider is the operator of the custom resource, or not part of the tree, so that the API
+// must already exist, or an operator at an earlier place, or an operator at the same or a later
+// place.
 const (
-	Own APIProvider = iota
-	Nobodys
-	Required
-	Foreign
+	SameOperator APIProvider = iota
+	NoOperator
+	EarlierOperator
+	OtherOperator
 )
 
-// isCustomResource reports whether o is a custom resource of an unknown API.
+// isCustomResource reports whether o is of an API that is neither built-in nor listed in
+// syncPhases.
 func isCustomResource(o k8s.Object) bool {
 	return !BuiltinGroup(o.Group()) && Phase(o) > workloadPhase
 }
 
-// syncPhases returns the kinds that can be applied together, in order; each line needs the
-// lines above. Other kinds are in the phase of Deployments, and custom resources at the end.
+// syncPhases returns kinds in the order of application. Kinds of one phase can be applied together
+// after all earlier phases. Other built-in kinds are in the phase of Deployments. Custom resources
+// come last.
 func syncPhases() [][]string {
 	return [][]string{
 		{"Namespace"},
@@ -63,7 +66,7 @@ func syncPhases() [][]string {
 
 const workloadPhase = 9
 
-// Phase returns the position of o in the order of application.
+// Phase returns the index of o in the order of application.
 func Phase(o k8s.Object) int {
 	for i, kinds := range syncPhases() {
 		if slices.Contains(kinds, o.Kind()) && knownGroup(o.Group()) {
@@ -76,7 +79,7 @@ func Phase(o k8s.Object) int {
 	return len(syncPhases())
 }
 
-// BuiltinGroup reports whether the API server itself serves the group.
+// BuiltinGroup reports whether the API server serves the group without extensions.
 func BuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && slices.Contains([]string{
 		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io", "scheduling.k8s.io",
@@ -85,7 +88,7 @@ func BuiltinGroup(group string) bool {
 	}, group)
 }
 
-// knownGroup reports whether kinds in a group have their usual meaning.
+// knownGroup reports whether syncPhases applies to the kinds of a group.
 func knownGroup(group string) bool {
 	return BuiltinGroup(group) || slices.Contains([]string{
 		"cert-manager.io", "monitoring.coreos.com", "console.openshift.io", "operators.coreos.com", "autoscaling.k8s.io",

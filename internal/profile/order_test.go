@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestPhases puts objects in the order in which a cluster can take them.
+// TestPhases checks the order in which objects can be applied.
 func TestPhases(t *testing.T) {
 	want := []string{
 		"v1 Namespace", "policy/v1 PodDisruptionBudget", "v1 ServiceAccount", "v1 Secret", "v1 PersistentVolumeClaim",

@@ -1,9 +1,9 @@
-// Package profile adapts a rendered tree to the tool that applies it: the annotations of
-// objects, the objects that make the tool apply the tree, and the order of application.
+// Package profile adapts a rendered tree to the GitOps tool that applies it: annotations of
+// objects, objects that make the tool apply the tree, and the order of application.
 //
-// A profile needs one file and one line in the table; one with settings also needs a line in
-// [GitOps] or [Cluster]. No other code depends on a profile's name. A profile does not change
-// an operator: it adds only annotations and the tool's own objects.
+// A new profile needs one file and one entry in profileTable. A profile with settings also needs a
+// field in [GitOps] or [Cluster]. No other code depends on the name of a profile. A profile does
+// not change operators: it adds only annotations and objects for the tool.
 //
 // Start from [Lookup] and [Profile].
 package profile
@@ -23,62 +23,61 @@ import (
 // Name is the name of a profile in quayside.yaml.
 type Name string
 
-// Profile adapts a tree to one tool. A new one embeds plain and overrides the differing
-// methods.
+// Profile adapts a tree to one tool. Implementations embed plain and override some methods.
 type Profile interface {
 	// About returns the constant properties of the profile.
 	About() About
 
-	// Adorn returns an object of the tree with the annotations for the tool.
-	Adorn(o k8s.Object, at Place) k8s.Object
+	// Annotate returns an object of the tree with annotations for the tool.
+	Annotate(o k8s.Object, at Place) k8s.Object
 
-	// AdornInstallation returns an Installation that can be applied without waiting for the
-	// reporter. It is called before Adorn.
-	AdornInstallation(o k8s.Object) k8s.Object
+	// AnnotateInstallation returns an Installation with annotations that make the tool apply it
+	// without waiting for the reporter. It is called before Annotate.
+	AnnotateInstallation(o k8s.Object) k8s.Object
 
-	// Guard returns a cluster's object with protection from pruning by the tool.
+	// Guard returns an object of a cluster with annotations that protect it from pruning.
 	Guard(o k8s.Object) k8s.Object
 
-	// Removal returns the tool's treatment of an object that is removed from the tree, according
-	// to its annotations.
+	// Removal returns what the tool does when the object is removed from the tree. It depends on
+	// the annotations of the object.
 	Removal(o k8s.Object) Removal
 
-	// Applier returns the tool's object that applies a cluster's object, according to the
-	// tool's marks on it: "Flux Kustomization ns/name". It returns "" if there are none.
+	// Applier returns the object of the tool that applies an object of a cluster, such as "Flux
+	// Kustomization ns/name", according to the labels and annotations of o. It returns "" if there
+	// is none.
 	Applier(o k8s.Object) string
 
-	// Defaults fills in the profile's unset settings.
+	// Defaults sets the defaults of the profile's settings.
 	Defaults(g *GitOps)
 
 	// NeedsSeparateDirs reports whether several clusters need separate directories, because the
-	// tool's objects have only the name of a cluster.
+	// objects of the tool can depend only on the name of a cluster.
 	NeedsSeparateDirs(g GitOps) bool
 
-	// Faults returns the faults that prevent the tool from applying a tree to the clusters, in
-	// the order of the fields.
+	// Faults returns the faults in settings that prevent the tool from applying the tree, ordered
+	// by field.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
 	// Member returns the entry of a cluster in clusters.yaml.
 	Member(g GitOps, c Cluster) Member
 
-	// Apply returns the objects that make the tool apply the tree, by their directory in the
-	// tree, and files that nothing applies, by path. It requires settings without Faults.
-	Apply(t Tree) (own map[string][]k8s.Object, beside map[string][]byte)
+	// Apply returns the objects that make the tool apply the tree, by directory in the tree, and
+	// files that the tool does not apply, by path. The settings must have no Faults.
+	Apply(t Tree) (own map[string][]k8s.Object, files map[string][]byte)
 
-	// Inputs returns the data of each cluster for the user's own ApplicationSet or
-	// ResourceSet: objects to apply, or files to read, by name. It requires settings without
-	// Faults.
-	Inputs(t Tree) (objects []k8s.Object, beside map[string][]byte)
+	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet:
+	// objects to apply, or files by name. The settings must have no Faults.
+	Inputs(t Tree) (objects []k8s.Object, files map[string][]byte)
 }
 
-// Tree describes a tree for a profile.
+// Tree is the content of a rendered tree as far as profiles use it.
 type Tree struct {
 	GitOps       GitOps
 	Clusters     []Cluster
-	OwnCRDs      bool        // a cluster's CRDs are in clusters/<name>/crds, and not all in crds
-	HealthChecks bool        // health snippets for the provided APIs
+	OwnCRDs      bool        // each cluster's CRDs are in clusters/<name>/crds instead of crds
+	HealthChecks bool        // whether to render health checks for APIs
 	APIs         []model.GVK // custom resources that the operators provide, sorted
-	Reporter     *Workload   // nil: none
+	Reporter     *Workload   // nil if there is no reporter
 	Pieces       []Piece     // sorted by name
 }
 
@@ -93,15 +92,15 @@ func (t Tree) crdsDir(cluster string) string {
 // Workload is the reporter's Deployment.
 type Workload struct{ Namespace, Name string }
 
-// line is one line of the table.
-type line struct {
+// entry is one row of profileTable.
+type entry struct {
 	name    Name
 	profile Profile
 }
 
 // profileTable returns the profiles; the first one is the default of quayside.yaml.
-func profileTable() []line {
-	return []line{
+func profileTable() []entry {
+	return []entry{
 		{ArgoCD, argoCD{}},
 		{Flux, flux{}},
 		{Plain, plain{}},
@@ -133,23 +132,23 @@ func Lookup(name Name) (Profile, error) {
 // Enum returns the valid values of Name, for the schema.
 func (Name) Enum() []string { return Names() }
 
-// isCertificate reports whether o is a certificate, or issues one.
+// isCertificate reports whether o is a certificate or an issuer of certificates.
 func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.Kind()) }
 
-// keepsData reports whether deleting o also deletes the operators' data.
+// keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
-// holdsText reports whether a string or key within v contains text.
-func holdsText(v any, text string) bool {
+// containsText reports whether a string or key in v contains text.
+func containsText(v any, text string) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, e := range v {
-			if strings.Contains(key, text) || holdsText(e, text) {
+			if strings.Contains(key, text) || containsText(e, text) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return holdsText(e, text) })
+		return slices.ContainsFunc(v, func(e any) bool { return containsText(e, text) })
 	case string:
 		return strings.Contains(v, text)
 	}

@@ -26,8 +26,8 @@ func objects() []k8s.Object {
 	}
 }
 
-// given returns a tree of which all that a cluster gets is applied as one.
-func given() profile.Tree {
+// clusterTree returns a tree with granularity cluster.
+func clusterTree() profile.Tree {
 	return profile.Tree{
 		GitOps: profile.GitOps{
 			Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", ArgoCDSettings: profile.ArgoCDSettings{Project: "default"},
@@ -39,10 +39,10 @@ func given() profile.Tree {
 	}
 }
 
-// inPieces returns a tree of which each piece is applied by itself: a Namespace, an
-// operator that needs another one, that one, and the reporter.
-func inPieces() profile.Tree {
-	tree := given()
+// pieceTree returns a tree with granularity operator: a Namespace, an operator that requires another
+// one, that operator, and the reporter.
+func pieceTree() profile.Tree {
+	tree := clusterTree()
 	tree.GitOps.Granularity = ""
 	tree.Pieces = []profile.Piece{
 		{Name: "namespace-ns", Dir: "namespaces/ns"},
@@ -54,7 +54,7 @@ func inPieces() profile.Tree {
 	return tree
 }
 
-// TestProfiles takes every profile of the table through the same cases.
+// TestProfiles checks all profiles with the same cases.
 func TestProfiles(t *testing.T) {
 	for _, name := range profile.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -62,15 +62,15 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			places := []profile.Place{{}, {First: true}, {Level: 2, Whose: profile.Required}, {Whose: profile.Foreign}}
+			places := []profile.Place{{}, {First: true}, {Level: 2, Provider: profile.EarlierOperator}, {Provider: profile.OtherOperator}}
 			for i, o := range slices.Repeat(objects(), len(places)) {
 				at := places[i/len(objects())]
 				before := k8s.Copy(o)
-				once := p.Adorn(o, at)
+				once := p.Annotate(o, at)
 				if !k8s.Equal(o, before) {
 					t.Errorf("%s was changed", o.Key())
 				}
-				if !k8s.Equal(once, p.Adorn(once, at)) {
+				if !k8s.Equal(once, p.Annotate(once, at)) {
 					t.Errorf("%s is another after the second time", o.Key())
 				}
 				stripped := k8s.Without(k8s.With(once, k8s.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
@@ -84,19 +84,18 @@ func TestProfiles(t *testing.T) {
 				}
 			}
 			in := k8s.New("quayside.dev/v1alpha1", "Installation", "ns", "x")
-			if k8s.Text(p.AdornInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
+			if k8s.Text(p.AnnotateInstallation(in), "metadata", "name") != "x" || k8s.Map(in, "metadata", "annotations") != nil {
 				t.Error("an Installation was changed in place, or is another")
 			}
-			for _, told := range []func() profile.Tree{given, inPieces} {
+			for _, told := range []func() profile.Tree{clusterTree, pieceTree} {
 				checkApplied(t, p, told)
 			}
 		})
 	}
 }
 
-// checkApplied looks at the objects that apply a tree: they are the tool's own, each
-// stands once, files beside them are applied by nothing, and every directory of the
-// tree is applied.
+// checkApplied checks the objects that apply a tree: they are unique and of the tool's kinds, every
+// directory of the tree is applied, and additional files are not applied.
 func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 	t.Helper()
 	own, beside := p.Apply(told())
@@ -111,7 +110,7 @@ func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 		seen[o.Key()] = true
 	}
 	for file := range beside {
-		kept := strings.HasSuffix(path.Dir(file), "/env") // of the environment, read as a directory
+		kept := strings.HasSuffix(path.Dir(file), "/env") // file of the environment's directory
 		if path.Clean("/"+file) != "/"+file || path.Base(file) == "kustomization.yaml" || path.Ext(file) == ".yaml" && file != "argocd/argocd-cm-patch.yaml" || path.Ext(file) != ".yaml" && !kept {
 			t.Errorf("%s does not lie beside the objects", file)
 		}
@@ -138,8 +137,8 @@ func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
 	}
 }
 
-// pathsOf returns the directories that an object of a tool applies, for the clusters
-// without a prefix.
+// pathsOf returns the directories that an object of the tool applies, for clusters without a
+// prefix.
 func pathsOf(o k8s.Object, appliers []profile.Applier) []string {
 	var out []string
 	for _, a := range appliers {
@@ -155,7 +154,7 @@ func pathsOf(o k8s.Object, appliers []profile.Applier) []string {
 	return out
 }
 
-// textsAt returns the texts at a path of fields; [] is every item of a list.
+// textsAt returns the texts at a field path. [] is any item of a list.
 func textsAt(v any, fields []string) []string {
 	if text, is := v.(string); is && len(fields) == 0 {
 		return []string{text}
@@ -179,7 +178,7 @@ func textsAt(v any, fields []string) []string {
 	return out
 }
 
-// all returns the objects of all directories, by these.
+// all returns the objects of all directories, sorted by directory.
 func all(own map[string][]k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	for _, dir := range slices.Sorted(maps.Keys(own)) {
@@ -188,8 +187,7 @@ func all(own map[string][]k8s.Object) []k8s.Object {
 	return out
 }
 
-// TestFaults takes settings away that a profile needs, and has two clusters in
-// one place.
+// TestFaults checks the faults of missing settings, and of two clusters with the same address.
 func TestFaults(t *testing.T) {
 	in := func(clusters ...profile.Cluster) []profile.Cluster {
 		for i := range clusters {
@@ -197,33 +195,33 @@ func TestFaults(t *testing.T) {
 		}
 		return clusters
 	}
-	registered := given().GitOps
+	registered := clusterTree().GitOps
 	registered.Clusters = &profile.Registered{}
 	told := registered
 	told.Inputs = true
-	unsound := given().GitOps
+	unsound := clusterTree().GitOps
 	unsound.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"a b": ""}}}
 	for name, c := range map[string]struct {
 		profile  profile.Name
 		gitops   profile.GitOps
 		clusters []profile.Cluster
-		want     []string // fields
+		want     []string // fields of the faults
 	}{
-		"ok/argocd":             {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), nil},
-		"ok/flux":               {profile.Flux, given().GitOps, in(profile.Cluster{}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "c"}}), nil},
+		"ok/argocd":             {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), nil},
+		"ok/flux":               {profile.Flux, clusterTree().GitOps, in(profile.Cluster{}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "c"}}), nil},
 		"ok/plain":              {profile.Plain, profile.GitOps{}, in(profile.Cluster{}, profile.Cluster{}), nil},
 		"ok/registered":         {profile.ArgoCD, registered, in(profile.Cluster{}, profile.Cluster{}), nil},
 		"error/argocd":          {profile.ArgoCD, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.project", "gitops.repoURL", "gitops.revision"}},
 		"error/flux":            {profile.Flux, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.sourceRef.kind", "gitops.sourceRef.name"}},
-		"error/no server twice": {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{}), []string{"clusters[1].server"}},
-		"error/local twice":     {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://kubernetes.default.svc/"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "in-cluster"}}, profile.Cluster{}), []string{"clusters[1].destination", "clusters[2].server"}},
-		"error/server twice":    {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b/"}}), []string{"clusters[2].server"}},
-		"error/name twice":      {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), []string{"clusters[1].destination"}},
-		"error/both":            {profile.ArgoCD, given().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b", Destination: "b"}}), []string{"clusters[0].destination"}},
+		"error/no server twice": {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{}, profile.Cluster{}), []string{"clusters[1].server"}},
+		"error/local twice":     {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://kubernetes.default.svc/"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "in-cluster"}}, profile.Cluster{}), []string{"clusters[1].destination", "clusters[2].server"}},
+		"error/server twice":    {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b/"}}), []string{"clusters[2].server"}},
+		"error/name twice":      {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), []string{"clusters[1].destination"}},
+		"error/both":            {profile.ArgoCD, clusterTree().GitOps, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b", Destination: "b"}}), []string{"clusters[0].destination"}},
 		"error/inputs":          {profile.ArgoCD, told, in(profile.Cluster{}), []string{"gitops.inputs"}},
 		"error/beside":          {profile.ArgoCD, registered, in(profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Server: "https://b"}}, profile.Cluster{ArgoCDCluster: profile.ArgoCDCluster{Destination: "b"}}), []string{"clusters[0].server", "clusters[1].destination"}},
 		"error/selector":        {profile.ArgoCD, unsound, in(profile.Cluster{}), []string{"gitops.clusters.selector"}},
-		"error/reached twice":   {profile.Flux, given().GitOps, in(profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}), []string{"clusters[2].kubeConfig"}},
+		"error/reached twice":   {profile.Flux, clusterTree().GitOps, in(profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}, profile.Cluster{}, profile.Cluster{FluxCluster: profile.FluxCluster{KubeConfig: "b"}}), []string{"clusters[2].kubeConfig"}},
 	} {
 		p, err := profile.Lookup(c.profile)
 		if err != nil {
@@ -248,8 +246,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSyncOptions merges the options that an object has with those of the
-// profile: each name once, and the object's own value.
+// TestSyncOptions merges the options of an object with those of the profile. Each option is unique,
+// and the object's value takes precedence.
 func TestSyncOptions(t *testing.T) {
 	p, err := profile.Lookup(profile.ArgoCD)
 	if err != nil {
@@ -263,7 +261,7 @@ func TestSyncOptions(t *testing.T) {
 		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
 		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
 	} {
-		o := p.Adorn(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
+		o := p.Annotate(k8s.Annotate(k8s.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
 		if got := k8s.Text(o, "metadata", "annotations", key); got != want {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// GitOps configures the location of the tree and its application, as in quayside.yaml. Each
-// profile declares its own fields.
+// GitOps is spec.gitops of quayside.yaml. Each profile embeds its own fields.
 type GitOps struct {
 	Name            string            `json:"name" doc:"Prefix of the names of Applications or Kustomizations. Default: metadata.name, or else the directory of the workspace in the repository, or else quayside."`
 	RepoURL         string            `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
@@ -24,8 +23,7 @@ type GitOps struct {
 	FluxSettings
 }
 
-// Cluster is a target cluster of the tree, or of a part of it, as in quayside.yaml. It is the
-// only type for the settings of a cluster. Each profile declares its own fields.
+// Cluster is an entry of spec.clusters in quayside.yaml. Each profile embeds its own fields.
 type Cluster struct {
 	Name string `json:"name" form:"required nonempty" doc:"Name of the overlay."`
 	ArgoCDCluster
@@ -35,13 +33,13 @@ type Cluster struct {
 	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Operators of the cluster: namespace/package; * matches any text."`
 	Config            json.RawMessage   `json:"config" doc:"Defaults for all operators of this cluster, in the form of a Subscription's spec.config."`
 
-	// Derived from the files of the workspace, and from all settings together.
-	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for all pieces, the names of single ones, "resources"
-	Prefix   string   `json:"-"` // of the directories of its pieces in the tree: "", or "clusters/<name>/" if any piece differs
+	// Derived from other files of the workspace, and from all settings.
+	Overlays []string `json:"-"` // the team's changes in overlays/<name>/: "" for changes of all pieces, names of pieces, "resources"
+	Prefix   string   `json:"-"` // prefix of the directories of its pieces in the tree: "", or "clusters/<name>/" if any piece differs
 }
 
-// Gets reports whether one of the cluster's globs matches an operator. An empty list matches
-// all.
+// Gets reports whether an operator is installed in the cluster. It returns an error for an invalid
+// glob in Operators.
 func (c Cluster) Gets(operator string) (bool, error) {
 	if len(c.Operators) == 0 {
 		return true, nil
@@ -57,7 +55,8 @@ func (c Cluster) Gets(operator string) (bool, error) {
 	return found, nil
 }
 
-// ClustersThatGet returns the names of the clusters that get an operator, in the given order.
+// ClustersThatGet returns the names of the clusters in which an operator is installed, in the order
+// of clusters.
 func ClustersThatGet(operator string, clusters []Cluster) ([]string, error) {
 	var out []string
 	for _, c := range clusters {
@@ -72,26 +71,26 @@ func ClustersThatGet(operator string, clusters []Cluster) ([]string, error) {
 	return out, nil
 }
 
-// GetsAll reports whether the cluster gets every operator.
+// GetsAll reports whether every operator is installed in the cluster.
 func (c Cluster) GetsAll() bool {
 	return len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
 }
 
-// Shared returns the settings that affect the content of a cluster's pieces, as canonical JSON.
-// Clusters with equal results share pieces. The cluster's name and the settings of its tool do not
-// affect the content.
+// Shared returns the settings that affect the content of a cluster's pieces, as JSON. Clusters with
+// equal results share pieces. The name of the cluster and the settings of the tool do not affect
+// the content.
 func (c Cluster) Shared() string {
-	config := c.Config // already canonical, or invalid JSON that is refused when it is used
+	config := c.Config // canonical, or else invalid JSON that is rejected later
 	c.Name, c.Values, c.Config = "", nil, nil
 	v := reflect.ValueOf(&c).Elem()
 	for i := range v.NumField() {
-		if v.Type().Field(i).Anonymous { // settings of a tool
+		if v.Type().Field(i).Anonymous { // the settings of a tool
 			v.Field(i).SetZero()
 		}
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // strings and lists of them
+		panic(fmt.Sprintf("profile: %+v: %v", c, err)) // the fields are strings and lists of strings
 	}
 	return string(data) + string(config)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestShared changes each setting of a cluster: clusters share pieces only where what
-// differs cannot be in them. Embedded settings, those of a tool, never are, and a new setting of
-// the cluster itself is taken to be.
+// TestShared changes each setting of a cluster. Clusters share pieces only if the changed setting
+// does not affect their content. Embedded settings of a tool never do. New settings of Cluster are
+// expected to.
 func TestShared(t *testing.T) {
 	for _, f := range yamlnode.Fields(reflect.TypeFor[profile.Cluster]()) {
 		var c profile.Cluster

@@ -7,9 +7,9 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// readGrypeSource reads a member of source. Its target is an object for an
-// image, and a string otherwise. The format is defined by Grype's package
-// grype/presenter/models (Document, Match); Syft provides the data of the image.
+// readGrypeSource reads the field key of source. The target is an object for an image, or else a
+// string. The format is defined in Grype's package grype/presenter/models (Document, Match); the
+// data of the image is from Syft.
 func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	if key != "target" || r.dec.PeekKind() != '{' {
 		return r.dec.SkipValue()
@@ -35,6 +35,7 @@ func (r *reader) readGrypeSource(key string, out *imageScan) error {
 	})
 }
 
+// readGrypeMatch reads an item of matches and adds its vulnerability to out.
 func (r *reader) readGrypeMatch(out *imageScan) error {
 	var v Vulnerability
 	from := r.nextOffset()
@@ -72,6 +73,7 @@ func (r *reader) readGrypeMatch(out *imageScan) error {
 	return r.addVulnerability(out, from, v)
 }
 
+// readGrypeVulnerability reads the field key of a vulnerability into v.
 func (r *reader) readGrypeVulnerability(key string, v *Vulnerability) error {
 	switch key {
 	case "id":
@@ -104,7 +106,7 @@ func (r *reader) readGrypeVulnerability(key string, v *Vulnerability) error {
 	}
 }
 
-// readRelated reads an element of relatedVulnerabilities.
+// readRelated reads an item of relatedVulnerabilities and appends its ID.
 func (r *reader) readRelated(into *[]string) error {
 	return r.readObject(func(key string) error {
 		if key != "id" {
@@ -125,8 +127,8 @@ func (r *reader) readRelated(into *[]string) error {
 	})
 }
 
-// setNames sets the CVE as ID if exactly one is related, and the other names as
-// Also. An advisory for several CVEs keeps its own ID.
+// setNames sets Also to the related IDs. If exactly one of them is a CVE, it becomes the ID. An
+// advisory for several CVEs keeps its ID.
 func (v *Vulnerability) setNames(related []string) {
 	var cves []string
 	for _, id := range related {

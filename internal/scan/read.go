@@ -22,14 +22,13 @@ const (
 	maxFiles = 10_000
 	maxBytes = 64 << 20  // of one file
 	maxFound = 1_000_000 // vulnerabilities in all files
-	maxNames = 100       // digests of one image, and other names of one vulnerability
-	maxText  = 600       // bytes of a name, a version or an address
+	maxNames = 100       // digests of one image, or related IDs of one vulnerability
+	maxText  = 600       // bytes of a name, a version or a URL
 )
 
-// LoadFS reads all files below the root of fsys with names that end in .json, in
-// the order of their paths. At least one is required. The error is a diag.List
-// with the first fault of each invalid file, with positions relative to the
-// root.
+// LoadFS reads all files in fsys whose names end in .json, in the order of their paths. It returns
+// an error if there are none. The error is a diag.List with the first fault of each invalid file,
+// relative to the root.
 func LoadFS(fsys fs.FS) (*Results, error) {
 	var names []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -49,15 +48,15 @@ func LoadFS(fsys fs.FS) (*Results, error) {
 	}
 	var faults diag.List
 	var scans []imageScan
-	room := maxFound
+	remaining := maxFound
 	for _, name := range names {
 		data, err := readFile(fsys, name)
-		var one imageScan
+		var result imageScan
 		if err == nil {
-			one, err = decodeScan(name, data, &room)
+			result, err = decodeScan(name, data, &remaining)
 		}
 		faults.Add(diag.Pos{File: name}, err)
-		scans = append(scans, one)
+		scans = append(scans, result)
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err
@@ -65,6 +64,7 @@ func LoadFS(fsys fs.FS) (*Results, error) {
 	return newResults(scans), nil
 }
 
+// readFile reads a file of at most maxBytes.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -78,14 +78,14 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// decodeScan decodes one file. room is the number of vulnerabilities that are
-// still allowed; it is reduced by those in the file.
-func decodeScan(name string, data []byte, room *int) (imageScan, error) {
-	r := reader{file: name, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), remaining: room}
+// decodeScan decodes a scan report. remaining is the number of vulnerabilities that are still
+// allowed; it is reduced by those in the report.
+func decodeScan(name string, data []byte, remaining *int) (imageScan, error) {
+	r := reader{file: name, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), remaining: remaining}
 	out := imageScan{file: name}
 	err := r.readDocument(&out)
 	if end := r.nextOffset(); err == nil {
-		if _, more := r.dec.ReadToken(); !errors.Is(more, io.EOF) {
+		if _, extra := r.dec.ReadToken(); !errors.Is(extra, io.EOF) {
 			err = r.errorAt(end, "more than one value in the file")
 		}
 	}
@@ -99,7 +99,7 @@ func decodeScan(name string, data []byte, room *int) (imageScan, error) {
 	return out, err
 }
 
-// reader decodes one file.
+// reader decodes a scan report.
 type reader struct {
 	file      string
 	data      []byte
@@ -107,7 +107,7 @@ type reader struct {
 	remaining *int
 }
 
-// nextOffset returns the offset of the next value.
+// nextOffset returns the offset of the next value in data.
 func (r *reader) nextOffset() int {
 	i := int(r.dec.InputOffset())
 	for i < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[i]) >= 0 {
@@ -116,14 +116,14 @@ func (r *reader) nextOffset() int {
 	return i
 }
 
-// errorAt returns an error with the position of an offset.
+// errorAt returns an error with the position of an offset in data.
 func (r *reader) errorAt(offset int, format string, args ...any) error {
 	before := r.data[:min(max(offset, 0), len(r.data))]
 	pos := diag.Pos{File: r.file, Line: bytes.Count(before, []byte("\n")) + 1, Col: len(before) - bytes.LastIndexByte(before, '\n')}
 	return diag.Errorf(pos, format, args...)
 }
 
-// readDocument reads a whole file in either format.
+// readDocument reads a report of Trivy or Grype.
 func (r *reader) readDocument(out *imageScan) error {
 	trivy, grype := false, false
 	if r.dec.PeekKind() == '[' {
@@ -160,7 +160,7 @@ func (r *reader) readDocument(out *imageScan) error {
 	return err
 }
 
-// readSchemaVersion checks the version of Trivy's format.
+// readSchemaVersion returns an error for an unsupported version of Trivy's format.
 func (r *reader) readSchemaVersion() error {
 	from := r.nextOffset()
 	value, err := r.dec.ReadValue()
@@ -170,7 +170,7 @@ func (r *reader) readSchemaVersion() error {
 	return err
 }
 
-// readName reads the scanner's name of the image, which may contain its digest.
+// readName reads the image name in the report. It adds the digest in the name, if there is one.
 func (r *reader) readName(out *imageScan) error {
 	err := r.readText(&out.name)
 	if d := imageref.DigestIn(out.name); err == nil && imageref.IsDigest(d) {
@@ -179,7 +179,7 @@ func (r *reader) readName(out *imageScan) error {
 	return err
 }
 
-// readDigests reads a list of references with digests.
+// readDigests reads a list of image references with digests.
 func (r *reader) readDigests(out *imageScan) error {
 	return r.readList(func() error {
 		from := r.nextOffset()
@@ -201,17 +201,17 @@ func (r *reader) readDigests(out *imageScan) error {
 	})
 }
 
-// addDigest adds a digest of the scanned image, once.
+// addDigest adds a digest of the scanned image, unless it exists.
 func (s *imageScan) addDigest(d string) {
-	for _, has := range s.digests {
-		if has == d {
+	for _, existing := range s.digests {
+		if existing == d {
 			return
 		}
 	}
 	s.digests = append(s.digests, d)
 }
 
-// addVulnerability adds a vulnerability. from is the offset of its ID.
+// addVulnerability adds v. from is the offset of its ID.
 func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) error {
 	if !vulnerabilityID().MatchString(v.ID) {
 		return r.errorAt(from, "%q is not a vulnerability ID such as CVE-2026-1234", inert.Cut(v.ID, 100))
@@ -226,12 +226,12 @@ func (r *reader) addVulnerability(out *imageScan, from int, v Vulnerability) err
 	return nil
 }
 
-var vulnerabilityID = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, and only where scans are read
+var vulnerabilityID = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, and only if scans are read
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
 })
 
-// readObject calls do with the name of each member of the next object; do reads
-// the value. null is an empty object.
+// readObject calls do with the name of each field of the next object. do must read the value. null
+// is an empty object.
 func (r *reader) readObject(do func(key string) error) error {
 	return r.readMembers('{', '}', "an object", func() error {
 		key, err := r.dec.ReadToken()
@@ -242,15 +242,15 @@ func (r *reader) readObject(do func(key string) error) error {
 	})
 }
 
-// readList calls do for each element of the next list; do reads it. null is an
-// empty list.
+// readList calls do for each item of the next list. do must read the item. null is an empty list.
 func (r *reader) readList(do func() error) error { return r.readMembers('[', ']', "a list", do) }
 
+// readMembers calls do for each member of a value that begins with from and ends with to.
 func (r *reader) readMembers(from, to jsontext.Kind, what string, do func() error) error {
 	switch kind := r.dec.PeekKind(); {
 	case kind == 'n':
 		return r.dec.SkipValue()
-	case kind == 0: // malformed: ReadToken returns the error
+	case kind == 0: // malformed JSON, for which ReadToken returns an error
 	case kind != from:
 		return r.errorAt(r.nextOffset(), "want %s", what)
 	}
@@ -266,7 +266,7 @@ func (r *reader) readMembers(from, to jsontext.Kind, what string, do func() erro
 	return err
 }
 
-// readText reads the next string, up to maxText bytes. null is "".
+// readText reads the next string and cuts it to maxText bytes. null is "".
 func (r *reader) readText(into *string) error {
 	switch kind := r.dec.PeekKind(); kind {
 	case 'n':
@@ -282,7 +282,7 @@ func (r *reader) readText(into *string) error {
 	return err
 }
 
-// readSeverity reads the next value as a severity.
+// readSeverity reads a string with a severity.
 func (r *reader) readSeverity(into *Severity) error {
 	from := r.nextOffset()
 	var word string
@@ -297,7 +297,7 @@ func (r *reader) readSeverity(into *Severity) error {
 	return nil
 }
 
-// readLink reads a URL. It sets "" for anything other than a web page.
+// readLink reads a URL. It sets into to "" if the scheme is not http or https.
 func (r *reader) readLink(into *string) error {
 	var text string
 	err := r.readText(&text)
@@ -305,7 +305,7 @@ func (r *reader) readLink(into *string) error {
 	return err
 }
 
-// readTitle reads the first line of a string.
+// readTitle reads a string and cuts it to its first line.
 func (r *reader) readTitle(into *string) error {
 	var text string
 	err := r.readText(&text)

@@ -1,10 +1,9 @@
-// Package scan reads the results of vulnerability scanners: the JSON that Trivy and Grype write,
-// one file for each image, any number of files.
+// Package scan reads JSON reports of the vulnerability scanners Trivy and Grype, one file per
+// image.
 //
-// Scans are matched to images by digest, independent of the image's name. An image without
-// vulnerabilities differs from an image without a scan. The package scans nothing and makes no
-// requests. It rejects files in other formats with the position of the fault, and ignores unknown
-// fields.
+// Reports are matched to images by digest, regardless of the image name. It distinguishes images
+// without vulnerabilities from images without a scan. The package does not scan images or make
+// requests. It rejects files in other formats and ignores unknown fields.
 //
 // Start from [LoadFS] and [Results.Vulnerabilities].
 package scan
@@ -18,11 +17,10 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// Severity is the severity of a vulnerability on one scale for all scanners.
+// Severity is the severity of a vulnerability. All scanners are mapped to one scale.
 type Severity int
 
-// The severities, lowest first. Unknown means that the vulnerability has not
-// been rated.
+// Severities in ascending order. Unknown means unrated.
 const (
 	Unknown Severity = iota
 	Negligible
@@ -41,11 +39,11 @@ func (s Severity) String() string {
 	return names[s]
 }
 
-// Severities returns all severities, worst first, and Unknown at the end.
+// Severities returns all severities, highest first, and Unknown last.
 func Severities() []Severity { return []Severity{Critical, High, Medium, Low, Negligible, Unknown} }
 
-// ParseSeverity parses the output of String in any case, and the scanners'
-// variants: "" for Unknown and "none" for Negligible.
+// ParseSeverity parses a result of String. It ignores case, and accepts "" for Unknown and "none"
+// for Negligible, which scanners write.
 func ParseSeverity(text string) (Severity, error) {
 	switch word := strings.ToLower(text); word {
 	case "":
@@ -64,33 +62,33 @@ func ParseSeverity(text string) (Severity, error) {
 
 // Vulnerability is a known vulnerability of one package in an image.
 type Vulnerability struct {
-	ID        string   // "CVE-2026-1234" if it has a CVE, else the scanner's ID: "GHSA-…"
-	Also      []string // its other names, sorted
-	Severity  Severity // the worst in all scans of the image
-	Package   string   // "openssl", "golang.org/x/net"
+	ID        string   // the CVE such as "CVE-2026-1234", or else the scanner's ID such as "GHSA-…"
+	Also      []string // aliases, sorted
+	Severity  Severity // highest severity in all scans of the image
+	Package   string   // such as "openssl" or "golang.org/x/net"
 	Installed string   // version of the package; may be empty
-	Fixed     string   // fixed versions, as written by the scanner; may be empty
+	Fixed     string   // fixed versions as written by the scanner; may be empty
 	Title     string   // one line; may be empty
-	Link      string   // http or https URL of a page; may be empty
+	Link      string   // URL of a page about the vulnerability; may be empty
 }
 
-// Results holds the results of several files. It is immutable.
+// Results contains the results of several reports. It is immutable.
 type Results struct {
 	scans     []imageScan
-	byDigest  map[string][]int    // indexes in scans, by digest
-	platforms map[string][]string // digests of scanned manifests, by digest of their index
+	byDigest  map[string][]int    // indexes in scans by digest
+	platforms map[string][]string // digests of scanned manifests by digest of their index
 }
 
-// imageScan is the result of one file for one image.
+// imageScan is the result of one report.
 type imageScan struct {
 	file     string
-	name     string   // the scanner's name of the image
-	digests  []string // digests of the named image, which may be an index
+	name     string   // image name in the report
+	digests  []string // digests of that image, which may be an index
 	manifest string   // digest of the scanned manifest; may be empty
 	found    []Vulnerability
 }
 
-// newResults indexes scans, which are in the order of their files.
+// newResults indexes scans, which are sorted by file name.
 func newResults(scans []imageScan) *Results {
 	r := &Results{scans: scans, byDigest: map[string][]int{}, platforms: map[string][]string{}}
 	for i, s := range scans {
@@ -110,12 +108,12 @@ func newResults(scans []imageScan) *Results {
 	return r
 }
 
-// Vulnerabilities returns the vulnerabilities of the image with a digest ("sha256:…"), sorted by
-// ID, package and version, without duplicates across scanners. known is false if no scan of the
-// image exists.
+// Vulnerabilities returns the vulnerabilities of the image with a digest such as "sha256:…". They
+// are sorted by ID, package and version, without duplicates across scanners. known is false if
+// there is no scan of the image.
 //
-// For an index it returns the vulnerabilities of its platform images that were scanned by the
-// digest of the index, or by their own digest in a scan that refers to the index.
+// For an index, it returns the vulnerabilities of its platform images. These must have been scanned
+// by the digest of the index, or by their own digest in a report that refers to the index.
 func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known bool) {
 	scans := slices.Clone(r.byDigest[digest])
 	for _, platform := range r.platforms[digest] {
@@ -128,19 +126,18 @@ func (r *Results) Vulnerabilities(digest string) (found []Vulnerability, known b
 	return mergeVulnerabilities(found), len(scans) > 0
 }
 
-// mergeVulnerabilities sorts a list by ID, package and version, and merges
-// duplicates: the result has the worst severity and the first non-empty text of
-// each field.
+// mergeVulnerabilities sorts a list by ID, package and version, and merges duplicates. A merged
+// vulnerability has the highest severity and, for other fields, the first non-empty text.
 func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	list = slices.Clone(list)
-	compare := func(a, b Vulnerability) int {
+	compareID := func(a, b Vulnerability) int {
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Package, b.Package), strings.Compare(a.Installed, b.Installed))
 	}
-	slices.SortStableFunc(list, compare)
+	slices.SortStableFunc(list, compareID)
 	var out []Vulnerability
 	for _, v := range list {
 		last := len(out) - 1
-		if last < 0 || compare(out[last], v) != 0 {
+		if last < 0 || compareID(out[last], v) != 0 {
 			out = append(out, v)
 			continue
 		}
@@ -154,8 +151,8 @@ func mergeVulnerabilities(list []Vulnerability) []Vulnerability {
 	return out
 }
 
-// OtherDigests returns the digests of other scanned images of a repository
-// ("quay.io/org/app"), sorted, as suggestions for a missing scan.
+// OtherDigests returns the sorted digests of other scanned images of a repository such as
+// "quay.io/org/app", to explain a missing scan.
 func (r *Results) OtherDigests(repository, digest string) []string {
 	var out []string
 	for _, s := range r.scans {
@@ -167,9 +164,8 @@ func (r *Results) OtherDigests(repository, digest string) []string {
 	return slices.Compact(out)
 }
 
-// FilesWithoutDigest returns the files without a digest, which cannot be matched to an image,
-// each with the scanner's name of the image: "app.json (app:latest)". They are
-// sorted by name.
+// FilesWithoutDigest returns the reports that cannot be matched to an image because they contain no
+// digest. Each has its image name, as in "app.json (app:latest)". They are sorted by file name.
 func (r *Results) FilesWithoutDigest() []string {
 	var out []string
 	for _, s := range r.scans {

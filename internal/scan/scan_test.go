@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// digest returns a digest that is told by its first letter.
+// digest returns a digest that consists of one letter.
 func digest(letter string) string { return "sha256:" + strings.Repeat(letter, 64) }
 
 func files(pairs ...string) fstest.MapFS {
@@ -67,7 +67,7 @@ func TestOf(t *testing.T) {
 		name  string
 		files []string
 		want  []string
-		none  bool // not scanned
+		none  bool // whether the image has no scan
 	}{
 		{"nobody looked", []string{"a.json", trivy("app", digest("b"))}, nil, true},
 		{"nothing found", []string{"a.json", trivy("app", digest("a"))}, nil, false},
@@ -122,7 +122,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestDetails has what is kept of a vulnerability beside what tells it apart.
+// TestDetails checks all fields of a vulnerability.
 func TestDetails(t *testing.T) {
 	got, _ := load(t, "a.json", grype(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Vulnerabilities(digest("a"))
 	want := []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1, 1.2", Title: "First line.", Link: "https://example.com/CVE-1"}}
@@ -224,7 +224,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		// The results do not depend on how often a file is there.
+		// Repeated files do not change the results.
 		for _, d := range append(slices.Clone(one.digests), one.manifest) {
 			once, known := newResults([]imageScan{one}).Vulnerabilities(d)
 			twice, _ := newResults([]imageScan{one, one}).Vulnerabilities(d)

@@ -1,8 +1,8 @@
 package scan
 
-// readTrivyResult reads an element of Results: the vulnerable packages of an
-// operating system, a language or a file. The format is defined by Trivy's
-// package pkg/types (Report, Result, DetectedVulnerability).
+// readTrivyResult reads an item of Results: the vulnerable packages of an operating system, a
+// language or a file. The format is defined in Trivy's package pkg/types (Report, Result,
+// DetectedVulnerability).
 func (r *reader) readTrivyResult(out *imageScan) error {
 	return r.readObject(func(key string) error {
 		if key != "Vulnerabilities" {
@@ -12,6 +12,7 @@ func (r *reader) readTrivyResult(out *imageScan) error {
 	})
 }
 
+// readTrivyVulnerability reads an item of Vulnerabilities and adds it to out.
 func (r *reader) readTrivyVulnerability(out *imageScan) error {
 	var v Vulnerability
 	from := r.nextOffset()

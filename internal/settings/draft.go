@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Draft holds the settings of a new workspace. Empty fields get defaults.
+// Draft holds the settings of a new workspace. Text writes defaults for empty fields.
 type Draft struct {
 	Name              string
 	Declarations      []string // paths relative to the workspace
@@ -17,26 +17,26 @@ type Draft struct {
 	KubernetesVersion string
 	OpenShiftVersion  string
 	Profile           profile.Name
-	RepoURL           string // of the repository that the GitOps tool reads
-	Path              string // of the workspace in that repository: "envs/prod", "." for its root
+	RepoURL           string // Git repository that the GitOps tool applies
+	Path              string // of the workspace in the repository: "envs/prod", or "." for the root
 	Mirrors           []string
 }
 
-// Text returns quayside.yaml with the draft's settings, and with the most useful other fields
-// as comments. Parse accepts it.
+// Text returns quayside.yaml with the draft's settings. The most useful other fields are comments.
+// Parse accepts the result.
 func (d Draft) Text() []byte {
 	var b bytes.Buffer
-	say := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
-	said := func(key, value, otherwise string) string {
+	write := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
+	field := func(key, value, otherwise string) string {
 		if value == "" {
 			return "  # " + formatField(key, otherwise)
 		}
 		return "  " + formatField(key, value)
 	}
-	say("# Settings of a quayside workspace. 'quayside schema workspace' describes every field.",
+	write("# Settings of a quayside workspace. 'quayside schema workspace' describes every field.",
 		formatField("apiVersion", APIVersion), formatField("kind", Kind))
 	if d.Name != "" {
-		say("metadata:", "  "+formatField("name", d.Name))
+		write("metadata:", "  "+formatField("name", d.Name))
 	}
 	declarations := "  # declarations: [subscriptions]"
 	if len(d.Declarations) > 0 {
@@ -45,57 +45,59 @@ func (d Draft) Text() []byte {
 			declarations += "\n  - " + encodeScalar(name)
 		}
 	}
-	say("spec:",
+	write("spec:",
 		"  # Files and directories with Subscriptions, OperatorGroups, ClusterExtensions and similar kinds.",
 		declarations, "",
 		"  # Sources of operators.")
 	if len(d.Catalogs) == 0 {
-		say("  # catalogs:", "  # - name: operatorhubio-catalog", "  #   namespace: olm", "  #   source: image:quay.io/operatorhubio/catalog:latest")
+		write("  # catalogs:", "  # - name: operatorhubio-catalog", "  #   namespace: olm", "  #   source: image:quay.io/operatorhubio/catalog:latest")
 	} else {
-		say("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
+		write("  catalogs:", strings.TrimSuffix(CatalogList(d.Catalogs, "  "), "\n"))
 	}
-	d.mirrors(say)
-	say("", "  # Versions of the clusters. Operators that cannot run there are not chosen.",
-		said("kubernetesVersion", d.KubernetesVersion, "1.34"), said("openshiftVersion", d.OpenShiftVersion, "4.20"),
+	d.writeMirrors(write)
+	write("", "  # Versions of the clusters. Operators that cannot run there are not chosen.",
+		field("kubernetesVersion", d.KubernetesVersion, "1.34"), field("openshiftVersion", d.OpenShiftVersion, "4.20"),
 		"", "  # GitOps tool: "+strings.Join(profile.Names(), ", ")+".",
-		said("profile", string(d.Profile), string(Default().Profile)),
+		field("profile", string(d.Profile), string(Default().Profile)),
 		"", "  # Git repository of the tree: with it, the tool's own objects are rendered as well.")
-	d.gitops(say)
-	say("", "  # The issuer of webhook certificates, and one entry for each cluster.",
+	d.writeGitOps(write)
+	write("", "  # The issuer of webhook certificates, and one entry for each cluster.",
 		"  # "+formatField("certificates", string(Default().Certificates)), "  # clusters:", "  # - name: default",
 		"", "  # The lowest severity that makes 'quayside diff' fail.",
 		"  # policy:", "  #   "+formatField("failOn", Default().Policy.FailOn))
 	return b.Bytes()
 }
 
-func (d Draft) mirrors(say func(...string)) {
-	say("", "  # Files with registry mirrors.")
+// writeMirrors writes spec.mirrors, or an example as a comment.
+func (d Draft) writeMirrors(write func(...string)) {
+	write("", "  # Files with registry mirrors.")
 	if len(d.Mirrors) == 0 {
-		say("  # mirrors: [registries.conf]")
+		write("  # mirrors: [registries.conf]")
 		return
 	}
-	say("  mirrors:")
+	write("  mirrors:")
 	for _, name := range d.Mirrors {
-		say("  - " + encodeScalar(name))
+		write("  - " + encodeScalar(name))
 	}
 }
 
-func (d Draft) gitops(say func(...string)) {
-	mark, url := "  ", d.RepoURL
+// writeGitOps writes spec.gitops, or an example as a comment.
+func (d Draft) writeGitOps(write func(...string)) {
+	indent, url := "  ", d.RepoURL
 	if url == "" {
-		mark, url = "  # ", "https://git.example.com/fleet.git"
+		indent, url = "  # ", "https://git.example.com/fleet.git"
 	}
 	tree := Default().Output
 	if d.Path != "" && d.Path != "." {
 		tree = d.Path + "/" + tree
 	}
-	say(mark+"gitops:", mark+"  "+formatField("repoURL", url), mark+"  "+formatField("path", tree))
+	write(indent+"gitops:", indent+"  "+formatField("repoURL", url), indent+"  "+formatField("path", tree))
 	for _, line := range d.profileAbout().Draft {
-		say(mark + "  " + line)
+		write(indent + "  " + line)
 	}
 }
 
-// CatalogList returns indented catalogs in the format of spec.catalogs.
+// CatalogList returns catalogs as an indented YAML list in the format of spec.catalogs.
 func CatalogList(cats []Catalog, indent string) string {
 	var b strings.Builder
 	for _, c := range cats {
@@ -111,22 +113,21 @@ func CatalogList(cats []Catalog, indent string) string {
 	return b.String()
 }
 
-// formatField returns a field of a mapping on one line.
+// formatField returns a field with a string value as one line of YAML.
 func formatField(key, value string) string { return key + ": " + encodeScalar(value) }
 
-// encodeScalar returns a string as a YAML scalar on one line.
+// encodeScalar returns s as a YAML scalar on one line.
 func encodeScalar(s string) string { return strings.TrimSuffix(string(yamlnode.Encode(s)), "\n") }
 
-// Lines are lines of one file.
+// Lines are the lines to add to a file.
 type Lines struct {
 	Name  string
 	Lines []string
 }
 
-// Beside returns lines for files next to quayside.yaml. They prevent Git from changing the line
-// endings of the lock, and a tool that applies every file from applying the declarations to the
-// cluster.
-func (d Draft) Beside() []Lines {
+// CompanionFiles returns the lines for other files in the workspace. They prevent Git from changing
+// the line endings of the lock, and the GitOps tool from applying declarations.
+func (d Draft) CompanionFiles() []Lines {
 	out := []Lines{{".gitattributes", []string{"/quayside.lock text eol=lf"}}}
 	if name := d.profileAbout().IgnoreFile; name != "" {
 		out = append(out, Lines{name, []string{"/subscriptions/", "/" + FileName, "/quayside.lock"}})
@@ -134,7 +135,7 @@ func (d Draft) Beside() []Lines {
 	return out
 }
 
-// profileAbout returns the profile's description, or the zero value for an unknown profile.
+// profileAbout returns the description of the profile, or the zero value if the profile is unknown.
 func (d Draft) profileAbout() profile.About {
 	tool, err := profile.Lookup(d.Profile)
 	if err != nil {

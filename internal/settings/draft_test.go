@@ -10,7 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestDraft reads what a draft writes: it says what was said, and else nothing.
+// TestDraft parses the output of drafts, and checks that it contains exactly the settings of the
+// draft.
 func TestDraft(t *testing.T) {
 	name := rapid.StringMatching(`[a-z]([a-z0-9-]{0,8}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,11 +20,11 @@ import (
 type Setting struct {
 	Field string          // "spec.catalogs[0].source"
 	Value json.RawMessage // a string, a boolean, a number, null, an empty list or an empty mapping
-	Pos   diag.Pos        // zero for a default
+	Pos   diag.Pos        // zero if the value is a default
 }
 
-// Effective returns the effective settings in the order of the schema: those set in
-// quayside.yaml or an extended file, and those with a default. It leaves out spec.extends.
+// Effective returns the effective settings in the order of the schema. It omits spec.extends, and
+// unset fields without a default.
 func (w *Workspace) Effective() []Setting {
 	var out []Setting
 	_, spec := yamlnode.Field(w.effective(), "spec")
@@ -45,8 +45,8 @@ func encodeJSON(n *yaml.Node) json.RawMessage {
 	return raw
 }
 
-// EffectiveYAML returns the effective settings as a quayside.yaml that extends no other file.
-// The comment of each setting gives the file and line that set it.
+// EffectiveYAML returns the effective settings as a quayside.yaml without spec.extends. Comments
+// name the file and the line that set each value.
 func (w *Workspace) EffectiveYAML() []byte {
 	root := w.effective()
 	_, spec := yamlnode.Field(root, "spec")
@@ -65,7 +65,7 @@ func (w *Workspace) EffectiveYAML() []byte {
 	return b.Bytes()
 }
 
-// setAt returns the position of a field, which may be set in the short form of its parent. It
+// setAt returns the position at which a field is set, possibly in the short form of its parent. It
 // returns the zero position if no file sets the field.
 func (w *Workspace) setAt(field string) diag.Pos {
 	if p, set := w.Fields[field]; set {
@@ -77,27 +77,27 @@ func (w *Workspace) setAt(field string) diag.Pos {
 	return diag.Pos{}
 }
 
-// effective returns the effective settings as a tree.
+// effective returns the effective settings as a YAML tree.
 func (w *Workspace) effective() *yaml.Node {
 	b := treeBuilder{set: w.Fields}
 	root := mappingNode()
-	put(root, "apiVersion", stringNode(APIVersion))
-	put(root, "kind", stringNode(Kind))
+	addField(root, "apiVersion", stringNode(APIVersion))
+	addField(root, "kind", stringNode(Kind))
 	if w.Name != "" {
-		put(root, "metadata", mappingNode("name", stringNode(w.Name)))
+		addField(root, "metadata", mappingNode("name", stringNode(w.Name)))
 	}
 	spec := *w
 	spec.Extends = ""
-	put(root, "spec", b.value(reflect.ValueOf(spec), "spec"))
+	addField(root, "spec", b.build(reflect.ValueOf(spec), "spec"))
 	dropField(root.Content[len(root.Content)-1], "extends")
 	return root
 }
 
-// treeBuilder builds YAML trees from values. It leaves out fields that are neither set nor
-// have a default.
+// treeBuilder converts Go values to YAML trees. It omits empty fields unless set contains them.
 type treeBuilder struct{ set diag.Fields }
 
-func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
+// build converts the value of a field.
+func (b treeBuilder) build(v reflect.Value, field string) *yaml.Node {
 	if raw, ok := v.Interface().(json.RawMessage); ok {
 		return fromJSON(raw)
 	}
@@ -110,7 +110,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		return b.value(v.Elem(), field)
+		return b.build(v.Elem(), field)
 	case reflect.Struct:
 		out := mappingNode()
 		for _, f := range yamlnode.Fields(v.Type()) {
@@ -119,15 +119,15 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 			if value.Kind() == reflect.Pointer && value.IsNil() || isEmpty(value) && !set {
 				continue
 			}
-			if n := b.value(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
-				put(out, f.Name, n)
+			if n := b.build(value, name); set || n.Kind != yaml.MappingNode || len(n.Content) > 0 {
+				addField(out, f.Name, n)
 			}
 		}
 		return out
 	case reflect.Slice:
 		out := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for i := range v.Len() {
-			out.Content = append(out.Content, b.value(v.Index(i), diag.Item(field, i)))
+			out.Content = append(out.Content, b.build(v.Index(i), diag.Item(field, i)))
 		}
 		return out
 	case reflect.Map:
@@ -135,7 +135,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
-			put(out, k.String(), b.value(v.MapIndex(k), field+"."+k.String()))
+			addField(out, k.String(), b.build(v.MapIndex(k), field+"."+k.String()))
 		}
 		return out
 	case reflect.String:
@@ -156,7 +156,7 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// fromJSON returns a JSON value as a tree.
+// fromJSON converts canonical JSON to a YAML tree.
 func fromJSON(raw json.RawMessage) *yaml.Node {
 	docs, err := yamlnode.Documents("", append(append([]byte(`{"v":`), raw...), '}'), yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -168,7 +168,8 @@ func fromJSON(raw json.RawMessage) *yaml.Node {
 	return out
 }
 
-// plainStyle sets YAML styles in a tree decoded from JSON.
+// plainStyle replaces the JSON styles in a decoded tree by block style and by the quotes that YAML
+// needs.
 func plainStyle(n *yaml.Node) {
 	if n.Style = 0; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
 		n.Style = stringNode(n.Value).Style
@@ -178,20 +179,20 @@ func plainStyle(n *yaml.Node) {
 	}
 }
 
+// mappingNode returns a mapping of alternating keys and nodes.
 func mappingNode(content ...any) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(content); i += 2 {
-		put(out, content[i].(string), content[i+1].(*yaml.Node))
+		addField(out, content[i].(string), content[i+1].(*yaml.Node))
 	}
 	return out
 }
 
-func put(n *yaml.Node, key string, value *yaml.Node) {
+func addField(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, stringNode(key), value)
 }
 
-// stringNode returns a string as a scalar on one line, with quotes if it would be ambiguous
-// without.
+// stringNode returns s as a scalar on one line, quoted if necessary.
 func stringNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	if yamlnode.Quote(s) != s {
@@ -200,8 +201,7 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
-// forEachLeaf calls each for every scalar, empty list and empty mapping below n, with the name
-// of its field.
+// forEachLeaf calls each for every scalar, empty list and empty mapping in n, with its field path.
 func forEachLeaf(n *yaml.Node, field string, each func(field string, n *yaml.Node)) {
 	switch {
 	case n.Kind == yaml.MappingNode && len(n.Content) > 0:

@@ -12,27 +12,26 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// Repository gives access to the files that quayside.yaml extends. With a nil Read, Load
-// ignores spec.extends.
+// Repository reads the files that quayside.yaml extends. If Read is nil, Load ignores spec.extends.
 type Repository struct {
 	Dir string // directory of the workspace in its repository: "envs/dev"; "." for the root
-	// Read returns the content of a file by its path in the repository, and the file's name
-	// for messages. No symbolic link may lead out of the repository.
+	// Read returns the content of a file, and its name for messages. path is relative to the
+	// repository. Read must reject symbolic links out of the repository.
 	Read func(path string) (name string, data []byte, err error)
 }
 
 // Limits on the settings files of one workspace.
 const (
-	maxChain = 10      // files in a chain of extends
+	maxChain = 10      // files in a chain of spec.extends
 	maxBytes = 4 << 20 // of one file
 )
 
-// lineSpan is the range of line numbers reserved for one file. The lines of file i are shifted by
-// i*lineSpan, as go/token's FileSet shifts offsets, so the line of a node in the merged tree
+// lineSpan is the range of line numbers for one file in the merged tree. Lines of file i are
+// shifted by i*lineSpan, similar to offsets in go/token's FileSet, so that the line of a node
 // identifies its file.
 const lineSpan = 2 * maxBytes
 
-// layer is one of the settings files.
+// layer is one file in the chain of spec.extends.
 type layer struct {
 	name string // for messages
 	path string // in the repository
@@ -46,8 +45,8 @@ type loader struct {
 	errs   diag.List
 }
 
-// load reads a file and the files that it extends. It returns false after a fault that makes
-// further validation pointless.
+// load parses a file and the files that it extends. It returns false if validation is impossible
+// because of a fault.
 func (l *loader) load(name, file string, data []byte) bool {
 	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: maxBytes, Depth: 50, Nodes: 100_000})
 	if err != nil {
@@ -81,7 +80,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	return l.extend(name, file, docs[0])
 }
 
-// extend loads the file that another one extends, if any.
+// extend loads the file that spec.extends of root names, if it is set.
 func (l *loader) extend(name, file string, root *yaml.Node) bool {
 	var f struct {
 		Spec struct {
@@ -100,7 +99,7 @@ func (l *loader) extend(name, file string, root *yaml.Node) bool {
 	v := validator{Checker: yamlnode.Checker{Fields: diag.Fields{"spec.extends": yamlnode.At(name, value)}, Faults: &l.errs}}
 	base := path.Join(path.Dir(file), *f.Spec.Extends)
 	before := len(l.errs)
-	switch v.relative("spec.extends", *f.Spec.Extends); {
+	switch v.checkRelative("spec.extends", *f.Spec.Extends); {
 	case len(l.errs) > before:
 		return false
 	case base == ".." || strings.HasPrefix(base, "../"):
@@ -108,10 +107,10 @@ func (l *loader) extend(name, file string, root *yaml.Node) bool {
 		return false
 	}
 	var names []string
-	for _, known := range l.layers {
-		names = append(names, known.name)
+	for _, other := range l.layers {
+		names = append(names, other.name)
 	}
-	if i := slices.IndexFunc(l.layers, func(known layer) bool { return known.path == base }); i >= 0 {
+	if i := slices.IndexFunc(l.layers, func(other layer) bool { return other.path == base }); i >= 0 {
 		v.Addf("spec.extends", "spec.extends forms a cycle: %s", strings.Join(append(names[i:], names[i]), " extends "))
 		return false
 	}
@@ -127,16 +126,16 @@ func (l *loader) extend(name, file string, root *yaml.Node) bool {
 	return l.load(shown, base, data)
 }
 
-// locate maps a position in the merged tree to the original file.
+// locate maps a position in the merged tree to its file and line.
 func (l *loader) locate(p diag.Pos) diag.Pos {
 	p.File = l.layers[p.Line/lineSpan].name
 	p.Line %= lineSpan
 	return p
 }
 
-// merged returns the tree of quayside.yaml with inherited settings. Only spec is inherited,
-// and its paths become relative to the workspace.
-func (l *loader) merged() *yaml.Node {
+// mergedTree returns the tree of quayside.yaml with inherited settings. Only spec is inherited. Its
+// paths are changed to be relative to the workspace.
+func (l *loader) mergedTree() *yaml.Node {
 	m := merger{reset: map[*yaml.Node]bool{}}
 	var spec *yaml.Node
 	for i := len(l.layers) - 1; i > 0; i-- {
@@ -168,7 +167,7 @@ func (l *loader) merged() *yaml.Node {
 	return root
 }
 
-// fromWorkspace returns a path in the repository relative to the workspace.
+// fromWorkspace converts a path in the repository to a path relative to the workspace.
 func (l *loader) fromWorkspace(p string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(l.repo.Dir), filepath.FromSlash(p))
 	if err != nil {
@@ -177,9 +176,9 @@ func (l *loader) fromWorkspace(p string) string {
 	return filepath.ToSlash(rel)
 }
 
-// extended returns the files that quayside.yaml extends, relative to the workspace, the
-// nearest first.
-func (l *loader) extended() []string {
+// extendedFiles returns the files that quayside.yaml extends, directly extended ones first. Their
+// paths are relative to the workspace.
+func (l *loader) extendedFiles() []string {
 	var out []string
 	for _, base := range l.layers[1:] {
 		out = append(out, l.fromWorkspace(base.path))
@@ -187,8 +186,8 @@ func (l *loader) extended() []string {
 	return out
 }
 
-// copyTree returns a copy of n with every line shifted by lines. Nodes shared by aliases are
-// copied for each alias.
+// copyTree returns a copy of n with lines added to each line number. Aliased nodes are copied for
+// each alias.
 func copyTree(n *yaml.Node, lines int) *yaml.Node {
 	out := *n
 	out.Line += lines

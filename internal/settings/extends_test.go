@@ -20,8 +20,8 @@ import (
 
 const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
 
-// load reads envs/dev/quayside.yaml of a repository. A file without a header gets one
-// on its first two lines.
+// load loads envs/dev/quayside.yaml of a repository. It adds a header of two lines to files without
+// one.
 func load(files map[string]string) (*settings.Workspace, error) {
 	text := func(name string) ([]byte, error) {
 		data, ok := files[name]
@@ -51,7 +51,7 @@ func archive(text string) map[string]string {
 	return files
 }
 
-// TestExtends merges settings, and knows where each comes from.
+// TestExtends checks merged settings and their positions.
 func TestExtends(t *testing.T) {
 	w, err := load(archive(`
 -- base.yaml --
@@ -137,7 +137,7 @@ spec:
 	}
 }
 
-// TestExtendsFaults fixes the message and the place of each fault.
+// TestExtendsFaults checks the message and the position of each fault.
 func TestExtendsFaults(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"missing": {
@@ -211,7 +211,7 @@ func TestExtendsFaults(t *testing.T) {
 	}
 }
 
-// TestLongChain follows ten files and no more.
+// TestLongChain checks the limit of ten files in a chain.
 func TestLongChain(t *testing.T) {
 	for n, want := range map[int]string{9: "", 10: "spec.extends has more than 10 levels: quayside.yaml extends envs/dev/1.yaml extends"} {
 		files := map[string]string{"envs/dev/quayside.yaml": "spec: {extends: 1.yaml}\n"}
@@ -226,7 +226,7 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// TestSources moves the path in each kind of source that holds one.
+// TestSources checks that the path in each kind of catalog source is rebased.
 func TestSources(t *testing.T) {
 	for _, s := range source.Schemes() {
 		in, want := s.Name+":a/b", s.Name+":../../a/b"
@@ -243,15 +243,15 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRelativeFieldsAreMoved compares the fields that the schema describes as relative
-// with those that move when another directory inherits them.
+// TestRelativeFieldsAreMoved compares the fields that the schema describes as relative with the
+// fields that are rebased.
 func TestRelativeFieldsAreMoved(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal(settings.Schema(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	moved := []string{"spec.catalogs[].source", "spec.certificateSecret.caFile", "spec.declarations[].path", "spec.follows", "spec.mirrors", "spec.trust[].keys", "spec.trust[].trustRoot"}
-	stay := []string{"spec.extends", "spec.output"} // read before; a directory of whichever workspace inherits it
+	stay := []string{"spec.extends", "spec.output"} // resolved before merging; different for each workspace
 	var found []string
 	var walk func(field string, node any)
 	walk = func(field string, node any) {
@@ -287,7 +287,7 @@ func TestRelativeFieldsAreMoved(t *testing.T) {
 	}
 }
 
-// TestEmptyBase refuses a file without settings that another one extends.
+// TestEmptyBase checks that an extended file must not be empty.
 func TestEmptyBase(t *testing.T) {
 	read := func(name string) (string, []byte, error) { return name, []byte("# nothing\n"), nil }
 	_, err := settings.Load("quayside.yaml", []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {extends: none.yaml}\n"), settings.Repository{Dir: ".", Read: read})

@@ -13,13 +13,13 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// listRule defines how a list is merged with the inherited one.
+// listRule defines how a list is merged with the inherited list.
 type listRule struct {
-	keys []string // fields that identify an entry: entries with equal identity merge
-	add  bool     // append the entries to the inherited ones
+	keys []string // fields that identify an entry; entries with the same identity are merged
+	add  bool     // whether entries are appended to the inherited ones
 }
 
-// listRules returns the rules by list field. Any other list replaces the inherited one.
+// listRules returns the rules by field. Lists of other fields replace the inherited list.
 func listRules() map[string]listRule {
 	return map[string]listRule{
 		"spec.catalogs":       {keys: []string{"namespace", "name"}},
@@ -29,20 +29,20 @@ func listRules() map[string]listRule {
 	}
 }
 
-// relativeFields returns the fields with paths relative to the file that sets them, each with a
-// function that moves the path in a value. It omits spec.output, a directory of each inheriting
-// workspace, and spec.gitops.path, which is relative to the repository.
-func relativeFields() map[string]func(value string, move func(string) string) string {
-	whole := func(value string, move func(string) string) string { return move(value) }
-	out := map[string]func(value string, move func(string) string) string{
+// relativeFields returns the fields that contain a path relative to their file. Each has a function
+// that applies rebase to the path in a value. spec.output is not included, because each workspace
+// has its own output, nor is spec.gitops.path, which is relative to the repository.
+func relativeFields() map[string]func(value string, rebase func(string) string) string {
+	whole := func(value string, rebase func(string) string) string { return rebase(value) }
+	out := map[string]func(value string, rebase func(string) string) string{
 		"spec.declarations[]":      whole, // in short form
 		"spec.declarations[].path": whole,
 		"spec.newDeclarations":     whole,
-		"spec.catalogs[].source":   moveSource,
+		"spec.catalogs[].source":   rebaseSource,
 		"spec.mirrors[]":           whole,
 		"spec.trust[].keys[]":      whole,
 		"spec.trust[].trustRoot":   whole,
-		"spec.follows":             moveDirectory,
+		"spec.follows":             rebaseDirectory,
 	}
 	for field := range (certificates.ProviderSettings{}).Files() {
 		out["spec."+field] = whole
@@ -50,30 +50,30 @@ func relativeFields() map[string]func(value string, move func(string) string) st
 	return out
 }
 
-// moveSource moves the path in a catalog source, if it has one.
-func moveSource(value string, move func(string) string) string {
-	return string(source.Ref(value).MapPath(move))
+// rebaseSource applies rebase to the path in a catalog source, if it has one.
+func rebaseSource(value string, rebase func(string) string) string {
+	return string(source.Ref(value).MapPath(rebase))
 }
 
-// moveDirectory moves a path, but not the name of an environment.
-func moveDirectory(value string, move func(string) string) string {
+// rebaseDirectory applies rebase to a directory. It returns the name of an environment unchanged.
+func rebaseDirectory(value string, rebase func(string) string) string {
 	if (&Workspace{Follows: value}).FollowsPath() {
-		return move(value)
+		return rebase(value)
 	}
 	return value
 }
 
-// rebaseScalars moves the paths below n, the value of a field, in place. It keeps invalid
-// values for validation to report.
-func rebaseScalars(n *yaml.Node, field string, move func(string) string) {
-	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+// rebaseScalars applies rebase to the paths in n, the value of field, in place. Invalid paths
+// remain unchanged for validation.
+func rebaseScalars(n *yaml.Node, field string, rebase func(string) string) {
+	switch n.Kind { //nolint:exhaustive // other nodes have no text
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			rebaseScalars(n.Content[i+1], field+"."+yamlnode.Key(n.Content[i]), move)
+			rebaseScalars(n.Content[i+1], field+"."+yamlnode.Key(n.Content[i]), rebase)
 		}
 	case yaml.SequenceNode:
 		for _, c := range n.Content {
-			rebaseScalars(c, field+"[]", move)
+			rebaseScalars(c, field+"[]", rebase)
 		}
 	case yaml.ScalarNode:
 		form, relative := relativeFields()[field]
@@ -83,23 +83,23 @@ func rebaseScalars(n *yaml.Node, field string, move func(string) string) {
 				if path.IsAbs(p) || strings.Contains(p, `\`) {
 					return p
 				}
-				return move(p)
+				return rebase(p)
 			}))
 			n.Style = yaml.DoubleQuotedStyle
 		}
 	}
 }
 
-// merger merges YAML trees. Merging is associative: in a chain of files, the order in which
-// neighbours are merged does not matter.
+// merger merges YAML trees. Merging is associative: adjacent files of a chain can be merged in any
+// order.
 type merger struct {
-	// reset has the nodes that replace inherited values instead of merging with them, because
-	// of a null or a value of another kind in between.
+	// reset contains the nodes that replace inherited values, because a null or a value of another
+	// kind precedes them in the chain.
 	reset map[*yaml.Node]bool
 }
 
-// merge returns over with values inherited from base; either may be nil. The parameter field
-// is their name, with [] for an entry of a list. It does not modify its arguments.
+// merge returns over with values inherited from base. Either may be nil. Both are values of field,
+// in which [] stands for any list entry. The arguments are not modified.
 func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
 	switch {
 	case base == nil:
@@ -115,11 +115,11 @@ func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
 	case yamlnode.IsNull(base), base.Kind != over.Kind:
 		m.reset[&out] = true
 	case over.Kind == yaml.MappingNode:
-		out.Content = m.mapping(field, base, over)
+		out.Content = m.mergeMapping(field, base, over)
 	case over.Kind == yaml.SequenceNode && rule.add:
 		out.Content = append(base.Content[:len(base.Content):len(base.Content)], over.Content...)
 	case over.Kind == yaml.SequenceNode && rule.keys != nil:
-		out.Content = m.keyed(field+"[]", rule.keys, base, over)
+		out.Content = m.mergeKeyed(field+"[]", rule.keys, base, over)
 	default:
 		m.reset[&out] = true
 	}
@@ -129,7 +129,8 @@ func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
 	return &out
 }
 
-func (m merger) mapping(field string, base, over *yaml.Node) []*yaml.Node {
+// mergeMapping merges two mappings. Inherited fields keep their position.
+func (m merger) mergeMapping(field string, base, over *yaml.Node) []*yaml.Node {
 	content := append([]*yaml.Node{}, base.Content...)
 	at := map[string]int{}
 	for i := 0; i+1 < len(content); i += 2 {
@@ -147,9 +148,9 @@ func (m merger) mapping(field string, base, over *yaml.Node) []*yaml.Node {
 	return content
 }
 
-// keyed merges lists by the identity of their entries. Inherited entries keep their position.
-// A duplicate identity in over is kept for validation to report.
-func (m merger) keyed(field string, keys []string, base, over *yaml.Node) []*yaml.Node {
+// mergeKeyed merges two lists by the identity of their entries. Inherited entries keep their
+// position. Duplicates in over remain for validation.
+func (m merger) mergeKeyed(field string, keys []string, base, over *yaml.Node) []*yaml.Node {
 	content := append([]*yaml.Node{}, base.Content...)
 	at := map[string]int{}
 	for i, entry := range content {
@@ -171,8 +172,7 @@ func (m merger) keyed(field string, keys []string, base, over *yaml.Node) []*yam
 	return content
 }
 
-// listIdentity returns the identity of a list entry. It returns false if the last key, the
-// name, is empty.
+// listIdentity returns the identity of a list entry, and false if the last key is empty.
 func listIdentity(entry *yaml.Node, keys []string) (string, bool) {
 	parts := make([]string, len(keys))
 	for i, key := range keys {
@@ -182,10 +182,10 @@ func listIdentity(entry *yaml.Node, keys []string) (string, bool) {
 	return strings.Join(parts, "/"), parts[len(parts)-1] != ""
 }
 
-// prune returns n without nulls that reset an inherited value.
+// prune returns n without the nulls that reset inherited values.
 func (m merger) prune(n *yaml.Node) *yaml.Node {
 	var content []*yaml.Node
-	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	switch n.Kind { //nolint:exhaustive // other nodes have no content
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if v := n.Content[i+1]; !yamlnode.IsNull(v) || !m.reset[v] {
@@ -202,8 +202,8 @@ func (m merger) prune(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// newDeclarations adds a fault if spec.newDeclarations is not one of spec.declarations.
-func (v validator) newDeclarations() {
+// checkNewDeclarations adds a fault if spec.newDeclarations is not among spec.declarations.
+func (v validator) checkNewDeclarations() {
 	const field = "spec.newDeclarations"
 	if _, set := v.w.Fields[field]; !set || !v.Given(field, v.w.NewDeclarations) {
 		return

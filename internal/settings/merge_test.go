@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// settings draws a tree of settings as one file may hold it. Values name the file.
+// settings draws the settings of one file. Its values contain the file number.
 func settings(t *rapid.T, file int) *yaml.Node {
 	text := func() string { return fmt.Sprintf("f%d", file) }
 	scalar := func(label string) string {
@@ -63,7 +63,7 @@ func settings(t *rapid.T, file int) *yaml.Node {
 	return spec
 }
 
-// show returns a tree with the line of each node.
+// show formats a tree with the line of each node.
 func show(n *yaml.Node) string {
 	var b strings.Builder
 	var walk func(n *yaml.Node, indent string)
@@ -77,9 +77,9 @@ func show(n *yaml.Node) string {
 	return b.String()
 }
 
-// scalars calls each for every scalar below n that is the value of a field.
+// scalars calls each for every scalar value of a field below n.
 func scalars(n *yaml.Node, each func(*yaml.Node)) {
-	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	switch n.Kind { //nolint:exhaustive // other nodes have no values
 	case yaml.MappingNode:
 		for i := 1; i < len(n.Content); i += 2 {
 			scalars(n.Content[i], each)
@@ -95,7 +95,7 @@ func scalars(n *yaml.Node, each func(*yaml.Node)) {
 
 func empty() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
 
-// TestMergingNothing changes nothing.
+// TestMergingNothing checks that a merge with empty settings has no effect.
 func TestMergingNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := settings(t, 1)
@@ -108,7 +108,7 @@ func TestMergingNothing(t *testing.T) {
 	})
 }
 
-// TestMergingIsAssociative merges a chain of files from either end.
+// TestMergingIsAssociative compares merges of a chain from both ends.
 func TestMergingIsAssociative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := settings(t, 1), settings(t, 2), settings(t, 3)
@@ -125,13 +125,12 @@ func TestMergingIsAssociative(t *testing.T) {
 	})
 }
 
-// TestMergedPlaces finds every value in the file that it names: the last one that
-// sets it.
+// TestMergedPlaces checks that the position of each merged value is in the last file that sets it.
 func TestMergedPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := merger{reset: map[*yaml.Node]bool{}}
 		merged := empty()
-		last := map[string]int{} // of the fields that no list holds
+		last := map[string]int{} // last file that sets a field outside of lists
 		for file := 1; file <= 3; file++ {
 			own := settings(t, file)
 			for i := 0; i < len(own.Content); i += 2 {

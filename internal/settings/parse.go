@@ -18,38 +18,37 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// Parse decodes quayside.yaml without the files that it extends. Missing fields have the
-// values of [Default]. It reports all unknown fields, wrong types and invalid values with
-// their positions; the error is a diag.List.
+// Parse decodes quayside.yaml and ignores spec.extends. Missing fields have the values of
+// [Default]. The error is a diag.List of all unknown fields, wrong types and invalid values.
 func Parse(name string, data []byte) (*Workspace, error) {
 	return Load(name, data, Repository{Dir: "."})
 }
 
-// Load decodes quayside.yaml and the files that it extends. Defaults and validation apply
-// once, to the merged settings. The position of a fault is in the file that set the value.
+// Load decodes quayside.yaml and the files that it extends. It sets defaults in the merged settings
+// and validates them. The error is a diag.List; positions are in the file that sets the value.
 func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	l := loader{repo: repo}
 	if !l.load(name, path.Join(repo.Dir, FileName), data) {
 		return nil, l.errs.Err()
 	}
-	root, errs := l.merged(), l.errs
-	f := file{Spec: *Default()}
+	root, errs := l.mergedTree(), l.errs
+	f := document{Spec: *Default()}
 	errs.Add(diag.Pos{File: name}, diag.Moved(yamlnode.Decode(name, root, &f), l.locate))
 	w := &f.Spec
-	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extended()
+	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extendedFiles()
 	for field, p := range w.Fields {
 		w.Fields[field] = l.locate(p)
 	}
 	w.setDerivedFields()
-	w.placePolicy()
-	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
+	w.setPolicyPositions()
+	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.check()
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// setDerivedFields completes fields that depend on other fields, and entries of lists.
+// setDerivedFields cleans paths and sets defaults that depend on other fields.
 func (w *Workspace) setDerivedFields() {
 	w.Output = path.Clean(w.Output)
 	if w.FollowsPath() {
@@ -76,47 +75,47 @@ func (w *Workspace) setDerivedFields() {
 		return
 	}
 	g := w.GitOps
-	orElse(&g.Revision, "main")
-	orElse(&g.Path, w.Output)
-	orElse(&g.Name, cmp.Or(w.Name, w.directory(), "quayside"))
-	orElse(&g.RemovedClusters, profile.Keep)
-	orElse(&g.Granularity, profile.PerOperator)
-	orElse(&g.Namespace, cmp.Or(w.Tool().About().Namespace, "default"))
+	setDefault(&g.Revision, "main")
+	setDefault(&g.Path, w.Output)
+	setDefault(&g.Name, cmp.Or(w.Name, w.directoryName(), "quayside"))
+	setDefault(&g.RemovedClusters, profile.Keep)
+	setDefault(&g.Granularity, profile.PerOperator)
+	setDefault(&g.Namespace, cmp.Or(w.Tool().About().Namespace, "default"))
 	g.Defaults()
 }
 
-// fillPromotion completes spec.promotion, if it is set.
+// fillPromotion sets the defaults of spec.promotion, if it is set.
 func (w *Workspace) fillPromotion() {
 	p := w.Promotion
 	if p == nil {
 		return
 	}
-	said := func(field string) bool { return w.Fields["spec.promotion."+field] != diag.Pos{} }
+	isSet := func(field string) bool { return w.Fields["spec.promotion."+field] != diag.Pos{} }
 	d := gate.DefaultRule()
 	p.Healthy, p.Soak = cmp.Or(p.Healthy, d.Healthy), cmp.Or(p.Soak, d.Soak)
-	if !said("clusters") {
+	if !isSet("clusters") {
 		p.Clusters = d.Clusters
 	}
-	if !said("observedWithin") {
+	if !isSet("observedWithin") {
 		p.ObservedWithin = d.Within
 	}
 }
 
-// FollowsPath reports whether Follows is a directory rather than a name.
+// FollowsPath reports whether Follows is a directory instead of a name.
 func (w *Workspace) FollowsPath() bool {
 	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
 }
 
-// directory returns the base name of the workspace's directory, derived from spec.gitops.path.
-// It returns "" if the path does not end in the output directory.
-func (w *Workspace) directory() string {
+// directoryName returns the base name of the workspace's directory, derived from spec.gitops.path.
+// It returns "" if that path does not end in spec.output.
+func (w *Workspace) directoryName() string {
 	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output); ok {
 		return path.Base(dir)
 	}
 	return ""
 }
 
-// Tool returns the profile of the tree, or the default profile if the name is unknown.
+// Tool returns the profile of the workspace, or the default profile if spec.profile is unknown.
 func (w *Workspace) Tool() profile.Profile {
 	p, err := profile.Lookup(w.Profile)
 	if err != nil {
@@ -125,33 +124,36 @@ func (w *Workspace) Tool() profile.Profile {
 	return p
 }
 
-func orElse(s *string, value string) {
+// setDefault sets s to value if s is empty.
+func setDefault(s *string, value string) {
 	if *s == "" {
 		*s = value
 	}
 }
 
+// validator adds the faults in w to its checker.
 type validator struct {
 	yamlnode.Checker
 	w *Workspace
 }
 
-func (v validator) all() {
+// check checks all fields.
+func (v validator) check() {
 	w := v.w
 	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
 	v.Enum("spec.storageMigration", w.StorageMigration, "auto", "v1", "v1beta1", "none")
 	v.Enum("spec.profile", string(w.Profile), profile.Names()...)
 	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
-	v.version("spec.kubernetesVersion", w.KubernetesVersion)
-	v.version("spec.openshiftVersion", w.OpenShiftVersion)
+	v.checkVersion("spec.kubernetesVersion", w.KubernetesVersion)
+	v.checkVersion("spec.openshiftVersion", w.OpenShiftVersion)
 	v.checkPaths()
-	v.newDeclarations()
-	v.catalogs()
-	v.trust()
-	v.clusters()
-	v.gitops()
-	v.certificates()
-	v.reporter()
+	v.checkNewDeclarations()
+	v.checkCatalogs()
+	v.checkTrust()
+	v.checkClusters()
+	v.checkGitOps()
+	v.checkCertificates()
+	v.checkReporter()
 	for i, name := range w.ImagePullSecrets {
 		v.Name(diag.Item("spec.imagePullSecrets", i), name)
 	}
@@ -160,22 +162,22 @@ func (v validator) all() {
 			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)
 		}
 	}
-	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
-	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
-	v.levels()
-	v.rules()
-	v.waivers()
+	v.checkURL("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
+	v.checkURL("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
+	v.checkLevels()
+	v.checkRules()
+	v.checkWaivers()
 	v.checkFollows()
 }
 
-func (v validator) version(field, got string) {
-	if got != "" && !regexp.MustCompile(`^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$`).MatchString(got) {
-		v.Addf(field, "%q is not a version such as \"1.34\" or \"1.34.2\"", got)
+func (v validator) checkVersion(field, value string) {
+	if value != "" && !regexp.MustCompile(`^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$`).MatchString(value) {
+		v.Addf(field, "%q is not a version such as \"1.34\" or \"1.34.2\"", value)
 	}
 }
 
-// checkPaths checks that declarations, mirrors and the output have valid paths, and that
-// declarations and output differ.
+// checkPaths checks the paths of declarations, mirrors and the output. Declarations and output must
+// differ.
 func (v validator) checkPaths() {
 	w := v.w
 	for i, d := range w.Declarations {
@@ -186,13 +188,13 @@ func (v validator) checkPaths() {
 		if !v.Given(field, d.Path) {
 			continue
 		}
-		v.relative(field, d.Path)
+		v.checkRelative(field, d.Path)
 		if d.Path == w.Output {
 			v.Addf(field, "%q is also spec.output: declarations and rendered files need separate directories", d.Path)
 		}
 	}
 	for i, p := range w.Mirrors {
-		v.relative(diag.Item("spec.mirrors", i), p)
+		v.checkRelative(diag.Item("spec.mirrors", i), p)
 	}
 	v.checkInside("spec.output", w.Output)
 	if w.Output == "." {
@@ -201,7 +203,8 @@ func (v validator) checkPaths() {
 	v.checkOutput()
 }
 
-// checkOutput checks that the output directory contains no other configured directory.
+// checkOutput checks that the output directory overlaps neither with .git, nor with vendored
+// images, nor with a catalog.
 func (v validator) checkOutput() {
 	out := strings.ToLower(v.w.Output) // some file systems are case-insensitive
 	for _, part := range strings.Split(out, "/") {
@@ -221,28 +224,30 @@ func (v validator) checkOutput() {
 	}
 }
 
-// pathsOverlap reports whether two paths are equal, or one contains the other.
+// pathsOverlap reports whether one path equals or contains the other.
 func pathsOverlap(a, b string) bool {
 	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }
 
-// VendorDir is the directory of vendored images in every workspace.
+// VendorDir is the directory of vendored images in a workspace.
 const VendorDir = "quayside.vendor"
 
-func (v validator) relative(field, p string) {
+// checkRelative adds a fault unless p is a relative path with forward slashes.
+func (v validator) checkRelative(field, p string) {
 	if p == "" || path.IsAbs(p) || strings.Contains(p, `\`) || regexp.MustCompile(`^[A-Za-z]:`).MatchString(p) {
 		v.Addf(field, "%q is not a relative path with forward slashes", p)
 	}
 }
 
+// checkInside adds a fault unless p is a relative path inside of the workspace.
 func (v validator) checkInside(field, p string) {
-	v.relative(field, p)
+	v.checkRelative(field, p)
 	if !path.IsAbs(p) && !fs.ValidPath(p) {
 		v.Addf(field, "%q is outside of the workspace", p)
 	}
 }
 
-func (v validator) catalogs() {
+func (v validator) checkCatalogs() {
 	first := map[string]string{}
 	for i, c := range v.w.Catalogs {
 		field := diag.Item("spec.catalogs", i)
@@ -261,7 +266,7 @@ func (v validator) catalogs() {
 	}
 }
 
-func (v validator) clusters() {
+func (v validator) checkClusters() {
 	first := map[string]string{}
 	for i, c := range v.w.Clusters {
 		field := diag.Item("spec.clusters", i)
@@ -270,8 +275,8 @@ func (v validator) clusters() {
 			v.Addf(field+".name", "cluster %q appears twice, first at %s", c.Name, v.At(prev))
 		}
 		first[c.Name] = field + ".name"
-		v.version(field+".kubernetesVersion", c.KubernetesVersion)
-		v.url(field+".server", c.Server)
+		v.checkVersion(field+".kubernetesVersion", c.KubernetesVersion)
+		v.checkURL(field+".server", c.Server)
 		for j, op := range c.Operators {
 			if op == "" || strings.Count(op, "/") > 1 {
 				v.Addf(diag.Item(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
@@ -286,7 +291,7 @@ func (v validator) clusters() {
 	}
 }
 
-func (v validator) gitops() {
+func (v validator) checkGitOps() {
 	g := v.w.GitOps
 	if g == nil {
 		return
@@ -306,10 +311,10 @@ func (v validator) gitops() {
 	}
 }
 
-func (v validator) certificates() {
+func (v validator) checkCertificates() {
 	for field, name := range v.w.Files() {
 		if name != "" {
-			v.relative("spec."+field, name)
+			v.checkRelative("spec."+field, name)
 		}
 	}
 	for _, f := range v.w.Faults(v.w.Certificates) {
@@ -317,7 +322,7 @@ func (v validator) certificates() {
 	}
 }
 
-func (v validator) reporter() {
+func (v validator) checkReporter() {
 	const field = "spec.reporter"
 	r := v.w.Reporter
 	v.Label(field+".namespace", r.Namespace)
@@ -329,7 +334,8 @@ func (v validator) reporter() {
 	}
 }
 
-func (v validator) levels() {
+// checkLevels checks the severities in spec.policy.
+func (v validator) checkLevels() {
 	severities := []string{"off", "info", "low", "medium", "high", "critical"}
 	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
 	for i, s := range v.w.Policy.Vulnerabilities.Added {
@@ -358,24 +364,24 @@ func (v validator) levels() {
 func (v validator) checkFollows() {
 	const field = "spec.follows"
 	w := v.w
-	_, said := w.Fields[field]
+	_, isSet := w.Fields[field]
 	switch {
 	case w.FollowsPath():
-		v.relative(field, w.Follows)
+		v.checkRelative(field, w.Follows)
 		if w.Follows == "." {
 			v.Addf(field, "an environment cannot follow itself")
 		}
 	case w.Follows != "" && w.Follows == w.Name:
 		v.Addf(field, "%q is this environment: it cannot follow itself", w.Follows)
-	case w.Follows == "" && said:
+	case w.Follows == "" && isSet:
 		v.Addf(field, "missing: give the environment, such as follows: dev, or leave the field out")
 	}
 	if p := w.Promotion; p != nil {
-		v.promotion(p)
+		v.checkPromotion(p)
 	}
 }
 
-func (v validator) promotion(p *Promotion) {
+func (v validator) checkPromotion(p *Promotion) {
 	if p.Clusters < 1 {
 		v.Addf("spec.promotion.clusters", "%d: need a number of clusters, at least 1", p.Clusters)
 	}
@@ -384,7 +390,7 @@ func (v validator) promotion(p *Promotion) {
 	}
 }
 
-func (v validator) url(field, s string) {
+func (v validator) checkURL(field, s string) {
 	if s == "" {
 		return
 	}

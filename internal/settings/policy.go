@@ -8,20 +8,20 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// placePolicy sets the positions of waivers and rules, and the default of
+// setPolicyPositions sets the positions of waivers and rules, and the default of
 // spec.policy.rules.on.
-func (w *Workspace) placePolicy() {
+func (w *Workspace) setPolicyPositions() {
 	for i := range w.Policy.Waivers {
 		w.Policy.Waivers[i].Pos = w.At(diag.Item("spec.policy.waivers", i))
 	}
 	for i := range w.Policy.Rules {
 		w.Policy.Rules[i].Pos = w.At(diag.Item("spec.policy.rules", i) + ".expression")
-		orElse(&w.Policy.Rules[i].On, "diff")
+		setDefault(&w.Policy.Rules[i].On, "diff")
 	}
 }
 
-// rules checks the user's own rules, both set and inherited ones.
-func (v validator) rules() {
+// checkRules checks the user's own rules, including inherited ones.
+func (v validator) checkRules() {
 	first := map[string]string{}
 	for i, r := range v.w.Policy.Rules {
 		field := diag.Item("spec.policy.rules", i)
@@ -39,7 +39,7 @@ func (v validator) rules() {
 	}
 }
 
-func (v validator) waivers() {
+func (v validator) checkWaivers() {
 	first := map[string]string{}
 	for i, w := range v.w.Policy.Waivers {
 		field := diag.Item("spec.policy.waivers", i)
@@ -54,11 +54,11 @@ func (v validator) waivers() {
 		if w.Operator != "" && strings.Count(w.Operator, "/") != 1 {
 			v.Addf(field+".operator", "%q is not namespace/package", w.Operator)
 		}
-		v.pattern(field+".rule", w.Rule)
-		v.pattern(field+".operator", w.Operator)
-		v.pattern(field+".object", w.Object)
+		v.checkPattern(field+".rule", w.Rule)
+		v.checkPattern(field+".operator", w.Operator)
+		v.checkPattern(field+".object", w.Object)
 		for j, name := range w.Clusters {
-			v.pattern(diag.Item(field+".clusters", j), name)
+			v.checkPattern(diag.Item(field+".clusters", j), name)
 		}
 		if strings.TrimSpace(w.Reason) == "" {
 			v.Addf(field+".reason", "missing: give the reason for accepting the risk")
@@ -77,16 +77,16 @@ func (v validator) waivers() {
 	}
 }
 
-// pattern adds a fault for a * before the end.
-func (v validator) pattern(field, text string) {
+// checkPattern adds a fault for a * before the end of text.
+func (v validator) checkPattern(field, text string) {
 	if strings.Contains(strings.TrimSuffix(text, "*"), "*") {
 		v.Addf(field, "%q: * is only allowed at the end", text)
 	}
 }
 
-// CheckRules checks every rule name in the policy against the known finding rules: names in
-// severities and waivers, and names of the user's own rules. Findings, own rules and warnings
-// share one name space. The error is a diag.List.
+// CheckRules checks all rule names in the policy. findings are the names of the built-in rules. Own
+// rules must differ from them and from warning codes; spec.policy.severity and waivers must refer
+// to existing rules. The error is a diag.List.
 func (w *Workspace) CheckRules(findings []string) error {
 	var errs diag.List
 	c := ruleChecker{w: w, findings: findings, errs: &errs}
@@ -100,22 +100,22 @@ func (w *Workspace) CheckRules(findings []string) error {
 		}
 	}
 	for i, v := range w.Policy.Waivers {
-		c.waiver(diag.Item("spec.policy.waivers", i), v)
+		c.checkWaiver(diag.Item("spec.policy.waivers", i), v)
 	}
 	return errs.Err()
 }
 
 type ruleChecker struct {
-	w                     *Workspace
-	findings, codes, mine []string
-	errs                  *diag.List
+	w                         *Workspace
+	findings, codes, ownRules []string
+	errs                      *diag.List
 }
 
 func (c *ruleChecker) addf(field, format string, args ...any) {
 	c.errs.Addf(c.w.At(field), "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkOwnRules collects the names of the user's own rules.
+// checkOwnRules checks the names of the user's own rules and collects them.
 func (c *ruleChecker) checkOwnRules() {
 	for i, r := range c.w.Policy.Rules {
 		field := diag.Item("spec.policy.rules", i) + ".name"
@@ -125,13 +125,14 @@ func (c *ruleChecker) checkOwnRules() {
 		case slices.Contains(c.codes, r.Name):
 			c.addf(field, "%q is the code of a warning: choose another name", r.Name)
 		default:
-			c.mine = append(c.mine, r.Name)
+			c.ownRules = append(c.ownRules, r.Name)
 		}
 	}
 }
 
-func (c *ruleChecker) waiver(field string, v diag.Waiver) {
-	names := slices.Concat(c.findings, c.mine)
+// checkWaiver checks the selectors of waiver v.
+func (c *ruleChecker) checkWaiver(field string, v diag.Waiver) {
+	names := slices.Concat(c.findings, c.ownRules)
 	selected := slices.ContainsFunc(names, func(name string) bool { return diag.Matches(v.Rule, name) })
 	switch {
 	case slices.Contains(c.codes, v.Rule):
@@ -146,7 +147,7 @@ func (c *ruleChecker) waiver(field string, v diag.Waiver) {
 	if v.Object != "" && !strings.Contains(v.Object, " ") && !strings.HasSuffix(v.Object, "*") {
 		c.addf(field+".object", "%q is not an object as the report prints it, such as Deployment ops/etcd", v.Object)
 	}
-	if v.Vulnerability != "" && !strings.HasPrefix(v.Rule, "vulnerabilities.") && !slices.Contains(c.mine, v.Rule) {
+	if v.Vulnerability != "" && !strings.HasPrefix(v.Rule, "vulnerabilities.") && !slices.Contains(c.ownRules, v.Rule) {
 		c.addf(field+".vulnerability", "findings of %s have no vulnerability: use a rule of vulnerabilities.*", v.Rule)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// TestCheckRules finds every name of a rule that is not there or taken, at its place.
+// TestCheckRules checks the faults of unknown or reserved rule names, and their positions.
 func TestCheckRules(t *testing.T) {
 	const text = `apiVersion: quayside.dev/v1alpha1
 kind: Workspace
@@ -54,7 +54,7 @@ quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did 
 	}
 }
 
-// TestRulesWithout holds that each rule has a name and an expression.
+// TestRulesWithout checks that a rule requires a name and an expression.
 func TestRulesWithout(t *testing.T) {
 	const text = `apiVersion: quayside.dev/v1alpha1
 kind: Workspace

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// loadGolden reads a file of testdata/v1alpha1 as quayside.yaml.
+// loadGolden loads a file of testdata/v1alpha1 as quayside.yaml.
 func loadGolden(t *testing.T, name string) *settings.Workspace {
 	t.Helper()
 	const dir = "testdata/v1alpha1"
@@ -35,10 +35,10 @@ func loadGolden(t *testing.T, name string) *settings.Workspace {
 	return w
 }
 
-// TestV1Alpha1 reads settings of schema v1alpha1 as every release reads them. No flag
-// writes the expectations. Before the first release a person adds new fields to these
-// files; from then on they stay as they are, and a new field needs a file of its own.
-// Fields that the expectations lack are allowed: optional ones may be added.
+// TestV1Alpha1 parses settings of schema v1alpha1, which all releases must support. No flag updates
+// the expectations. New fields are added to these files manually until the first release.
+// Afterwards the files must not change, and new fields need new files. Optional fields may be
+// missing in the expectations.
 func TestV1Alpha1(t *testing.T) {
 	set := map[string]bool{}
 	for _, name := range []string{"argocd", "flux", "hub"} {
@@ -73,7 +73,7 @@ func TestV1Alpha1(t *testing.T) {
 	}
 }
 
-// common returns got without the fields that want does not have.
+// common returns got without the fields that are missing in want.
 func common(want, got any) any {
 	switch want := want.(type) {
 	case map[string]any:
@@ -103,7 +103,7 @@ func common(want, got any) any {
 	}
 }
 
-// schemaFields returns the names of all fields that a schema describes.
+// schemaFields returns all field names in a schema.
 func schemaFields(field string, node any) []string {
 	var out []string
 	m, _ := node.(map[string]any)
@@ -119,7 +119,7 @@ func schemaFields(field string, node any) []string {
 	return out
 }
 
-// TestEffectiveIsSettings reads the settings that apply, as they are printed, back.
+// TestEffectiveIsSettings checks that printed effective settings can be parsed.
 func TestEffectiveIsSettings(t *testing.T) {
 	for _, name := range []string{"argocd.yaml", "flux.yaml", "hub.yaml"} {
 		w := loadGolden(t, name)

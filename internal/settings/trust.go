@@ -9,13 +9,13 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// trust checks that each rule can match and be fulfilled, and that no earlier rule shadows it.
-func (v validator) trust() {
+// checkTrust checks that each trust rule is complete, and that no earlier rule shadows it.
+func (v validator) checkTrust() {
 	for i, t := range v.w.Trust {
 		field := diag.Item("spec.trust", i)
-		v.match(field, i)
+		v.checkMatch(field, i)
 		for j, k := range t.Keys {
-			v.relative(diag.Item(field+".keys", j), k)
+			v.checkRelative(diag.Item(field+".keys", j), k)
 		}
 		if len(t.Keys) > 0 {
 			v.checkExclusive(field, "keys", map[string]string{
@@ -23,11 +23,12 @@ func (v validator) trust() {
 			})
 			continue
 		}
-		v.keyless(field, t)
+		v.checkKeyless(field, t)
 	}
 }
 
-func (v validator) keyless(field string, t Trust) {
+// checkKeyless checks the required identity of a signer without keys.
+func (v validator) checkKeyless(field string, t Trust) {
 	if t.Identity == "" && t.IdentityRegexp == "" && t.Issuer == "" && t.TrustRoot == "" {
 		v.Addf(field, "no signer: give keys, or identity, issuer and trustRoot")
 		return
@@ -48,9 +49,11 @@ func (v validator) keyless(field string, t Trust) {
 		v.Addf(field+".trustRoot", "missing: give a trusted_root.json; none is downloaded")
 		return
 	}
-	v.relative(field+".trustRoot", t.TrustRoot)
+	v.checkRelative(field+".trustRoot", t.TrustRoot)
 }
 
+// checkExclusive adds a fault for each field in others that is set, because it conflicts with the
+// field with.
 func (v validator) checkExclusive(field, with string, others map[string]string) {
 	for _, name := range []string{"identity", "identityRegexp", "issuer", "trustRoot"} {
 		if others[name] != "" {
@@ -59,8 +62,8 @@ func (v validator) checkExclusive(field, with string, others map[string]string) 
 	}
 }
 
-// match checks the pattern of entry i.
-func (v validator) match(field string, i int) {
+// checkMatch checks the pattern of trust rule i.
+func (v validator) checkMatch(field string, i int) {
 	field += ".match"
 	m := v.w.Trust[i].Match
 	prefix, _ := strings.CutSuffix(m, "*")
@@ -89,8 +92,8 @@ func (v validator) match(field string, i int) {
 	}
 }
 
-// normalPrefix returns the normal form of a pattern for comparison. A pattern without a normal
-// form is returned unchanged; it is refused when the rules are used.
+// normalPrefix returns the normal form of a pattern for comparison. It returns invalid patterns
+// unchanged; they are rejected when the rules are used.
 func normalPrefix(s string) string {
 	if normal, err := imageref.NormalPrefix(s); err == nil {
 		return normal

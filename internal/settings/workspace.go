@@ -1,9 +1,9 @@
 // Package settings decodes and validates quayside.yaml, the settings of a workspace.
 //
-// The file is optional and every field has a working default, so a [Workspace] is always
-// complete. The package reads bytes; it opens no files.
+// The file is optional and every field has a default, so a [Workspace] is always complete. The
+// package decodes bytes and opens no files.
 //
-// The API is not stable yet: exported names may change in any release.
+// The API is not stable: exported names may change in any release.
 //
 // Start from [Default] and [Parse].
 package settings
@@ -19,16 +19,16 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// FileName is the file name that identifies a workspace.
+// FileName is the name of the file that makes a directory a workspace.
 const FileName = "quayside.yaml"
 
-// APIVersion and Kind are required values of the file's header.
+// APIVersion and Kind are the required header of quayside.yaml.
 const (
 	APIVersion = "quayside.dev/v1alpha1"
 	Kind       = "Workspace"
 )
 
-// Workspace is the spec of quayside.yaml with its defaults filled in.
+// Workspace is the spec of quayside.yaml, including defaults.
 type Workspace struct {
 	Extends            string            `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, in the same format, relative to this file and in the same Git repository; it may extend another file. Fields set here take precedence. 'quayside config' prints the result."`
 	Declarations       []declare.Path    `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; other directories are read recursively. Objects from a kustomization, or from a path with override, replace those of earlier paths. Labels and annotations of Namespaces are used; other kinds are counted and ignored, with a warning or an error if a kind looks misspelt."`
@@ -59,12 +59,12 @@ type Workspace struct {
 	Follows          string            `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion        `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Name             string            `json:"-"` // metadata.name
-	File             string            `json:"-"` // as given to Parse; empty for Default
-	Extended         []string          `json:"-"` // files that it extends, relative to the workspace, the nearest first
-	Fields           diag.Fields       `json:"-"` // "spec.catalogs[0].source" → position of its value
+	File             string            `json:"-"` // file name passed to Parse; empty for Default
+	Extended         []string          `json:"-"` // files in the chain of spec.extends, relative to the workspace, directly extended ones first
+	Fields           diag.Fields       `json:"-"` // positions of values of fields such as "spec.catalogs[0].source"
 }
 
-// Catalog is a catalog that the settings declare.
+// Catalog is a catalog in spec.catalogs.
 type Catalog struct {
 	Name      string     `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
 	Namespace string     `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
@@ -75,8 +75,8 @@ type Catalog struct {
 // ID returns the catalog's identity.
 func (c Catalog) ID() model.ID { return model.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Trust requires signatures of catalog and bundle images that match it: by the owner of one of
-// Keys, or by an identity that TrustRoot certifies.
+// Trust requires signatures for the catalog and bundle images in matching repositories. A signature
+// must be by one of Keys, or by an identity that TrustRoot certifies.
 type Trust struct {
 	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
@@ -86,7 +86,7 @@ type Trust struct {
 	TrustRoot      string   `json:"trustRoot" doc:"trusted_root.json with the trusted certificate authorities and logs, relative to this file."`
 }
 
-// Proxy sets HTTP_PROXY, HTTPS_PROXY and NO_PROXY of operators.
+// Proxy holds HTTP_PROXY, HTTPS_PROXY and NO_PROXY for operators.
 type Proxy struct {
 	HTTPProxy  string `json:"httpProxy" default:"\"\"" doc:"HTTP_PROXY."`
 	HTTPSProxy string `json:"httpsProxy" default:"\"\"" doc:"HTTPS_PROXY."`
@@ -101,7 +101,7 @@ type Reporter struct {
 	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Leader election by a Lease, so that old and new pods of the reporter can overlap."`
 }
 
-// Policy defines the refused findings of a diff.
+// Policy defines which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Clusters []Level           `json:"clusters" doc:"Overrides of spec.policy.failOn for some clusters. The first entry that matches a cluster applies."`
@@ -117,7 +117,7 @@ type Vulnerabilities struct {
 	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as rated by scanners, of refused new vulnerabilities; an empty list refuses none. Default: according to spec.policy.failOn."`
 }
 
-// Promotion defines the observations of an operator in the upstream environment that promotion
+// Promotion defines the health in the upstream environment that the promotion of an operator
 // requires.
 type Promotion struct {
 	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Required share of clusters in which the pinned version is healthy."`
@@ -131,13 +131,13 @@ func (p *Promotion) Rule() gate.Rule {
 	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin}
 }
 
-// Level overrides the refused severities for some clusters.
+// Level overrides Policy.FailOn for some clusters.
 type Level struct {
 	Names  []string `json:"names" form:"required nonempty" doc:"Names of clusters; a * at the end matches any text."`
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"Lowest severity that is refused in these clusters; off refuses nothing."`
 }
 
-// Rule refuses the findings, or the objects, that match its expression.
+// Rule refuses the findings or objects for which its expression is true.
 type Rule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL expression; true refuses the finding or object, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
@@ -147,8 +147,8 @@ type Rule struct {
 	Pos diag.Pos `json:"-"` // of the expression
 }
 
-// Default returns the workspace of a directory without a quayside.yaml. The caller may modify
-// it.
+// Default returns the settings of a workspace without a quayside.yaml. The caller may modify the
+// result.
 func Default() *Workspace {
 	return &Workspace{
 		Declarations: []declare.Path{{Path: "subscriptions"}}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
@@ -157,13 +157,14 @@ func Default() *Workspace {
 	}
 }
 
-// At returns the position of a field's value, such as "spec.catalogs[0].source". If the field
-// is not set, it returns the nearest field around it that is set, or the file.
+// At returns the position of the value of a field such as "spec.catalogs[0].source". If the field
+// is not set, it returns the position of the nearest enclosing field, or of the file.
 func (w *Workspace) At(field string) diag.Pos {
 	return w.Fields.At(field, diag.Pos{File: w.File})
 }
 
-type file struct {
+// document is the content of quayside.yaml.
+type document struct {
 	APIVersion string    `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string    `json:"kind" form:"required const=Workspace" doc:"Workspace"`
 	Metadata   metadata  `json:"metadata" yamlnode:"open" doc:"Free for the user."`
@@ -176,5 +177,5 @@ type metadata struct {
 
 // Schema returns the published JSON schema of quayside.yaml.
 func Schema() []byte {
-	return jsonschema.Of("https://quayside.dev/schema/workspace.schema.json", "quayside workspace", file{})
+	return jsonschema.Of("https://quayside.dev/schema/workspace.schema.json", "quayside workspace", document{})
 }

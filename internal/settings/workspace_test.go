@@ -136,7 +136,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestEnvironment names the environment for what says most of it.
+// TestEnvironment checks which setting determines the name of an environment.
 func TestEnvironment(t *testing.T) {
 	for in, want := range map[string]string{
 		"metadata: {name: prod}\nspec: {gitops: {repoURL: a, name: shop-prod}}\n":           "shop-prod",
@@ -156,7 +156,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestErrors fixes the words and the place of each fault.
+// TestErrors checks the message and the position of each fault.
 func TestErrors(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	var schemes string
@@ -268,7 +268,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDays takes every day that there is in a waiver, and no other.
+// TestDays checks that waivers accept all valid days, and no others.
 func TestDays(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  policy:\n    waivers:\n")

@@ -292,7 +292,7 @@ func isLocked(lock *lockfile.File, op Operator) bool {
 
 // find returns the catalog entry of an installed operator, or the reason there is none.
 func find(x *model.Index, op Operator) (*model.Entry, string) {
-	catalogs := x.Having(op.Package)
+	catalogs := x.CatalogsWith(op.Package)
 	if op.Kind == "Subscription" {
 		c, ok := x.Catalog(op.Catalog)
 		if !ok {

@@ -128,7 +128,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		return fmt.Errorf("invalid workspace settings: %w", err)
 	}
 	r := initReport{Directory: filepath.ToSlash(dir), Files: []string{settings.FileName}}
-	for _, file := range o.draft.Beside() {
+	for _, file := range o.draft.CompanionFiles() {
 		added, err := addLines(filepath.Join(dir, file.Name), file.Lines)
 		if err != nil {
 			return err

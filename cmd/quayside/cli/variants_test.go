@@ -41,7 +41,7 @@ func variants() []variant {
 			"certificates.go: type ProviderSettings struct {":                                      "CertificateVault VaultSettings `json:\"certificateVault\" doc:\"For spec.certificates: vault.\"`",
 		}},
 		{"declaration.go", "internal/declare", map[string]string{
-			`subscription.go: {string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn, fieldsOwn},`: `{string(Install), "Install", []string{"install.example.com/v1"}, (*reader).install, fieldsInstall},`,
+			`subscription.go: {string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).readSubscriptionOwn, fieldsOwn},`: `{string(Install), "Install", []string{"install.example.com/v1"}, (*reader).install, fieldsInstall},`,
 		}},
 		{"rule.go", "diff", map[string]string{
 			"finding.go: {objectRules, []check{compareObjects}},": "{teamRules, []check{compareTeams}},",

@@ -261,7 +261,7 @@ func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]i
 			return false
 		}
 		if !reflect.DeepEqual(content, whole) {
-			listed[i] = diff.Made(content, s.pins(), sources)
+			listed[i] = diff.NewBuilt(content, s.pins(), sources)
 		}
 	}
 	return true
@@ -277,7 +277,7 @@ func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, 
 	var out []diff.Object
 	sources := s.sources(o)
 	for _, data := range built {
-		object, err := diff.Built(data, s.pins(), sources)
+		object, err := diff.ParseBuilt(data, s.pins(), sources)
 		if err != nil {
 			return nil, err
 		}

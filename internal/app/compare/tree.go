@@ -39,7 +39,7 @@ func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.shown(out), err)
 	}
-	t.manifests = diff.Base(t.shown(out), t.named(files))
+	t.manifests = diff.BaseFiles(t.shown(out), t.named(files))
 	return t, nil
 }
 

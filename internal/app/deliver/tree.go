@@ -249,7 +249,7 @@ func isForCluster(lies *layout.Tree, c layout.Cluster) func(name string) bool {
 	crds, _ := lies.ClusterCRDDirs(c)
 	return func(name string) bool {
 		parts, dir := strings.Split(name, "/"), path.Dir(name)
-		about, engine := profile.OfDirectory(parts[0])
+		about, engine := profile.AboutDirectory(parts[0])
 		switch shared := c.Prefix == ""; {
 		case name == layout.ClustersFile, !shared && strings.HasPrefix(name, c.Prefix), slices.Contains(crds, dir):
 			return true

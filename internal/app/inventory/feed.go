@@ -66,7 +66,7 @@ func isOffered(a resolve.Age) bool {
 
 // findBundle returns a version of a package from the first catalog that has it, or nil.
 func findBundle(x *model.Index, pkg, version string) *model.Bundle {
-	for _, cat := range x.Having(pkg) {
+	for _, cat := range x.CatalogsWith(pkg) {
 		p, ok := cat.Package(pkg)
 		if !ok {
 			continue
@@ -83,7 +83,7 @@ func findBundle(x *model.Index, pkg, version string) *model.Bundle {
 // newChannelFiles returns a file for each channel of a package, merged from all catalogs.
 func newChannelFiles(x *model.Index, pkg string) map[string]feedFile {
 	out := map[string]feedFile{}
-	for _, cat := range x.Having(pkg) {
+	for _, cat := range x.CatalogsWith(pkg) {
 		p, ok := cat.Package(pkg)
 		if !ok {
 			continue

@@ -80,7 +80,7 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.Sup
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})
 	}
 	for _, p := range pins {
-		if said, fits := lifecycles(p).Fits(model.OpenShift, target.OpenShift); !fits {
+		if said, fits := lifecycles(p).SupportsPlatform(model.OpenShift, target.OpenShift); !fits {
 			all = append(all, Problem{
 				Rule: "lifecycle.platform", Blocks: true, Operator: p.Key(), Place: pinPlace(p),
 				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(said, ", ")),

@@ -176,7 +176,7 @@ func TestCatalogForms(t *testing.T) {
 			roots(t, copyOf(t, settings(source)), func(t *testing.T, p *workspace.Project) {
 				in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
 				check(t, err)
-				if got := len(in.Index.Having("etcd")); got != 1 {
+				if got := len(in.Index.CatalogsWith("etcd")); got != 1 {
 					t.Errorf("%d catalogs have etcd: %v", got, in.Index.Broken())
 				}
 			})

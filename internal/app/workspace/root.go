@@ -161,7 +161,7 @@ func TopDir(dir string) string {
 func isMarker(name string) bool { return name == settings.FileName || name == LockFile }
 
 // Workspaces returns the directories at and below top that contain a workspace, relative to
-// top, sorted; nil if there is none. Names with a leading dot are skipped.
+// top, sorted; nil if there is none. Names with a leading dot are skipped. top may be missing.
 func Workspaces(top string) ([]string, error) {
 	var found []string
 	seen := 0
@@ -170,6 +170,8 @@ func Workspaces(top string) ([]string, error) {
 			return fmt.Errorf("more than %d files below %s to search for workspaces: choose a directory with -C", 20*maxSearched, top)
 		}
 		switch {
+		case name == "." && errors.Is(err, fs.ErrNotExist):
+			return fs.SkipAll
 		case err != nil:
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):

@@ -24,10 +24,10 @@ const steeringHint = "move or delete it; put your own objects and patches in ove
 func Steers(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")
-	if _, engine := profile.OfDirectory(top); engine || layout.AppliedAsIs(name) {
+	if _, engine := profile.AboutDirectory(top); engine || layout.AppliedAsIs(name) {
 		return "applied with its directory"
 	}
-	if tool := profile.SteeredBy(base); tool != "" {
+	if tool := profile.ToolOfFile(base); tool != "" {
 		return "read by " + tool
 	}
 	if slices.Contains([]string{layout.Kustomization, "kustomization.yml", "Kustomization"}, base) {
@@ -105,7 +105,7 @@ func steeringAbove(repo fs.FS, dir, output string, inside bool, want *filetree.T
 	}
 	var out []string
 	for _, e := range entries {
-		name, tool := path.Join(dir, e.Name()), profile.SteeredBy(e.Name())
+		name, tool := path.Join(dir, e.Name()), profile.ToolOfFile(e.Name())
 		switch {
 		case tool == "" || !inside && !profile.IsIgnoreFile(e.Name()):
 		case !profile.IsIgnoreFile(e.Name()):

@@ -11,12 +11,12 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Pin is an operator to promote to the next environment.
+// Pin is a pinned operator to promote to the next environment.
 type Pin struct {
-	Operator string   // namespace/package
+	Operator string   // "namespace/package"
 	Bundle   string   // digest of its bundle
-	Checksum string   // of the pin's block, for observations without the bundle
-	Clusters []string // clusters that the operator is rendered for
+	Checksum string   // checksum of the pin, for observations without a bundle digest
+	Clusters []string // clusters in which the operator is installed
 }
 
 // Observation is the state of one operator in one cluster at one time.
@@ -27,18 +27,18 @@ type Observation struct {
 	At             time.Time // time of the observation; zero if unknown
 	Version        string    // desired version
 	Bundle         string    // digest of the desired bundle; empty if unknown
-	Checksum       string    // of its pin
-	Healthy        bool      // all objects match the pin and are healthy
-	Message        string    // reason if not healthy
-	Since          time.Time // healthy since, without interruption; zero if unknown
+	Checksum       string    // checksum of the desired pin
+	Healthy        bool      // whether all objects match the pin and are healthy
+	Message        string    // reason if Healthy is false
+	Since          time.Time // start of the uninterrupted health; zero if unknown
 	Upgradeable    string    // True, False, Unknown; empty if not reported
 	UpgradeMessage string
 }
 
-// Cause is the reason why an operator is held back.
+// Cause is a reason why an operator is held back.
 type Cause string
 
-// The causes, in the order in which they are reported.
+// The causes, in reporting order.
 const (
 	NotUpgradeable Cause = "notUpgradeable" // the operator blocks upgrades
 	NotObserved    Cause = "notObserved"    // there is no observation
@@ -49,10 +49,10 @@ const (
 	TooFew         Cause = "tooFew"         // the environment has fewer clusters than required
 )
 
-// Reason is a cause with the clusters that it applies to.
+// Reason is a cause and the affected clusters.
 type Reason struct {
 	Cause    Cause         `json:"cause" form:"enum=notUpgradeable|notObserved|tooOld|otherBundle|unhealthy|notSoaked|tooFew"`
-	Clusters []ClusterNote `json:"clusters"` // in the order of Pin.Clusters; those without the operator last
+	Clusters []ClusterNote `json:"clusters"` // in the order of Pin.Clusters, followed by clusters without the operator
 }
 
 // ClusterNote is the name of a cluster with an explanation.
@@ -66,18 +66,19 @@ type Verdict struct {
 	Pass     bool      `json:"pass"`
 	Healthy  int       `json:"healthy" doc:"clusters in which it is healthy"`
 	Clusters int       `json:"clusters" doc:"that get the operator"`
-	Since    time.Time `json:"-"`                                                                // when the last of the good clusters became healthy; zero if there is none
+	Since    time.Time `json:"-"`                                                                // latest time at which a counted cluster became healthy; zero if there is none
 	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
 }
 
-// Judge decides whether the observations of a pin suffice to promote it. The observations may be
-// of any operator, in any order. For each cluster the latest observation counts, or the worst of
-// several at the same time; earlier observations only show how long the cluster has been healthy.
-// Observations dated after now are ignored.
+// Judge decides whether observations are sufficient to promote a pin.
 //
-// A cluster is good if its latest observation is recent enough for the rule, matches the pin's
-// bundle, and has been healthy for long enough. An operator passes if enough clusters are good, by
-// share and by number, and none blocks upgrades.
+// seen may contain observations of any operator in any order. For each cluster, the latest
+// observation counts, or the worst one if several have the same time. Earlier observations only
+// determine how long the cluster has been healthy. Observations after now are ignored.
+//
+// A cluster counts as healthy if its latest observation is recent enough for the rule, matches the
+// pin's bundle, and has been healthy for the soak time. The operator passes if the share and the
+// number of healthy clusters are sufficient and no cluster blocks upgrades.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	of := map[string][]Observation{}
 	for _, o := range seen {
@@ -121,16 +122,16 @@ func newClusters(names []string) []ClusterNote {
 	return out
 }
 
-// clusterResult is the result of the gate for one cluster.
+// clusterResult is the decision of the gate for one cluster.
 type clusterResult struct {
-	cause   Cause  // why the cluster is not good; empty if it is
-	note    string // explains the cause
-	refusal string // why the operator blocks upgrades; empty if it does not
+	cause   Cause  // reason why the cluster does not count; empty if it does
+	note    string // details of the cause
+	refusal string // reason why the operator blocks upgrades; empty if it does not
 	since   time.Time
 }
 
-// judgeCluster returns the result for one cluster. All of the latest
-// observations at the same time have to be good.
+// judgeCluster returns the result for one cluster. If several observations have the latest time,
+// all of them must be healthy.
 func judgeCluster(rule Rule, pin Pin, seen []Observation, now time.Time) clusterResult {
 	seen = slices.DeleteFunc(slices.Clone(seen), func(o Observation) bool { return o.At.After(now) })
 	if len(seen) == 0 {
@@ -167,7 +168,7 @@ func judgeCluster(rule Rule, pin Pin, seen []Observation, now time.Time) cluster
 	return f
 }
 
-// upgradeRefusal returns the operator's reason to block upgrades, or "".
+// upgradeRefusal returns the reason with which the operator blocks upgrades, or "".
 func upgradeRefusal(o Observation) string {
 	if o.Upgradeable == "" || o.Upgradeable == "True" {
 		return ""
@@ -175,8 +176,7 @@ func upgradeRefusal(o Observation) string {
 	return strings.TrimSuffix(fmt.Sprintf("Upgradeable=%s: %s", inert.Line(o.Upgradeable), inert.Line(o.UpgradeMessage)), ": ")
 }
 
-// checkObservation returns the reason why an observation is not good, apart from
-// the soak time.
+// checkObservation returns the reason why an observation does not count, except for the soak time.
 func checkObservation(rule Rule, pin Pin, o Observation, now time.Time) (cause Cause, note string) {
 	switch {
 	case o.At.IsZero():
@@ -193,7 +193,7 @@ func checkObservation(rule Rule, pin Pin, o Observation, now time.Time) (cause C
 	return "", ""
 }
 
-// matches reports whether an observation is of the pin's bundle.
+// matches reports whether the pin's bundle was observed.
 func (p Pin) matches(o Observation) bool {
 	if o.Bundle == "" || p.Bundle == "" {
 		return o.Checksum != "" && o.Checksum == p.Checksum
@@ -201,10 +201,10 @@ func (p Pin) matches(o Observation) bool {
 	return o.Bundle == p.Bundle
 }
 
-// healthySince returns the time since which a cluster has been healthy at the
-// pin without interruption. seen is sorted, and its last observation is healthy.
-// The time between two observations counts if the later one states its start, or
-// if they are no further apart than rule.Within.
+// healthySince returns the time since which a cluster has been healthy with the pin without
+// interruption. seen is sorted, and the last observation is healthy. The time between two
+// observations counts if the later one contains its start in Since, or if it is at most
+// rule.Within.
 func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At
@@ -212,7 +212,7 @@ func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 		o := seen[i]
 		if !pin.matches(o) || !o.Healthy {
 			if !out.After(o.At) {
-				return first // a later observation contradicts it
+				return first // a later observation contradicts Since
 			}
 			return out
 		}
@@ -229,8 +229,7 @@ func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 	return out
 }
 
-// hasGap reports whether the state may have changed between two consecutive
-// observations.
+// hasGap reports whether the health between two consecutive observations is unknown.
 func hasGap(rule Rule, before, after Observation) bool {
 	if after.Since.IsZero() {
 		return after.At.Sub(before.At) > time.Duration(rule.Within)

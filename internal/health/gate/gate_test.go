@@ -19,7 +19,7 @@ func noon() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
 
 func hours(n float64) time.Time { return noon().Add(time.Duration(n * float64(time.Hour))) }
 
-// pin returns a pin at bundle B for clusters c1, c2, …
+// pin returns a pin with bundle B in the clusters c1, c2, …
 func pin(clusters int) gate.Pin {
 	p := gate.Pin{Operator: "ops/db", Bundle: bundleB, Checksum: bundleA}
 	for i := range clusters {
@@ -28,8 +28,8 @@ func pin(clusters int) gate.Pin {
 	return p
 }
 
-// good is an observation of a cluster that was healthy at the pin for a day, an
-// hour ago, with what edit changes of it.
+// good returns an observation from an hour ago of a cluster that has been healthy with the pin for
+// a day, changed by edit.
 func good(cluster string, edit func(o *gate.Observation)) gate.Observation {
 	o := gate.Observation{Cluster: cluster, Operator: "ops/db", At: hours(-1), Since: hours(-25), Version: "2.0.0", Bundle: bundleB, Healthy: true, Upgradeable: "True"}
 	if edit != nil {
@@ -46,7 +46,7 @@ func all(verdict gate.Verdict) string {
 	return strings.Join(text, "; ")
 }
 
-// TestJudge is the table of the gate: what is seen of one of two clusters.
+// TestJudge has cases with observations of one of two clusters.
 func TestJudge(t *testing.T) {
 	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(24 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour)}
 	at := func(hour float64) func(o *gate.Observation) {
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		seen []gate.Observation
-		want string // the reasons; none: it passes
+		want string // the reasons; empty if the pin passes
 	}{
 		"good":                 {row(nil), ""},
 		"exactly old enough":   {row(func(o *gate.Observation) { o.At, o.Since = hours(-6), hours(-30) }), ""},
@@ -108,8 +108,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestThousand judges what was recorded of 1,000 clusters, of which a hundredth
-// is unhealthy.
+// TestThousand evaluates 1,000 clusters, 1% of which are unhealthy.
 func TestThousand(t *testing.T) {
 	record := func(edits map[int]func(o *gate.Observation), missing ...int) (out []gate.Observation) {
 		for i := range 1000 {
@@ -167,7 +166,7 @@ func TestThousand(t *testing.T) {
 	}
 }
 
-// TestNumbers asks for more clusters than are good, or than there are.
+// TestNumbers requires more clusters than are healthy, or than exist.
 func TestNumbers(t *testing.T) {
 	seen := []gate.Observation{good("c1", nil), good("c2", nil)}
 	for _, c := range []struct {

@@ -11,14 +11,13 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
-// history is what became of one cluster, hour by hour.
+// history contains the bundle and the health of one cluster by hour.
 type history struct {
 	bundle  []string
 	healthy []bool
 }
 
-// good reports whether a cluster had a bundle, and was healthy, from one hour to
-// another.
+// good reports whether a cluster had a bundle and was healthy in all hours of a range.
 func (h history) good(bundle string, from, to int) bool {
 	for i := max(from, 0); i <= to; i++ {
 		if h.bundle[i] != bundle || !h.healthy[i] {
@@ -28,7 +27,7 @@ func (h history) good(bundle string, from, to int) bool {
 	return from >= 0
 }
 
-// since returns the hour from which on a cluster is as it is in that hour.
+// since returns the hour since which the cluster has had its current bundle and health.
 func (h history) since(hour int) int {
 	from := hour
 	for from > 0 && h.bundle[from-1] == h.bundle[hour] && h.healthy[from-1] {
@@ -37,7 +36,7 @@ func (h history) since(hour int) int {
 	return from
 }
 
-// ring is an environment whose clusters follow its pin, each when it likes.
+// ring is an environment whose clusters adopt its pin at random times.
 type ring struct {
 	pin      string
 	clusters []history
@@ -51,8 +50,7 @@ func (r *ring) names() (out []string) {
 	return out
 }
 
-// live has one hour pass: clusters upgrade, break and recover, and some of them
-// are looked at, by what a reporter says.
+// live simulates an hour: clusters upgrade, fail and recover, and some of them are observed.
 func (r *ring) live(t *rapid.T, hour int) {
 	for i := range r.clusters {
 		h := &r.clusters[i]
@@ -78,8 +76,8 @@ func (r *ring) live(t *rapid.T, hour int) {
 	}
 }
 
-// suffices is the model of the gate: it knows what became of every cluster, and
-// of the observations only that there was one.
+// suffices is the model of the gate. It uses the history of the clusters, and only the times of
+// observations.
 func (r *ring) suffices(rule gate.Rule, bundle string, hour int) bool {
 	within, soak := int(time.Duration(rule.Within)/time.Hour), int(time.Duration(rule.Soak)/time.Hour)
 	good := 0
@@ -107,9 +105,8 @@ func drawRule(t *rapid.T) gate.Rule {
 	}
 }
 
-// TestRollouts lets bundles go through rings of clusters, and holds the gate to a
-// model that knows what became of each cluster: nothing passes a ring that is not
-// well, everything passes one that is, and every hold names its clusters.
+// TestRollouts promotes bundles through several environments and compares the gate with the model.
+// Only healthy environments pass, and each verdict that does not pass lists its clusters.
 func TestRollouts(t *testing.T) {
 	promoted, held, runs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,7 +123,7 @@ func TestRollouts(t *testing.T) {
 			for _, r := range rings {
 				r.live(t, hour)
 			}
-			for i := len(rings) - 2; i >= 0; i-- { // the last ring first: one step at a time
+			for i := len(rings) - 2; i >= 0; i-- { // last environment first, so that a bundle advances one step at a time
 				from, to := rings[i], rings[i+1]
 				if from.pin == to.pin {
 					continue
@@ -152,7 +149,7 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// drawSeen returns observations of a few clusters, of any kind.
+// drawSeen draws observations of a few clusters.
 func drawSeen(t *rapid.T) []gate.Observation {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gate.Observation {
 		o := gate.Observation{
@@ -168,8 +165,8 @@ func drawSeen(t *rapid.T) []gate.Observation {
 	}), 0, 12).Draw(t, "seen")
 }
 
-// TestMonotone adds an observation: a good one turns no pass into a hold, any
-// other no hold into a pass; to ask for less turns no pass into a hold either.
+// TestMonotone adds an observation. A good one cannot revoke a pass, any other cannot cause one,
+// and a weaker rule cannot revoke a pass.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule, p, seen := drawRule(t), pin(rapid.IntRange(1, 3).Draw(t, "clusters")), drawSeen(t)

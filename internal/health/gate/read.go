@@ -13,16 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// limits bounds one file. A cluster with 300 operators and all their objects
-// needs a tenth of it.
+// limits returns the limits for one file. Complete status documents of 300 operators need a tenth
+// of them.
 func limits() yamlnode.Limits {
 	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
 }
 
-// Read parses the output of 'quayside status -o json' or -o yaml, with or
-// without --all, and Installations as printed by kubectl, in any number of
-// documents. An Installation does not name its cluster. The error is a diag.List
-// of all faults with their positions.
+// Read parses the output of 'quayside status' as JSON or YAML, with or without --all, or
+// Installations as printed by kubectl, in one or more documents. Observations from Installations
+// have no cluster name. The error is a diag.List of all faults.
 func Read(file string, data []byte) ([]Observation, error) {
 	docs, err := yamlnode.Documents(file, data, limits())
 	if err != nil {
@@ -49,7 +48,7 @@ type reader struct {
 	errs diag.List
 }
 
-// readDocument reads one document according to its kind.
+// readDocument reads a document of any supported kind.
 func (r *reader) readDocument(n *yaml.Node) {
 	kind := r.textField(n, "kind")
 	switch {
@@ -74,7 +73,7 @@ func (r *reader) readDocument(n *yaml.Node) {
 	case hasField(n, "operators") && hasField(n, "cluster"):
 		r.readStatus(n)
 	case hasField(n, "errors") && hasField(n, "conflicts"):
-		// quayside status prints this for an unreachable cluster: there is no observation.
+		// quayside status prints this document for an unreachable cluster
 	default:
 		r.errs.Addf(yamlnode.At(r.file, n), "neither: "+supportedInput)
 	}
@@ -85,7 +84,7 @@ func hasField(n *yaml.Node, field string) bool {
 	return v != nil
 }
 
-// textField returns the string in a field, or "".
+// textField returns the string in a field, or "" if there is none.
 func (r *reader) textField(n *yaml.Node, field string) string {
 	_, v := yamlnode.Field(n, field)
 	if v == nil {
@@ -95,7 +94,7 @@ func (r *reader) textField(n *yaml.Node, field string) string {
 	return s
 }
 
-// listField returns the items of a field.
+// listField returns the items of a list field. It adds a fault if the field is not a list.
 func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
 	_, v := yamlnode.Field(n, field)
 	switch {
@@ -108,7 +107,7 @@ func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
 	return v.Content
 }
 
-// wireStatus is the part of a status document that is decoded.
+// wireStatus has the decoded fields of a status document.
 type wireStatus struct {
 	Environment string       `json:"environment"`
 	Cluster     string       `json:"cluster"`
@@ -131,7 +130,8 @@ type wireOperator struct {
 	} `json:"reporter"`
 }
 
-// decodeOpen decodes a node into a struct and ignores unknown fields.
+// decodeOpen decodes a node into a struct and ignores unknown fields. It returns false if it added
+// a fault.
 func (r *reader) decodeOpen(n *yaml.Node, into any) bool {
 	before := len(r.errs)
 	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
@@ -166,7 +166,7 @@ func (r *reader) readStatus(n *yaml.Node) {
 	}
 }
 
-// wireInstallation is the part of an Installation that is decoded.
+// wireInstallation has the decoded fields of an Installation.
 type wireInstallation struct {
 	Metadata struct {
 		Namespace  string `json:"namespace"`
@@ -228,7 +228,7 @@ func (r *reader) readInstallation(n *yaml.Node) {
 	r.add(n, o)
 }
 
-// add appends an observation with a valid operator name.
+// add appends an observation, or adds a fault if its operator is not namespace/package.
 func (r *reader) add(n *yaml.Node, o Observation) {
 	namespace, pkg, ok := strings.Cut(o.Operator, "/")
 	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
@@ -238,8 +238,7 @@ func (r *reader) add(n *yaml.Node, o Observation) {
 	r.out = append(r.out, o)
 }
 
-// position returns the position of a field of n, or that of n if it has no such
-// field.
+// position returns the position of a field of n, or the position of n if the field is missing.
 func (r *reader) position(n *yaml.Node, field string) diag.Pos {
 	if n == nil {
 		return diag.Pos{File: r.file}
@@ -250,7 +249,7 @@ func (r *reader) position(n *yaml.Node, field string) diag.Pos {
 	return yamlnode.At(r.file, n)
 }
 
-// parseTime parses a time; "" is the zero time.
+// parseTime parses a time. It returns the zero time for "".
 func (r *reader) parseTime(n *yaml.Node, field, s string) time.Time {
 	if s == "" {
 		return time.Time{}
@@ -262,7 +261,7 @@ func (r *reader) parseTime(n *yaml.Node, field, s string) time.Time {
 	return at.UTC()
 }
 
-// parseDigest checks a digest, which may be empty.
+// parseDigest returns s, and adds a fault if it is neither a digest nor empty.
 func (r *reader) parseDigest(n *yaml.Node, field, s string) string {
 	if s != "" && !imageref.IsDigest(s) {
 		r.errs.Addf(r.position(n, field), "%s: %q is not a digest", field, s)
@@ -270,7 +269,7 @@ func (r *reader) parseDigest(n *yaml.Node, field, s string) string {
 	return s
 }
 
-// parseCondition checks the status of a condition, which may be empty.
+// parseCondition returns s, and adds a fault if it is neither a condition status nor empty.
 func (r *reader) parseCondition(n *yaml.Node, s string) string {
 	switch metav1.ConditionStatus(s) {
 	case "", metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:

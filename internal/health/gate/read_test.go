@@ -53,7 +53,7 @@ metadata: {namespace: ops, name: queue}
 spec: {package: queue, version: 1.0.0, pin: "` + bundleB + `"}
 `
 
-// TestRead reads what status prints, and what kubectl does.
+// TestRead parses the output of 'quayside status' and of kubectl.
 func TestRead(t *testing.T) {
 	eleven, since := hours(-1), noon().Add(-28*time.Hour)
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadFaults fixes the words and the place of each fault.
+// TestReadFaults checks the message and the position of each fault.
 func TestReadFaults(t *testing.T) {
 	const wanted = ": want the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
 	for name, c := range map[string]struct{ in, want string }{
@@ -116,7 +116,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// FuzzRead holds what is read to what the gate needs of it.
+// FuzzRead checks the invariants that the gate requires of observations.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(status))
 	f.Add([]byte(dump))

@@ -1,9 +1,8 @@
-// Package gate decides whether the observations of an operator in one
-// environment suffice to promote it to the next.
+// Package gate decides whether observations of an operator in one environment are sufficient to
+// promote it to the next.
 //
-// It is pure: pins, observations, the rule and the time are passed in as values,
-// and equal input gives equal verdicts. It reads no files, locks or clusters,
-// and promotes nothing itself.
+// The package is a pure function of its arguments: pins, observations, the rule and the time. It
+// does not access files, locks or clusters, and does not promote anything.
 //
 // Start from [Rule].
 package gate
@@ -15,27 +14,27 @@ import (
 	"time"
 )
 
-// Rule is the requirement for a promotion.
+// Rule defines the requirements for a promotion.
 type Rule struct {
-	Healthy  Share `json:"healthy"`        // share of the operator's clusters that match the pin and are healthy
-	Soak     Span  `json:"soak"`           // minimum time without interruption
-	Clusters int   `json:"clusters"`       // minimum number of clusters
+	Healthy  Share `json:"healthy"`        // required share of the operator's clusters that match the pin and are healthy
+	Soak     Span  `json:"soak"`           // minimum time of uninterrupted health
+	Clusters int   `json:"clusters"`       // minimum number of healthy clusters
 	Within   Span  `json:"observedWithin"` // maximum age of observations
 }
 
-// DefaultRule returns the rule that applies if none is configured.
+// DefaultRule returns the rule for an environment without a configured rule.
 func DefaultRule() Rule {
 	return Rule{Healthy: whole, Clusters: 1, Within: Span(24 * time.Hour)}
 }
 
-// Share is a part of a whole, in thousandths of a percent.
+// Share is a fraction in thousandths of a percent.
 type Share int
 
 // whole is 100%.
 const whole Share = 100_000
 
-// ParseShare parses a percentage such as 99% or 99.5%, greater than 0% and at
-// most 100%, with up to three decimals.
+// ParseShare parses a percentage such as 99% or 99.5%. It must be greater than 0% and at most 100%,
+// with up to three decimals.
 func ParseShare(s string) (Share, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	before, after, dotted := strings.Cut(number, ".")
@@ -47,7 +46,7 @@ func ParseShare(s string) (Share, error) {
 	return Share(n), nil
 }
 
-// UnmarshalText parses a share as ParseShare does.
+// UnmarshalText parses a share like ParseShare.
 func (s *Share) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseShare(string(text))
 	return err
@@ -61,7 +60,7 @@ func (s Share) String() string {
 // MarshalText returns the share as text.
 func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Span is a duration.
+// Span is a duration with a short text form.
 type Span time.Duration
 
 // ParseSpan parses a non-negative duration such as 24h or 90m.
@@ -73,13 +72,13 @@ func ParseSpan(s string) (Span, error) {
 	return Span(d), nil
 }
 
-// UnmarshalText parses a duration as ParseSpan does.
+// UnmarshalText parses a duration like ParseSpan.
 func (s *Span) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSpan(string(text))
 	return err
 }
 
-// String returns the duration without trailing zero units: 24h, not 24h0m0s.
+// String returns the duration without trailing zero units, such as 24h instead of 24h0m0s.
 func (s Span) String() string {
 	text := time.Duration(s).String()
 	if strings.HasSuffix(text, "m0s") {

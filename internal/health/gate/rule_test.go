@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
-// TestShares reads shares, writes each the shortest way, and refuses the rest.
+// TestShares parses and formats shares, and rejects invalid ones.
 func TestShares(t *testing.T) {
 	for in, want := range map[string]string{
 		"100%": "100%", "99%": "99%", "99.5%": "99.5%", "99.50%": "99.5%", "0.001%": "0.001%", "066.667%": "66.667%",
@@ -27,7 +27,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSpans reads lengths of time and writes them as a person would.
+// TestSpans parses durations and formats them without zero units.
 func TestSpans(t *testing.T) {
 	for in, want := range map[string]string{
 		"24h": "24h", "90m": "1h30m", "0s": "0s", "1h0m30s": "1h0m30s", "10m": "10m", "100h": "100h", "500ms": "500ms",

@@ -7,10 +7,10 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// maxNamed is the number of clusters that a message lists.
+// maxNamed is the maximum number of clusters that a message lists.
 const maxNamed = 5
 
-// String returns the reason with the first of its clusters.
+// String returns the reason with up to maxNamed clusters.
 func (r Reason) String() string {
 	words := map[Cause]string{
 		NotUpgradeable: "must not be upgraded", NotObserved: "not observed", TooOld: "observation too old", OtherBundle: "not at the pinned version",
@@ -33,8 +33,8 @@ func (r Reason) String() string {
 	return words[r.Cause] + ": " + strings.Join(names, ", ")
 }
 
-// Text returns the verdict in words: the result, the requirement if it is not
-// met, and the reasons. environment is the name of the clusters' environment, and may be empty.
+// Text formats the verdict: the result, the requirements if they are not met, and the reasons.
+// environment is the name of the clusters' environment, which may be empty.
 func (v Verdict) Text(rule Rule, environment string) string {
 	cluster := strings.TrimSpace(environment + " cluster")
 	if v.Clusters == 0 {

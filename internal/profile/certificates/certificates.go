@@ -1,9 +1,9 @@
 // Package certificates provides the serving certificates of webhooks and API services, and
 // distributes the CA to their clients.
 //
-// A provider needs one file and one line in the table; one with settings also needs a line in
-// [ProviderSettings]. No other code depends on a provider's name. No provider writes a private
-// key to the tree.
+// A new provider needs one file and one entry in providerTable. A provider with settings also
+// needs a field in [ProviderSettings]. No other code depends on the name of a provider. No
+// provider writes a private key to the tree.
 //
 // Start from [NewProvider] and [Provider].
 package certificates
@@ -23,10 +23,10 @@ import (
 // Name is the name of a provider in quayside.yaml.
 type Name string
 
-// Provider creates the certificates of the Services in bundles. A new one embeds base and
-// overrides the differing methods.
+// Provider creates the certificates of the Services in bundles. Implementations embed base and
+// override some methods.
 type Provider interface {
-	// Check refuses settings that cannot provide a certificate.
+	// Check returns an error if the settings are insufficient for a certificate.
 	Check() error
 
 	// Secret returns the name of the Secret with a Service's certificate.
@@ -42,28 +42,28 @@ type Provider interface {
 	// CRD or APIService.
 	Trust(o k8s.Object, namespace, service string) k8s.Object
 
-	// Injects returns the annotations that request a CA from a controller.
-	Injects() []string
+	// InjectAnnotations returns the annotations that request a CA from the provider's controller.
+	InjectAnnotations() []string
 
-	// Runs reports whether that controller can run in the clusters. The parameter
-	// openshift reports whether they are OpenShift clusters.
-	Runs(openshift bool) bool
+	// CanRun reports whether that controller can run in the clusters. openshift means that they
+	// are OpenShift clusters.
+	CanRun(openshift bool) bool
 
-	// Issues reports whether an API issues certificates.
+	// Issues reports whether objects of a kind are certificates or issuers of the provider.
 	Issues(group, kind string) bool
 
-	// Files returns the files in the settings, relative to quayside.yaml, by the field of its
-	// spec; "" if a field is not set.
+	// Files returns the file names in the settings, relative to quayside.yaml. The keys are
+	// fields below spec. The file name of an unset field is "".
 	Files() map[string]string
 
-	// Faults returns the faults in the provider's settings. The parameter chosen reports
-	// whether the workspace uses this provider.
+	// Faults returns the faults in the provider's settings. chosen means that the workspace uses
+	// this provider.
 	Faults(chosen bool) []Fault
 }
 
 // Fault is an invalid setting of a provider.
 type Fault struct {
-	Field   string // of quayside.yaml's spec: "certificateSecret.name"
+	Field   string // below spec in quayside.yaml: "certificateSecret.name"
 	Message string
 }
 
@@ -74,20 +74,20 @@ func (base) Check() error                        { return nil }
 func (base) Secret(service string) string        { return certificateName(service) }
 func (base) Serve(service k8s.Object) k8s.Object { return service }
 func (base) Issue(_, _ string) []k8s.Object      { return nil }
-func (base) Runs(bool) bool                      { return true }
+func (base) CanRun(bool) bool                    { return true }
 func (base) Issues(_, _ string) bool             { return false }
 func (base) Files() map[string]string            { return nil }
 func (base) Faults(bool) []Fault                 { return nil }
 
-// ProviderSettings are the providers' fields in the spec of quayside.yaml.
+// ProviderSettings are the fields of all providers below spec in quayside.yaml.
 type ProviderSettings struct {
 	CertificateSecret SecretSettings `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
 
-	Contents map[string][]byte `json:"-"` // content of Files by field: certificates in PEM
+	Contents map[string][]byte `json:"-"` // content of the Files by field, in PEM
 }
 
-// Files returns the files in the settings, relative to quayside.yaml, by the field of its
-// spec; "" if a field is not set.
+// Files returns the file names in the settings of all providers, relative to quayside.yaml. The
+// keys are fields below spec. The file name of an unset field is "".
 func (s ProviderSettings) Files() map[string]string {
 	out := map[string]string{}
 	for _, l := range providerTable() {
@@ -96,7 +96,8 @@ func (s ProviderSettings) Files() map[string]string {
 	return out
 }
 
-// Faults returns the faults in the settings of all providers, in the order of the table.
+// Faults returns the faults in the settings of all providers. chosen is the provider that the
+// workspace uses.
 func (s ProviderSettings) Faults(chosen Name) []Fault {
 	var out []Fault
 	for _, l := range providerTable() {
@@ -105,15 +106,15 @@ func (s ProviderSettings) Faults(chosen Name) []Fault {
 	return out
 }
 
-// line is one line of the table.
-type line struct {
+// entry is one row of providerTable.
+type entry struct {
 	name     Name
 	provider func(ProviderSettings) Provider
 }
 
 // providerTable returns the providers; the first one is the default.
-func providerTable() []line {
-	return []line{
+func providerTable() []entry {
+	return []entry{
 		{CertManager, func(ProviderSettings) Provider { return certManager{} }},
 		{OpenShiftServiceCA, func(ProviderSettings) Provider { return serviceCA{} }},
 		{Secret, func(s ProviderSettings) Provider { return secretOf(s) }},
@@ -129,7 +130,7 @@ func Names() []string {
 	return out
 }
 
-// NewProvider returns the provider with a name. An empty name selects the first of the table.
+// NewProvider returns the provider with a name. An empty name selects the default.
 func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 	for _, l := range providerTable() {
 		if l.name == name || name == "" {
@@ -142,8 +143,8 @@ func NewProvider(name Name, s ProviderSettings) (Provider, error) {
 // Enum returns the valid values of Name, for the schema.
 func (Name) Enum() []string { return Names() }
 
-// PEM converts certificates from base64-encoded DER to one PEM file. The error gives the index
-// of an invalid certificate.
+// PEM converts certificates in base64-encoded DER to one PEM file. The error contains the index
+// of the invalid certificate.
 func PEM(der []string) ([]byte, error) {
 	var out []byte
 	for i, text := range der {
@@ -164,7 +165,7 @@ func PEM(der []string) ([]byte, error) {
 func Injector(o k8s.Object) Name {
 	annotations := k8s.Map(o, "metadata", "annotations")
 	for _, l := range providerTable() {
-		for _, key := range l.provider(ProviderSettings{}).Injects() {
+		for _, key := range l.provider(ProviderSettings{}).InjectAnnotations() {
 			if value := k8s.Text(annotations, key); value != "" && value != "false" {
 				return l.name
 			}
@@ -173,26 +174,28 @@ func Injector(o k8s.Object) Name {
 	return ""
 }
 
-// Injected reports whether a controller in the clusters injects the CA of an object: the
-// controller of the chosen provider, or any other one that can run there.
+// Injected reports whether a controller in the clusters injects the CA that an object requests.
+// This is the controller of the chosen provider, or of another provider that can run there.
 func Injected(o k8s.Object, chosen Name, openshift bool) bool {
 	by := Injector(o)
 	for _, l := range providerTable() {
 		if l.name == by {
-			return by == chosen || l.provider(ProviderSettings{}).Runs(openshift)
+			return by == chosen || l.provider(ProviderSettings{}).CanRun(openshift)
 		}
 	}
 	return false
 }
 
-// Issues reports whether an API issues certificates. The operator that provides it must run before
-// operators that wait for certificates. This holds even if no installed operator waits for
-// certificates, so that the order of application does not depend on the other operators.
+// Issues reports whether objects of a kind are certificates or issuers. The operator that provides
+// the API must run before operators that need certificates. Callers do not check whether any
+// installed operator needs certificates, because the order of an operator must not depend on the
+// other installed operators.
 func Issues(group, kind string) bool {
-	return slices.ContainsFunc(providerTable(), func(l line) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
+	return slices.ContainsFunc(providerTable(), func(l entry) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }
 
-// WithoutCA returns an object without the CA for the API server's calls to a Service.
+// WithoutCA returns an object without the CA bundles with which the API server verifies webhooks
+// and API services.
 func WithoutCA(o k8s.Object) k8s.Object {
 	o = k8s.Without(k8s.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	hooks := k8s.List(o, "webhooks")
@@ -201,15 +204,14 @@ func WithoutCA(o k8s.Object) k8s.Object {
 	}
 	out := slices.Clone(hooks)
 	for i, hook := range hooks {
-		if fields, is := hook.(map[string]any); is {
+		if fields, ok := hook.(map[string]any); ok {
 			out[i] = k8s.Without(fields, "clientConfig", "caBundle")
 		}
 	}
 	return k8s.With(o, out, "webhooks")
 }
 
-// certificateName returns the name of a Service's certificate, and of the Secret that a
-// provider creates.
+// certificateName returns the name of a Service's certificate, and of the Secret that contains it.
 func certificateName(service string) string { return k8s.Suffixed(service, "cert") }
 
 func withAnnotation(o k8s.Object, key, value string) k8s.Object {

@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// TestProviders takes every provider of the table through the same cases.
+// TestProviders checks all providers with the same cases.
 func TestProviders(t *testing.T) {
 	ca := map[string][]byte{"certificateSecret.caFile": []byte("pem")}
 	settings := []certificates.ProviderSettings{
@@ -40,13 +40,13 @@ func TestProviders(t *testing.T) {
 					t.Errorf("%s: the certificate goes into another Secret than the pods mount", name)
 				}
 			}
-			for _, o := range callers() {
+			for _, o := range webhookClients() {
 				before := k8s.Copy(o)
 				got := p.Trust(o, "ns", "d-service")
 				if !k8s.Equal(o, before) {
 					t.Errorf("%s: %s was changed", name, o.Key())
 				}
-				// The CA comes either with the object or by a controller.
+				// The CA is either part of the object or injected by a controller.
 				if (certificates.Injector(got) != "") == strings.Contains(strings.Join(bundles(got), ""), "cGVt") {
 					t.Errorf("%s: %s has %q and %v", name, o.Key(), bundles(got), k8s.Map(got, "metadata", "annotations"))
 				}
@@ -55,14 +55,14 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// callers returns what calls a Service and needs its CA.
-func callers() []k8s.Object {
+// webhookClients returns objects that call a Service and need its CA.
+func webhookClients() []k8s.Object {
 	hook := k8s.New("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", "w")
 	hook["webhooks"] = []any{map[string]any{"clientConfig": map[string]any{"service": map[string]any{"name": "d-service"}}}}
 	return []k8s.Object{hook, k8s.New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com"), k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")}
 }
 
-// bundles returns the CAs that an object holds itself.
+// bundles returns the CA bundles in an object.
 func bundles(o k8s.Object) []string {
 	out := []string{k8s.Text(o, "spec", "caBundle"), k8s.Text(o, "spec", "conversion", "webhook", "clientConfig", "caBundle")}
 	for _, h := range k8s.Items(o, "webhooks") {
@@ -71,7 +71,8 @@ func bundles(o k8s.Object) []string {
 	return out
 }
 
-// TestInjector wants a controller only where an object asks one by a value that it heeds.
+// TestInjector checks that a controller is only found for annotation values that request an
+// injection.
 func TestInjector(t *testing.T) {
 	for annotation, want := range map[string]certificates.Name{
 		"cert-manager.io/inject-ca-from=ns/c": certificates.CertManager, "cert-manager.io/inject-ca-from-secret=ns/c": certificates.Secret,
@@ -79,7 +80,7 @@ func TestInjector(t *testing.T) {
 		"cert-manager.io/inject-ca-from=": "", "other=true": "",
 	} {
 		key, value, _ := strings.Cut(annotation, "=")
-		for _, o := range callers() {
+		for _, o := range webhookClients() {
 			if got := certificates.Injector(k8s.Annotate(o, map[string]string{key: value})); got != want {
 				t.Errorf("%s with %s: %q, want %q", o.Key(), annotation, got, want)
 			}
@@ -87,10 +88,10 @@ func TestInjector(t *testing.T) {
 	}
 }
 
-// TestWithoutCA takes the CA away and nothing else, also beside what is no webhook, and
-// does not change its argument.
+// TestWithoutCA checks that only the CA is removed, also from lists with invalid webhooks, and that
+// the argument is not modified.
 func TestWithoutCA(t *testing.T) {
-	for _, want := range callers() {
+	for _, want := range webhookClients() {
 		if k8s.Items(want, "webhooks") != nil {
 			want = k8s.With(want, append(k8s.List(want, "webhooks"), "no webhook"), "webhooks")
 		}
@@ -124,7 +125,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestCommonName stays within what X.509 allows, 64 bytes, and uses all of them.
+// TestCommonName checks the limit of 64 bytes for common names.
 func TestCommonName(t *testing.T) {
 	p, err := certificates.NewProvider(certificates.CertManager, certificates.ProviderSettings{})
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// CertManager makes cert-manager issue a self-signed certificate for each Service.
+// CertManager is the provider that requests a self-signed certificate for each Service from
+// cert-manager.
 const CertManager Name = "cert-manager"
 
 const (
@@ -16,7 +17,7 @@ const (
 
 type certManager struct{ base }
 
-func (certManager) Injects() []string { return []string{injectFrom} }
+func (certManager) InjectAnnotations() []string { return []string{injectFrom} }
 
 func (certManager) Issues(group, kind string) bool {
 	return group == "cert-manager.io" && slices.Contains([]string{"Certificate", "Issuer", "ClusterIssuer"}, kind)
@@ -36,7 +37,7 @@ func (certManager) Issue(namespace, service string) []k8s.Object {
 		"secretName":  name,
 		"usages":      k8s.Values("server auth"),
 	}
-	if len(host) <= 64 { // the limit of X.509
+	if len(host) <= 64 { // the limit of X.509 common names
 		spec["commonName"] = host
 	}
 	cert := k8s.New("cert-manager.io/v1", "Certificate", namespace, name)

@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Secret uses the user's own certificates: the settings name the Secrets and the CA.
+// Secret is the provider of certificates in existing Secrets.
 const Secret Name = "secret"
 
 // SecretSettings names the Secrets with the serving certificates of webhooks, and the CA that
-// signed them. Operators with webhooks need one of CAFile and CASecret.
+// signed them. Operators with webhooks require either CAFile or CASecret.
 type SecretSettings struct {
 	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s is replaced by the name of the Service."`
 	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`
@@ -37,7 +37,7 @@ func secretOf(s ProviderSettings) secret {
 	return secret{SecretSettings: s.CertificateSecret, ca: s.Contents[fieldCAFile]}
 }
 
-// OfCA returns the provider of existing certificates that a CA signed.
+// OfCA returns the provider of certificates in existing Secrets. pem is the CA that signed them.
 func OfCA(pem []byte) Provider { return secret{ca: pem} }
 
 func (s secret) Check() error {
@@ -51,9 +51,9 @@ func (s secret) Secret(service string) string {
 	return strings.Replace(cmp.Or(s.Name, "%s-cert"), "%s", service, 1)
 }
 
-func (secret) Injects() []string { return []string{injectFromSecret} }
+func (secret) InjectAnnotations() []string { return []string{injectFromSecret} }
 
-// Files returns the file with the CA.
+// Files returns the file name of the CA.
 func (s secret) Files() map[string]string {
 	return map[string]string{fieldCAFile: s.CAFile}
 }

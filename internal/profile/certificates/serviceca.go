@@ -4,17 +4,18 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// OpenShiftServiceCA makes OpenShift sign the certificate of every Service that requests one.
+// OpenShiftServiceCA is the provider that requests certificates from the service CA operator of
+// OpenShift.
 const OpenShiftServiceCA Name = "openshift-service-ca"
 
 const injectBundle = "service.beta.openshift.io/inject-cabundle"
 
 type serviceCA struct{ base }
 
-func (serviceCA) Injects() []string { return []string{injectBundle} }
+func (serviceCA) InjectAnnotations() []string { return []string{injectBundle} }
 
-// Runs returns openshift: the controller is part of OpenShift.
-func (serviceCA) Runs(openshift bool) bool { return openshift }
+// CanRun returns openshift, because the controller is part of OpenShift.
+func (serviceCA) CanRun(openshift bool) bool { return openshift }
 
 func (serviceCA) Serve(service k8s.Object) k8s.Object {
 	return k8s.Annotate(service, map[string]string{"service.beta.openshift.io/serving-cert-secret-name": certificateName(service.Name())})
