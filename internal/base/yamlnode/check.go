@@ -31,8 +31,8 @@ func (c Checker) Given(field, value string) bool {
 	if value != "" {
 		return true
 	}
-	pos, stands := c.Fields[field]
-	if !stands || !slices.ContainsFunc(*c.Faults, func(e *diag.Error) bool { return e.Pos == pos }) {
+	pos, known := c.Fields[field]
+	if !known || !slices.ContainsFunc(*c.Faults, func(e *diag.Error) bool { return e.Pos == pos }) {
 		c.Addf(field, "missing")
 	}
 	return false

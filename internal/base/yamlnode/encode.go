@@ -272,7 +272,7 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// isReserved reports whether some reader takes s for a boolean or null.
+// isReserved reports whether some decoder parses s as a boolean or null.
 func isReserved(s string) bool {
 	if len(s) > 5 {
 		return false
@@ -284,8 +284,8 @@ func isReserved(s string) bool {
 	return false
 }
 
-// isNumeric reports whether s might be a number, a time or a date in YAML 1.1 or 1.2: it
-// begins like one and has only characters of these types.
+// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: it begins
+// like one and has only characters of these types.
 func isNumeric(s string) bool {
 	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
 		return false

@@ -10,15 +10,15 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// tester is what testing.TB and rapid.T have in common.
+// tester is the common part of testing.TB and rapid.T.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// same fails where the fast path makes other JSON or other objects of a text than the
-// full parser, or finds them at another place, and where it wants less to be right of
-// what a filter leaves out. It reports whether it takes the text as one document.
+// same compares the fast path with the full parser. It reports an error if JSON, objects or
+// positions differ, or if the fast path rejects the text when a filter excludes all fields. It
+// returns whether the fast path supports the text as one document.
 func same(t tester, text []byte) bool {
 	t.Helper()
 	sameObjects(t, text)
@@ -59,7 +59,8 @@ func same(t tester, text []byte) bool {
 	return true
 }
 
-// sameObjects compares the objects in a text, and reports whether the fast path takes it.
+// sameObjects compares the objects in a text, and reports whether the fast path supports the
+// text.
 func sameObjects(t tester, text []byte) bool {
 	t.Helper()
 	all := false
@@ -118,7 +119,7 @@ func TestQuickReadsAsTheFullParser(t *testing.T) {
 	}
 }
 
-// TestQuickTypesScalars reads every word by itself, as value and as key.
+// TestQuickTypesScalars checks every word alone, as a value and as a key.
 func TestQuickTypesScalars(t *testing.T) {
 	taken := 0
 	for _, word := range words() {
@@ -133,7 +134,7 @@ func TestQuickTypesScalars(t *testing.T) {
 	}
 }
 
-// TestQuickObjects tells what the fast path takes.
+// TestQuickObjects checks which texts the fast path supports.
 func TestQuickObjects(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a: 1\nb: [x]\n":      false,
@@ -169,7 +170,7 @@ func TestQuickObjects(t *testing.T) {
 	}
 }
 
-// nested returns so many mappings, each in the one before.
+// nested returns a mapping with this number of nested mappings.
 func nested(depth int) string {
 	var b strings.Builder
 	for i := range depth {
@@ -178,7 +179,7 @@ func nested(depth int) string {
 	return b.String()[:b.Len()-1] + " x\n"
 }
 
-// TestQuickKeepsTheLimits gives the last value that is allowed, and one more.
+// TestQuickKeepsTheLimits checks both parsers at the limits and just above.
 func TestQuickKeepsTheLimits(t *testing.T) {
 	for _, text := range []string{"a: b\nc:\n- d\n- e: ~\n  f:\n", `{"a":"b","c":["d",{"e":null,"f":null}]}`, "a: b\n---\nc:\n- d\n- e: f\n  g: h\n"} {
 		nodes := 0
@@ -201,7 +202,7 @@ func TestQuickKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// TestFilter leaves out what is not wanted, by both parsers.
+// TestFilter checks that both parsers omit the parts that the filter excludes.
 func TestFilter(t *testing.T) {
 	opened := 0
 	filter := &Filter{Open: func() { opened++ }, Field: func(name []byte) (*Filter, bool) {
@@ -229,7 +230,7 @@ func FuzzQuick(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { same(t, text) })
 }
 
-// TestRepeated has the last value of a key, where that may be given twice.
+// TestRepeated checks that the last value of a repeated key wins if repeated keys are allowed.
 func TestRepeated(t *testing.T) {
 	for _, text := range []string{"a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, a: 3}", `{"a":1,"b":2,"a":3}`, "x: &x {c: d}\na: 1\nb: 2\n<<: *x\na: 3\n"} {
 		got, err := Objects("f", []byte(text), Limits{Repeated: true})
