@@ -159,7 +159,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		if !bundle.IsDir(fsys, name) {
 			return nil // subdirectories may be bundles
 		}
-		if err := inert.Name(name); err != nil {
+		if err := inert.CheckName(name); err != nil {
 			return fmt.Errorf("directory %w", err)
 		}
 		dirs = append(dirs, name)
@@ -192,7 +192,7 @@ func loadMember(fsys fs.FS, dir string) (*member, error) {
 	}
 	b, err := bundle.Load(sub)
 	if err != nil {
-		return nil, diag.Below(dir, err)
+		return nil, diag.PrefixPositions(dir, err)
 	}
 	csv := b.CSV
 	pos := diag.Pos{File: path.Join(dir, csv.File)}

@@ -90,7 +90,7 @@ func (c *conversion) packages() []packageManifest {
 		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != "." {
 			return fs.SkipDir
 		}
-		if err := inert.Name(name); err != nil {
+		if err := inert.CheckName(name); err != nil {
 			return fmt.Errorf("file name %w", err)
 		}
 		if e.Type().IsRegular() && isPackageFile(e.Name()) {
@@ -202,7 +202,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		}
 		v, err := c.version(dir, p.Name)
 		if err != nil {
-			c.faults.Add(diag.Pos{File: dir}, diag.Below(dir, err))
+			c.faults.Add(diag.Pos{File: dir}, diag.PrefixPositions(dir, err))
 		}
 		if v == nil {
 			return nil
@@ -251,7 +251,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { // restore the original position
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // restore the original position
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})

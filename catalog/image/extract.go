@@ -150,7 +150,7 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	if name == "." || !x.isRelevant(name) {
 		return nil
 	}
-	if err := inert.Name(name); err != nil {
+	if err := inert.CheckName(name); err != nil {
 		return err
 	}
 	if strings.Count(name, "/") >= x.limit.Depth {

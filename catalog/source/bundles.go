@@ -59,7 +59,7 @@ func (d bundleDirs) Content(context.Context) (model.Content, error) {
 		for i := range c.Warnings {
 			c.Warnings[i].Pos = d.original(c.Warnings[i].Pos)
 		}
-		err = diag.Moved(err, d.original)
+		err = diag.MapPositions(err, d.original)
 	}
 	return c, err
 }

@@ -498,7 +498,7 @@ func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
 	if err == nil {
 		defer c.Close()
 		_, err = c.Content(t.Context())
-		err = diag.Below(ref.Prefix(), err)
+		err = diag.PrefixPositions(ref.Prefix(), err)
 	}
 	if !errors.As(err, &faults) {
 		t.Errorf("%v: no list of faults", err)

@@ -158,7 +158,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	var warnings []diag.Warning
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		switch err := inert.Name(name); {
+		switch err := inert.CheckName(name); {
 		case err != nil:
 			errs.Addf(diag.Pos{File: name}, "file name %w", err)
 		case e.IsDir():

@@ -75,7 +75,7 @@ func (l *loader) build() {
 // is added: it may be unrelated to operators.
 func (l *loader) fault(d found, err error) {
 	var errs diag.List
-	errs.Add(l.pos(d.path), diag.Moved(err, l.shownPos))
+	errs.Add(l.pos(d.path), diag.MapPositions(err, l.shownPos))
 	for _, e := range errs {
 		if !d.named {
 			what := diag.Error{Msg: e.Msg, Err: e.Err}
@@ -119,7 +119,7 @@ func (l *loader) builtBy(o *overlay.Overlay, d found) {
 			move = l.origins(trace, o, i, r)
 		}
 		if err := r.errs.Err(); err != nil {
-			l.errs.Add(l.pos(o.File), diag.Moved(err, move))
+			l.errs.Add(l.pos(o.File), diag.MapPositions(err, move))
 			continue
 		}
 		r.set.move(move)

@@ -231,7 +231,7 @@ func (l *loader) walk(root found) {
 		case !info.Mode().IsRegular():
 			return nil
 		}
-		if err := inert.Name(p); err != nil {
+		if err := inert.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}

@@ -34,7 +34,7 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	}
 	root, errs := l.merged(), l.errs
 	f := file{Spec: *Default()}
-	errs.Add(diag.Pos{File: name}, diag.Moved(yamlnode.Decode(name, root, &f), l.locate))
+	errs.Add(diag.Pos{File: name}, diag.MapPositions(yamlnode.Decode(name, root, &f), l.locate))
 	w := &f.Spec
 	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extended()
 	for field, p := range w.Fields {

@@ -267,7 +267,7 @@ func (m *migrator) buildDirs(files map[string][]byte, base string, dirs ...strin
 			built, err = o.Build()
 		}
 		if err != nil {
-			return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { p.File = filetree.Relative(in, p.File); return p })
+			return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { p.File = filetree.Relative(in, p.File); return p })
 		}
 		for _, data := range built {
 			var object k8s.Object

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// LineLinks makes links to the files of one repository. The zero value makes none.
+// LineLinks builds links to lines of the files of one repository. The zero value builds none.
 type LineLinks struct {
 	pattern string // address with {commit}, {path} and {line}
 }

@@ -74,8 +74,8 @@ func TestParseLinks(t *testing.T) {
 	}
 }
 
-// FuzzLine holds that an address leads to the host of the remote over http or https, or
-// that there is none, whatever a path is called.
+// FuzzLine checks that an address is empty or leads to the host of the remote over http or
+// https, for any path.
 func FuzzLine(f *testing.F) {
 	f.Add("git@github.com:o/f.git", "a/../b?c#d", 3)
 	f.Add("https://gitlab.com/o/f", "\"><script>", 0)

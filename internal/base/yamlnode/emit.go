@@ -18,7 +18,7 @@ func Quote(s string) string {
 
 // isVisible reports whether r needs no escape. It excludes invisible characters, which include all
 // characters that some reader rejects or parses as a line break.
-func isVisible(r rune) bool { return !inert.Unseen(r) }
+func isVisible(r rune) bool { return !inert.IsInvisible(r) }
 
 // doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects. If short
 // is true, it uses escapes of two digits where possible.

@@ -224,7 +224,7 @@ func isLiteral(s string) bool {
 // isPrintable excludes invisible characters and those that some reader drops or treats as a line
 // break.
 func isPrintable(r rune) bool {
-	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.Unseen(r)
+	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.IsInvisible(r)
 }
 
 // hasDirectives reports whether s contains text that display must escape, such as a command of a

@@ -16,12 +16,12 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
-// same compares the fast path with the full parser. It reports an error if JSON, objects or
+// checkFastPath compares the fast path with the full parser. It reports an error if JSON, objects or
 // positions differ, or if the fast path rejects the text when a filter excludes all fields. It
 // returns whether the fast path supports the text as one document.
-func same(t tester, text []byte) bool {
+func checkFastPath(t tester, text []byte) bool {
 	t.Helper()
-	sameObjects(t, text)
+	checkFastObjects(t, text)
 	lim := Limits{}.orDefaults()
 	read := func(filter *Filter) (*Document, bool) {
 		r := Reader{}
@@ -59,9 +59,9 @@ func same(t tester, text []byte) bool {
 	return true
 }
 
-// sameObjects compares the objects in a text, and reports whether the fast path supports the
+// checkFastObjects compares the objects in a text, and reports whether the fast path supports the
 // text.
-func sameObjects(t tester, text []byte) bool {
+func checkFastObjects(t tester, text []byte) bool {
 	t.Helper()
 	all := false
 	for _, lim := range []Limits{{}, {Repeated: true}} {
@@ -110,10 +110,10 @@ func jsonTexts() []string {
 
 func TestQuickReadsAsTheFullParser(t *testing.T) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
-		same(t, []byte(text))
+		checkFastPath(t, []byte(text))
 	}
 	for _, text := range []string{yamlTexts()[0], "z: {}\na:\n- 1\n- b: c\n"} {
-		if !same(t, []byte(text)) {
+		if !checkFastPath(t, []byte(text)) {
 			t.Errorf("%q is not taken", text)
 		}
 	}
@@ -124,7 +124,7 @@ func TestQuickTypesScalars(t *testing.T) {
 	taken := 0
 	for _, word := range words() {
 		for _, form := range []string{"a: %s\n", "a:\n- %s\n- b\n", "a: %s # c\n", "a:\n  %s\n", "%s: a\n", "'%s': a\n", "\"%s\": a\n", "a: '%s'\n", "a: \"%s\"\n", "a: |\n  %s\n", "a: >\n  %s\n"} {
-			if same(t, []byte(strings.ReplaceAll(form, "%s", word))) {
+			if checkFastPath(t, []byte(strings.ReplaceAll(form, "%s", word))) {
 				taken++
 			}
 		}
@@ -164,7 +164,7 @@ func TestQuickObjects(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 98) + strings.Repeat("]", 98) + "}":   true,
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}": false,
 	} {
-		if got := sameObjects(t, []byte(text)); got != want {
+		if got := checkFastObjects(t, []byte(text)); got != want {
 			t.Errorf("%.80q: taken %t, want %t", text, got, want)
 		}
 	}
@@ -227,7 +227,7 @@ func FuzzQuick(f *testing.F) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) { same(t, text) })
+	f.Fuzz(func(t *testing.T, text []byte) { checkFastPath(t, text) })
 }
 
 // TestRepeated checks that the last value of a repeated key wins if repeated keys are allowed.

@@ -204,7 +204,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
 		return nil
 	}
-	if err := inert.Name(name); err != nil {
+	if err := inert.CheckName(name); err != nil {
 		return err
 	}
 	switch h.Typeflag {
