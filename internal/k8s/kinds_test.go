@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestBuiltin holds the table against the types of Kubernetes: it has every
-// group of theirs and every kind that they can list, and no other but those
-// whose types lie elsewhere, or that are gone.
+// TestBuiltin compares the table with the types of Kubernetes: it contains exactly their groups
+// and their kinds with a list type, and a few kinds that were removed or are defined elsewhere.
 func TestBuiltin(t *testing.T) {
 	elsewhere := []string{"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io", "PodSecurityPolicy.policy", "PodSecurityPolicy.extensions"}
 	groups := []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
@@ -109,7 +108,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// crd returns a definition with its names.
+// crd returns a CRD with these names.
 func crd(name, group, plural, kind, version string) map[string]any {
 	o := New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
 	o["spec"] = map[string]any{
@@ -151,8 +150,7 @@ func TestDefinitionFaults(t *testing.T) {
 	}
 }
 
-// TestDefine reads a definition of v1beta1, whose schema and subresources stand
-// once, and one of v1.
+// TestDefine parses a v1beta1 CRD, whose versions share schema and subresources, and a v1 CRD.
 func TestDefine(t *testing.T) {
 	schema, status := map[string]any{"type": "object"}, map[string]any{"status": map[string]any{}}
 	old := crd("things.example.com", "example.com", "things", "Thing", "v2")

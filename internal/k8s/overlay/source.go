@@ -23,11 +23,11 @@ func (read Plain) ReadFile(name string) ([]byte, error) { return read(name) }
 // ReadLink returns an error.
 func (Plain) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
 
-// Over overlays the files of another source with files of its own. Dir contains no other files,
-// and no link leads there.
+// Over is a source that replaces files of another source, Below. Dir contains only the replacing
+// files, and no link leads into it.
 type Over struct {
 	Dir   string
-	Files func(name string) ([]byte, bool) // by the paths of the source, and false for all others
+	Files func(name string) ([]byte, bool) // returns false for files that are not replaced
 	Below Source
 }
 
@@ -42,7 +42,7 @@ func (o Over) ReadFile(name string) ([]byte, error) {
 	return o.Below.ReadFile(name)
 }
 
-// ReadLink returns where a symbolic link leads.
+// ReadLink returns the target of a symbolic link.
 func (o Over) ReadLink(name string) (string, error) {
 	if filetree.Within(name, o.Dir) || filetree.Within(o.Dir, name) {
 		return "", fs.ErrInvalid
