@@ -9,8 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// newPicture returns the graphs of one package in several catalogs as one
-// picture.
+// newPicture returns one picture of the graphs of a package in several catalogs.
 func newPicture(graphs []Graph) page.Picture {
 	p := page.Picture{Legend: []string{page.Solid: "replaces", page.Dashed: "skips", page.Dotted: "skipRange"}}
 	var desc []string
