@@ -91,7 +91,7 @@ func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 
 // readTyped returns a value without unknown fields, and reports these and values of a wrong type.
 func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
-	value, shape := admit.Read(r.types, part, value, at)
+	value, shape := admit.PrunePart(r.types, part, value, at)
 	for _, f := range shape.Wrong {
 		r.errs.Addf(r.pos(), "%s: %s", f.Field, f.Message)
 	}

@@ -388,7 +388,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("%d objects have a label that none has, %v", len(got.Objects), err)
 	}
 	got, err = c.List(t.Context(), cluster.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
-	if want := (cluster.Found{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
+	if want := (cluster.ListResult{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %v", got, err)
 	}
 }

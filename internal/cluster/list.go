@@ -118,8 +118,8 @@ func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name s
 	return fields, c.convertError(ctx, err)
 }
 
-// Found is the result of listing a kind.
-type Found struct {
+// ListResult is the result of listing a kind.
+type ListResult struct {
 	Objects []map[string]any // in the server's order
 	More    int64            // minimum number of objects beyond Limit
 	Reason  string           // one of the reasons in v1alpha1, if the list failed
@@ -137,9 +137,9 @@ type ListOptions struct {
 }
 
 // List lists objects of one kind. Its errors are those of [Client.Read].
-func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
+func (c *Client) List(ctx context.Context, opt ListOptions) (ListResult, error) {
 	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, content: opt.WithContent, managedFields: opt.ManagedFields}
-	var found Found
+	var found ListResult
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {
 		err = retryExpired(func() (err error) {
@@ -157,14 +157,14 @@ func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
 	if seen.Reason == "" { // the kind is served, but the server has no such list
 		seen.Reason, seen.Message = v1alpha1.ReasonNoKind, "the cluster does not list "+opt.Kind
 	}
-	return Found{Reason: seen.Reason, Message: seen.Message}, err
+	return ListResult{Reason: seen.Reason, Message: seen.Message}, err
 }
 
 // ListAll lists several kinds concurrently. The results are in the order of opts.
-func (c *Client) ListAll(ctx context.Context, opts []ListOptions) ([]Found, error) {
+func (c *Client) ListAll(ctx context.Context, opts []ListOptions) ([]ListResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out := make([]Found, len(opts))
+	out := make([]ListResult, len(opts))
 	c.runParallel(len(opts), func(i int) {
 		found, err := c.List(ctx, opts[i])
 		if err != nil {

@@ -54,7 +54,7 @@ func (c checker) enum(field, value string, allowed ...string) {
 
 // oneOf checks a required value against the allowed ones.
 func (c checker) oneOf(field, value string, allowed ...string) {
-	if c.Given(field, value) {
+	if c.Require(field, value) {
 		c.Enum(field, value, allowed...)
 	}
 }
@@ -92,7 +92,7 @@ func (c checker) selector(field string, s *labelSelector) *LabelSelector {
 	out := &LabelSelector{MatchLabels: s.MatchLabels}
 	for i, e := range s.MatchExpressions {
 		at := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
-		c.Given(at+".key", e.Key)
+		c.Require(at+".key", e.Key)
 		c.oneOf(at+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
 		switch wants := e.Operator == "In" || e.Operator == "NotIn"; {
 		case wants && len(e.Values) == 0:

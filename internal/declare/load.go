@@ -118,7 +118,7 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.kustomizations = overlay.New(overlay.Plain(l.regular))
+	l.kustomizations = overlay.New(overlay.FileFunc(l.regular))
 	return l
 }
 

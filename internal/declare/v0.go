@@ -143,7 +143,7 @@ func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 	}
 	for i, e := range o.Env {
 		field := diag.Item(at+".env", i)
-		c.Given(field+".name", e.Name)
+		c.Require(field+".name", e.Name)
 		c.kube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
 	}
 	c.selector(at+".selector", o.Selector)
@@ -152,7 +152,7 @@ func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 	for i, data := range o.Volumes {
 		field := diag.Item(at+".volumes", i)
 		name := k8s.Text(c.kube(field, data, admit.Volume()), "name")
-		if len(data) > 0 && c.Given(field+".name", name) && volumes[name] {
+		if len(data) > 0 && c.Require(field+".name", name) && volumes[name] {
 			c.Addf(field+".name", "volume %q is given twice", name)
 		}
 		volumes[name] = true
@@ -174,7 +174,7 @@ func (c checker) kube(at string, data json.RawMessage, part admit.Part) map[stri
 	if err := utiljson.Unmarshal(data, &v); err != nil {
 		return nil // no valid JSON, reported earlier
 	}
-	_, shape := admit.Read(admit.NewTypes(), part, v, at)
+	_, shape := admit.PrunePart(admit.NewTypes(), part, v, at)
 	for _, field := range shape.Unknown {
 		name := strings.TrimPrefix(field, at+".")
 		c.Faults.Addf(c.At(field), "unknown field %q in %s%s", name, at, diag.DidYouMean(name, part.Fields()))

@@ -228,10 +228,10 @@ func TestReserved(t *testing.T) {
 		{"security.openshift.io/v1", "SecurityContextConstraints", "things-privileged", false},
 	} {
 		o := New(c.apiVersion, c.kind, "", c.name)
-		if got := Reserved(o); got != c.want {
+		if got := IsReserved(o); got != c.want {
 			t.Errorf("%s: got %v", o.Key(), got)
 		}
-		if c.want && !ReservedName(c.kind+"/"+c.name) {
+		if c.want && !IsReservedName(c.kind+"/"+c.name) {
 			t.Errorf("%s/%s cannot be allowed", c.kind, c.name)
 		}
 	}
@@ -241,12 +241,12 @@ func TestReserved(t *testing.T) {
 	} {
 		named, spelled := New("apiregistration.k8s.io/v1", "APIService", "", "v1."+group), New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com")
 		named["spec"], spelled["spec"] = map[string]any{"group": "example.com"}, map[string]any{"group": group}
-		if Reserved(named) != want || Reserved(spelled) != want {
-			t.Errorf("APIService of %q: got %v, %v", group, Reserved(named), Reserved(spelled))
+		if IsReserved(named) != want || IsReserved(spelled) != want {
+			t.Errorf("APIService of %q: got %v, %v", group, IsReserved(named), IsReserved(spelled))
 		}
 	}
 	for _, id := range []string{"", "ClusterRole", "ClusterRole/", "/admin", "Role/admin", "clusterrole/admin", "Namespace/mine"} {
-		if ReservedName(id) {
+		if IsReservedName(id) {
 			t.Errorf("%q can be allowed, and nothing needs it", id)
 		}
 	}

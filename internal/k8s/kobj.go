@@ -7,7 +7,7 @@
 // access clusters. Permissions are never guessed: a binding to a role that is neither passed in
 // nor built in becomes a grant with only the name of the role.
 //
-// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [Reserved];
+// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [IsReserved];
 // for permissions from [NewPermissions]; for selectors from [SelectorOf].
 package k8s
 

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// AllNamespaces reports whether a namespace exists in every new cluster.
-func AllNamespaces(namespace string) bool {
+// IsDefaultNamespace reports whether a namespace exists in every new cluster.
+func IsDefaultNamespace(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// ReservedNamespace reports whether the cluster or its vendor creates a namespace.
-func ReservedNamespace(name string) bool {
-	return AllNamespaces(name) || strings.HasPrefix(name, "openshift")
+// IsReservedNamespace reports whether the cluster or its vendor creates a namespace.
+func IsReservedNamespace(name string) bool {
+	return IsDefaultNamespace(name) || strings.HasPrefix(name, "openshift")
 }
 
 // reservedKind is a kind with names that belong to the cluster.
@@ -29,7 +29,7 @@ func reservedKinds() []reservedKind {
 		return strings.HasPrefix(o.Name(), "system") || strings.HasPrefix(o.Name(), "kube-") || slices.Contains(builtinFlowControl(), o.Name())
 	}
 	return []reservedKind{
-		{"", "Namespace", func(o Object) bool { return ReservedNamespace(o.Name()) }},
+		{"", "Namespace", func(o Object) bool { return IsReservedNamespace(o.Name()) }},
 		{"rbac.authorization.k8s.io", "ClusterRole", role},
 		{"rbac.authorization.k8s.io", "ClusterRoleBinding", role},
 		{"scheduling.k8s.io", "PriorityClass", func(o Object) bool { return strings.HasPrefix(o.Name(), "system-") }},
@@ -45,14 +45,14 @@ func reservedKinds() []reservedKind {
 	}
 }
 
-// Reserved reports whether the cluster or its vendor owns objects of this kind and name.
+// IsReserved reports whether the cluster or its vendor owns objects of this kind and name.
 // Installing such an object would replace the cluster's own object.
-func Reserved(o Object) bool {
+func IsReserved(o Object) bool {
 	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.own(o) })
 }
 
-// ReservedName is Reserved for "Kind/name".
-func ReservedName(id string) bool {
+// IsReservedName is IsReserved for "Kind/name".
+func IsReservedName(id string) bool {
 	kind, name, _ := strings.Cut(id, "/")
 	return name != "" && slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return c.kind == kind && c.own(New("", kind, "", name)) })
 }

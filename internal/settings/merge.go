@@ -205,7 +205,7 @@ func (m merger) prune(n *yaml.Node) *yaml.Node {
 // newDeclarations adds a fault if spec.newDeclarations is not one of spec.declarations.
 func (v validator) newDeclarations() {
 	const field = "spec.newDeclarations"
-	if _, set := v.w.Fields[field]; !set || !v.Given(field, v.w.NewDeclarations) {
+	if _, set := v.w.Fields[field]; !set || !v.Require(field, v.w.NewDeclarations) {
 		return
 	}
 	var paths []string

@@ -156,7 +156,7 @@ func (v validator) all() {
 		v.Name(diag.Item("spec.imagePullSecrets", i), name)
 	}
 	for i, name := range w.AllowNames {
-		if !k8s.ReservedName(name) {
+		if !k8s.IsReservedName(name) {
 			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)
 		}
 	}
@@ -183,7 +183,7 @@ func (v validator) checkPaths() {
 		if _, mapping := w.Fields[field+".path"]; mapping {
 			field += ".path"
 		}
-		if !v.Given(field, d.Path) {
+		if !v.Require(field, d.Path) {
 			continue
 		}
 		v.relative(field, d.Path)

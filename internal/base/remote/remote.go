@@ -1,7 +1,7 @@
 // Package remote parses Git remotes, as a URL or as user@host:path, into server, repository and
 // forge, and builds the addresses of lines of files on a forge. It makes no requests.
 //
-// Start from [Parse], and for addresses from [LinksOf] or [ParseLinks].
+// Start from [Parse], and for addresses from [NewLineLinks] or [ParseLinks].
 package remote
 
 import (

@@ -45,9 +45,9 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 	return object
 }
 
-// Read compares the value at a path with the type of a part, and returns it without unknown
+// PrunePart compares the value at a path with the type of a part, and returns it without unknown
 // fields. If there are none, it returns the value itself.
-func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
+func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	w := walk{types: t}
 	w.value(part.of, value, at)
 	if len(w.Unknown) > 0 {

@@ -61,11 +61,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRead checks that Read omits unknown fields, and only these, in a copy.
+// TestRead checks that PrunePart omits unknown fields, and only these, in a copy.
 func TestRead(t *testing.T) {
 	spec := load(t, `{replicas: 1, strateg: x, template: {spec: {containers: [{name: c, env: [], tolerations: [{a: b}]}]}}}`)
 	before := k8s.Copy(spec)
-	got, shape := Read(NewTypes(), DeploymentSpec(), spec, "at")
+	got, shape := PrunePart(NewTypes(), DeploymentSpec(), spec, "at")
 	if d := cmp.Diff(load(t, `{replicas: 1, template: {spec: {containers: [{name: c, env: []}]}}}`), got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 func TestWebhookKnowsOLM(t *testing.T) {
 	w := load(t, `{type: x, generateName: a.b.c, deploymentName: d, containerPort: 443, targetPort: http, webhookPath: /, conversionCRDs: [a], sideEffects: None, reinvocationPolicy: Never}`)
 	for mutating, want := range map[bool][]string{true: nil, false: {"w.reinvocationPolicy"}} {
-		if _, shape := Read(NewTypes(), Webhook(mutating), w, "w"); !slices.Equal(shape.Unknown, want) || shape.Wrong != nil {
+		if _, shape := PrunePart(NewTypes(), Webhook(mutating), w, "w"); !slices.Equal(shape.Unknown, want) || shape.Wrong != nil {
 			t.Errorf("mutating %t: got %v, want %v", mutating, shape, want)
 		}
 	}
