@@ -392,7 +392,7 @@ func escapedLength(s string) int {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" -./_()[]{},;", r):
 			n++
-		case inert.Unseen(r), r == utf8.RuneError:
+		case inert.IsInvisible(r), r == utf8.RuneError:
 			n += 12
 		default:
 			n += max(6, 3*utf8.RuneLen(r)) // "&#34;", or "%" and two digits for each byte

@@ -49,7 +49,7 @@ func looksLikeImage(s string) bool {
 // imagesIn returns the image references in a text such as "4.1=quay.io/org/kafka:4.1
 // 4.2=quay.io/org/kafka:4.2".
 func imagesIn(text string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.Ends), func(word string) bool { return !looksLikeImage(word) })
+	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.IsDelimiter), func(word string) bool { return !looksLikeImage(word) })
 }
 
 // imagesOf returns the uses of images in an object.
@@ -248,7 +248,7 @@ func sameName(was, is imageref.Ref) string {
 // isMirrored reports whether a mirrored prefix contains the image.
 func isMirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
-		_, ok := imageref.Below(img.Name(), strings.TrimSuffix(p, "/"))
+		_, ok := imageref.CutPrefix(img.Name(), strings.TrimSuffix(p, "/"))
 		return ok
 	})
 }

@@ -162,7 +162,7 @@ func showChanges(changes []change, secret bool) (before, after string) {
 func (c *comparison) checkReservedName(o *Object) {
 	name := o.Key().Name
 	isInstallNamespace := o.Key().Is("Namespace") && k8s.Text(o.Content, "metadata", "labels", k8s.LabelNamespace) == name
-	if !isInstallNamespace && k8s.Reserved(o.Content) {
+	if !isInstallNamespace && k8s.IsReserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
 			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a built-in object of the cluster", name), steps: stepPath("metadata", "name"), covers: nothing(),
 		})

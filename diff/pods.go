@@ -519,12 +519,12 @@ func compareSecurityLevels(c *comparison) {
 				f.Before = ""
 			}
 		}
-		if isEnforced != "" && k8s.WeakerPodSecurity(need, isEnforced) && !(was != nil && f.Before == need && wasEnforced == isEnforced) {
+		if isEnforced != "" && k8s.RejectsPodLevel(need, isEnforced) && !(was != nil && f.Before == need && wasEnforced == isEnforced) {
 			f.Message = fmt.Sprintf("needs level %s, and namespace %s enforces %s: %s", need, o.Key().Namespace, isEnforced, diag.Some(why, 4))
 			c.add("pods.level-refused", o, f)
 			continue
 		}
-		if f.Before != "" && k8s.WeakerPodSecurity(need, f.Before) {
+		if f.Before != "" && k8s.RejectsPodLevel(need, f.Before) {
 			f.Message = fmt.Sprintf("needs Pod Security level %s, was %s: %s", need, f.Before, diag.Some(why, 4))
 			c.add("pods.level-raised", o, f)
 		}
@@ -561,7 +561,7 @@ func compareNamespaces(c *comparison) {
 			a, b := k8s.Text(p.before.Content, "metadata", "labels", securityLabel+mode), k8s.Text(p.after.Content, "metadata", "labels", securityLabel+mode)
 			if a != b {
 				most := Medium
-				if mode == "enforce" && a != "" && (b == "" || k8s.WeakerPodSecurity(b, a)) {
+				if mode == "enforce" && a != "" && (b == "" || k8s.RejectsPodLevel(b, a)) {
 					most = High
 				}
 				c.add("namespace.security-level", p.after, Finding{

@@ -125,7 +125,7 @@ func opensNetwork(o *Object) bool {
 // operator's CRDs.
 func (c *comparison) takesGroup(o *Object) bool {
 	group := k8s.Text(o.Content, "spec", "group")
-	if k8s.IsBuiltinGroup(group) || k8s.Reserved(o.Content) {
+	if k8s.IsBuiltinGroup(group) || k8s.IsReserved(o.Content) {
 		return true
 	}
 	for kind, crd := range c.after.crds {

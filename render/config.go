@@ -27,7 +27,7 @@ func parseConfig(data []byte) (config, error) {
 	if err := utiljson.Unmarshal(data, &c); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	_, shape := admit.Read(admit.NewTypes(), admit.Config(), c, "config")
+	_, shape := admit.PrunePart(admit.NewTypes(), admit.Config(), c, "config")
 	var errs []error
 	for _, field := range shape.Unknown {
 		errs = append(errs, fmt.Errorf("%s: unknown field", field))

@@ -52,7 +52,7 @@ func (in *install) checkNames(o Object, errs *diag.List) {
 
 // checkReserved rejects reserved names of the cluster that the workspace does not allow.
 func (in *install) checkReserved(o Object, errs *diag.List) {
-	if id := o.Kind() + "/" + o.Name(); k8s.Reserved(o) && !slices.Contains(in.opt.AllowNames, id) {
+	if id := o.Kind() + "/" + o.Name(); k8s.IsReserved(o) && !slices.Contains(in.opt.AllowNames, id) {
 		errs.Addf(objectPlace(in.b, o), "%s: would replace a built-in object of the cluster; "+
 			"if intended, add %q to spec.allowNames in quayside.yaml", o.Key(), id)
 	}

@@ -56,7 +56,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
-		if _, ok := imageref.Below(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
+		if _, ok := imageref.CutPrefix(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
 			continue
 		}
 		if best < 0 || len(m.Source) > len(mirrors[best].Source) {
@@ -66,7 +66,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	if best < 0 {
 		return original
 	}
-	rest, _ := imageref.Below(image, mirrors[best].Source)
+	rest, _ := imageref.CutPrefix(image, mirrors[best].Source)
 	return mirrors[best].Mirror + rest
 }
 
@@ -74,7 +74,7 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 func mirroredText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {
-		end := strings.IndexFunc(s, imageref.Ends)
+		end := strings.IndexFunc(s, imageref.IsDelimiter)
 		if end < 0 {
 			end = len(s)
 		}

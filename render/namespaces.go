@@ -37,13 +37,13 @@ func (t *tree) writeNamespaces() error {
 	for _, name := range slices.Compact(all) {
 		d, isDeclared := t.declared[name]
 		switch {
-		case k8s.AllNamespaces(name):
+		case k8s.IsDefaultNamespace(name):
 			if isDeclared {
 				t.warn(diag.Pos{}, name, "namespace-reserved",
 					"Namespace %q is declared but not rendered: it exists in every cluster; set its labels and annotations where the cluster is set up", name)
 			}
 			continue
-		case !isDeclared && k8s.ReservedNamespace(name):
+		case !isDeclared && k8s.IsReservedNamespace(name):
 			continue
 		case shipped[name] != nil:
 			for _, o := range shipped[name] {

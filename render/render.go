@@ -196,7 +196,7 @@ func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 			errs = append(errs, in.wrapError(err))
 			continue
 		}
-		for _, w := range diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more)) {
+		for _, w := range diag.PrefixWarnings(in.b.CSV.Name, slices.Concat(known, more)) {
 			w.Subject = in.pin.Package // the same for every install of the bundle
 			warnings = append(warnings, w)
 		}

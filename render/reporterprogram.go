@@ -10,7 +10,7 @@ import (
 // reporterNamespace returns the reporter's Namespace, or nil if it is reserved or declared. It
 // rejects a Namespace of an operator, which would be removed together with the operator.
 func (t *tree) reporterNamespace(name string) (Object, error) {
-	if _, declared := t.declared[name]; declared || k8s.ReservedNamespace(name) {
+	if _, declared := t.declared[name]; declared || k8s.IsReservedNamespace(name) {
 		return nil, nil
 	}
 	for _, r := range t.objects {

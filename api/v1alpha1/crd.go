@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CRD returns the CustomResourceDefinition of Installation, without owner
-// labels. Its schema is generated from the types. The caller may modify it.
+// CRD returns the CustomResourceDefinition of Installation, without owner labels. Its schema is
+// generated from the types of this package. The caller may modify the result.
 func CRD() map[string]any {
 	root := schemaOf(reflect.TypeFor[Installation]())
 	root["description"] = "Installation is one rendered pin of quayside.lock, with its state in the cluster as observed by the reporter."
@@ -52,8 +52,8 @@ func printerColumns() []any {
 	return out
 }
 
-// schemaOf returns the structural schema of a type of this package. Fields
-// without omitempty are required.
+// schemaOf returns the structural schema of a type of this package. Fields without omitempty are
+// required.
 func schemaOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[*metav1.Time]():

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// TestV1Alpha1 reads an Installation of v1alpha1 as every release reads it, and writes it
-// back. No flag writes the file.
+// TestV1Alpha1 decodes an Installation of v1alpha1, which every release must be able to decode,
+// and encodes it again. There is no -update flag for the file.
 func TestV1Alpha1(t *testing.T) {
 	want, err := os.ReadFile("testdata/installation.json")
 	if err != nil {

@@ -18,7 +18,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// DeepCopyObject returns a copy that shares nothing with in.
+// DeepCopyObject returns a deep copy of in.
 func (in *Installation) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
@@ -27,7 +27,7 @@ func (in *Installation) DeepCopyObject() runtime.Object {
 	return &Installation{TypeMeta: in.TypeMeta, ObjectMeta: *meta.DeepCopy(), Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
 }
 
-// DeepCopyObject returns a copy that shares nothing with in.
+// DeepCopyObject returns a deep copy of in.
 func (in *InstallationList) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
@@ -40,7 +40,7 @@ func (in *InstallationList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// DeepCopy returns a copy that shares nothing with s.
+// DeepCopy returns a deep copy of s.
 func (s InstallationSpec) DeepCopy() InstallationSpec {
 	s.Objects = slices.Clone(s.Objects)
 	for i := range s.Objects {
@@ -49,7 +49,7 @@ func (s InstallationSpec) DeepCopy() InstallationSpec {
 	return s
 }
 
-// DeepCopy returns a copy that shares nothing with s.
+// DeepCopy returns a deep copy of s.
 func (s InstallationStatus) DeepCopy() InstallationStatus {
 	s.ObservedAt, s.ReadySince = s.ObservedAt.DeepCopy(), s.ReadySince.DeepCopy()
 	s.Conditions = slices.Clone(s.Conditions)

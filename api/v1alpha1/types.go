@@ -56,19 +56,17 @@ type ContainerImage struct {
 	Image     string `json:"image" doc:"Reference of the image."`
 }
 
-// Types of the conditions of an Installation. As in kstatus, Stalled and
-// Reconciling are present only while they are True; the others can also be False
-// or Unknown.
+// The types of the conditions of an Installation. As in kstatus, Stalled and Reconciling are
+// present only while they are True. The others can also be False or Unknown.
 const (
 	Ready       = "Ready"       // every object matches the lock and is healthy
 	Reconciling = "Reconciling" // a change is in progress
 	Stalled     = "Stalled"     // manual action is required
 	Upgradeable = "Upgradeable" // as reported by the operator; absent if not reported
-	ImagesMatch = "ImagesMatch" // whether pods run the locked digests; absent if the lock has none
+	ImagesMatch = "ImagesMatch" // whether pods run the locked digests; absent if the lock has no digests
 )
 
-// LabelVersion is the label with the version of the operator that an object
-// belongs to.
+// LabelVersion is the label for the version of the operator that an object belongs to.
 const LabelVersion = "quayside.dev/version"
 
 // InstallationStatus is the state observed by the reporter.
@@ -110,8 +108,8 @@ const (
 	NotFound    HealthStatus = "NotFound"
 	Failed      HealthStatus = "Failed"
 	Terminating HealthStatus = "Terminating"
-	Forbidden   HealthStatus = "Forbidden" // reading it is not permitted
-	Unknown     HealthStatus = "Unknown"   // it could not be read
+	Forbidden   HealthStatus = "Forbidden" // no permission to read it
+	Unknown     HealthStatus = "Unknown"   // reading it failed
 )
 
 // ObjectHealth is an object that is not Current.

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// whole returns an Installation in which no field is empty.
-func whole() *v1alpha1.Installation {
+// fullInstallation returns an Installation with a value in every field.
+func fullInstallation() *v1alpha1.Installation {
 	return &v1alpha1.Installation{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "quayside.dev/v1alpha1", Kind: "Installation"},
 		ObjectMeta: metav1.ObjectMeta{Name: "etcd", Namespace: "my-etcd", Generation: 2, Labels: map[string]string{"a": "b"}},
@@ -43,8 +43,8 @@ func whole() *v1alpha1.Installation {
 	}
 }
 
-// fields returns an object as the API server decodes it.
-func fields(t *testing.T, o any) map[string]any {
+// toFields returns the JSON object of o as the API server decodes it.
+func toFields(t *testing.T, o any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -57,8 +57,8 @@ func fields(t *testing.T, o any) map[string]any {
 	return out
 }
 
-// definition decodes the CRD as the API server does, unknown fields refused.
-func definition(t *testing.T) *apiextensions.CustomResourceDefinition {
+// decodeCRD decodes the CRD as the API server does, and rejects unknown fields.
+func decodeCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	data, err := json.Marshal(v1alpha1.CRD())
 	if err != nil {
@@ -77,7 +77,7 @@ func definition(t *testing.T) *apiextensions.CustomResourceDefinition {
 		t.Fatal(err)
 	}
 	delete(kept, "status")
-	if d := cmp.Diff(fields(t, v1alpha1.CRD())["spec"], kept["spec"]); d != "" {
+	if d := cmp.Diff(toFields(t, v1alpha1.CRD())["spec"], kept["spec"]); d != "" {
 		t.Errorf("fields that no API server knows:\n%s", d)
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&crd)
@@ -86,14 +86,14 @@ func definition(t *testing.T) *apiextensions.CustomResourceDefinition {
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&crd, &internal, nil); err != nil {
 		t.Fatal(err)
 	}
-	internal.Status.StoredVersions = []string{v1alpha1.Version} // as registration sets it
+	internal.Status.StoredVersions = []string{v1alpha1.Version} // registration sets it
 	return &internal
 }
 
-// TestCRD has the API server's own checks look at the definition, and at an
-// Installation in which no field is empty: all of it is kept.
+// TestCRD checks the CRD, and an Installation with a value in every field, with the code of the
+// API server. No field may be dropped.
 func TestCRD(t *testing.T) {
-	crd := definition(t)
+	crd := decodeCRD(t)
 	if errs := validation.ValidateCustomResourceDefinition(t.Context(), crd); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
@@ -101,7 +101,7 @@ func TestCRD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := fields(t, whole())
+	o := toFields(t, fullInstallation())
 	if dropped := pruning.PruneWithOptions(o, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(dropped) > 0 {
 		t.Errorf("dropped: %v", dropped)
 	}
@@ -118,9 +118,9 @@ func TestCRD(t *testing.T) {
 	}
 }
 
-// TestDeepCopy changes a copy in every part.
+// TestDeepCopy changes every part of a copy.
 func TestDeepCopy(t *testing.T) {
-	list := &v1alpha1.InstallationList{Items: []v1alpha1.Installation{*whole()}}
+	list := &v1alpha1.InstallationList{Items: []v1alpha1.Installation{*fullInstallation()}}
 	out, ok := list.DeepCopyObject().(*v1alpha1.InstallationList)
 	if !ok || cmp.Diff(list, out) != "" {
 		t.Fatalf("a copy differs: %s", cmp.Diff(list, out))
@@ -130,7 +130,7 @@ func TestDeepCopy(t *testing.T) {
 	in.Spec.Objects[0].Name, in.Spec.Objects[0].Images[0].Image = "z", "z"
 	in.Status.Conditions[0].Reason, in.Status.Objects[0].Name = "z", "z"
 	in.Status.Images[0].Digests[0], in.Status.Images[0].Want = "z", "z"
-	if d := cmp.Diff(whole(), &list.Items[0]); d != "" {
+	if d := cmp.Diff(fullInstallation(), &list.Items[0]); d != "" {
 		t.Errorf("changed through a copy:\n%s", d)
 	}
 	var none *v1alpha1.Installation

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// add puts a bundle into fsys. spec is the CSV's spec but for the version, and
-// more are files of the bundle by name.
+// add adds a bundle to fsys. spec is the spec of the CSV without the version, and more are
+// further files of the bundle by name.
 func add(fsys fstest.MapFS, dir, pkg, name, version, channels, def, spec string, more map[string]string) {
 	annotations := fmt.Sprintf("annotations:\n  operators.operatorframework.io.bundle.package.v1: %s\n  operators.operatorframework.io.bundle.channels.v1: %s\n", pkg, channels)
 	if def != "" {
@@ -34,8 +34,8 @@ func add(fsys fstest.MapFS, dir, pkg, name, version, channels, def, spec string,
 	}
 }
 
-// graph shows the channels of a package: "c: a.v2<a.v1+skipped a.v1".
-func graph(p model.PackageData) string {
+// formatGraph returns the channels of a package as text: "c: a.v2<a.v1+skipped a.v1".
+func formatGraph(p model.PackageData) string {
 	var b strings.Builder
 	for _, ch := range p.Channels {
 		fmt.Fprintf(&b, "%s:", ch.Name)
@@ -106,7 +106,7 @@ func TestGraph(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := graph(c.Packages[0]); got != tt.want {
+			if got := formatGraph(c.Packages[0]); got != tt.want {
 				t.Errorf("got %s want %s", got, tt.want)
 			}
 			warns := ""
@@ -286,8 +286,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestVersionsOfCRDs has those that are not served among the APIs of a bundle, as
-// opm has.
+// TestVersionsOfCRDs checks that the APIs of a bundle include versions that are not served, as
+// in opm.
 func TestVersionsOfCRDs(t *testing.T) {
 	fsys := fstest.MapFS{}
 	add(fsys, "a", "a", "a.v1", "1.0.0", "c", "", "", map[string]string{

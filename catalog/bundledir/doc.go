@@ -1,11 +1,10 @@
-// Package bundledir builds a catalog from a directory of bundle directories,
-// with the same result as opm for the images of these bundles.
+// Package bundledir builds a catalog from a directory of bundle directories. The result is the
+// same as that of opm for the images of these bundles.
 //
-// A directory with metadata/annotations.yaml is a bundle; bundles may be
-// nested at any depth. Names, versions and edges come from the
-// ClusterServiceVersions, channels from the annotations. If replaced bundles
-// are missing and the rest is not a single upgrade graph, the channel is
-// sorted by version instead, with a warning.
+// A directory with metadata/annotations.yaml is a bundle; bundles may be nested at any depth.
+// Names, versions and upgrade edges come from the ClusterServiceVersions, channels from the
+// annotations. If replaced bundles are missing and the others do not form a single upgrade
+// graph, the channel is sorted by version instead, with a warning.
 //
 // Start from [LoadFS], [Find] and [Dirs].
 package bundledir

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog/bundledir"
 )
 
-// countingFS counts the files that are opened.
+// countingFS counts calls of Open.
 type countingFS struct {
 	fs.FS
 	opened int
@@ -20,8 +20,9 @@ func (c *countingFS) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// TestFindAt finds a bundle by one of its files, at a cost that does not grow with the number of
-// bundles, and elsewhere if the file is another's or gone.
+// TestFindAt checks that a bundle is found by one of its files at a cost independent of the
+// number of bundles, and that it is found elsewhere if the file belongs to another bundle or
+// does not exist.
 func TestFindAt(t *testing.T) {
 	costs := map[int]int{}
 	for _, n := range []int{5, 50} {

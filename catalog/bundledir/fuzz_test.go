@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// FuzzLoad reads a directory of bundles in which three files may hold anything.
+// FuzzLoad loads a directory of bundles with arbitrary content in three files.
 func FuzzLoad(f *testing.F) {
 	const annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: lamp\n  operators.operatorframework.io.bundle.channels.v1: stable,beta\n"
 	csv := string(oldCSV("lamp.v1", "1.0.0", "  replaces: lamp.v0\n  skips: [lamp.v0]\n").Data)
@@ -25,8 +25,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzPackages reads package manifests whose files may hold anything. What is
-// converted can be looked at as a directory of bundles.
+// FuzzPackages converts package manifests with arbitrary content, and loads the converted
+// bundles.
 func FuzzPackages(f *testing.F) {
 	old := oldPackage()
 	f.Add(string(old["lamp/lamp.package.yaml"].Data), string(old["lamp/1/lamp.csv.yaml"].Data), string(old["lamp/2/lamp.csv.yaml"].Data))

@@ -46,10 +46,9 @@ func newestFirst(a, b *member) int {
 	)
 }
 
-// defaultChannel returns the default channel of the newest bundle that names
-// an existing one, like an index with bundles added in version order. If no
-// bundle names one, it returns the only channel, or the first by name of the
-// newest bundle.
+// defaultChannel returns the default channel of a package: that of the newest bundle that names
+// an existing channel, as in an index to which bundles were added in version order. If no bundle
+// names one, it returns the only channel, or the first channel by name of the newest bundle.
 func defaultChannel(pkg string, newestFirst []*member, channels map[string][]*member) (string, []diag.Warning) {
 	absent := ""
 	for _, m := range newestFirst {
@@ -91,8 +90,8 @@ func guessedDefault(pkg string, newest *member, absent, guess string) diag.Warni
 }
 
 // linkChannel builds a channel from its bundles, newest first, with the edges of their CSVs. If
-// these edges do not form a valid graph because bundles in between are missing, bridgeGaps links
-// them in version order.
+// bundles are missing and these edges do not form a valid graph, bridgeGaps links the bundles in
+// version order.
 func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag.Warning) {
 	ch := model.ChannelData{Name: name, Pos: members[0].data.Pos}
 	for _, m := range members {
@@ -114,10 +113,9 @@ func linkChannel(pkg, name string, members []*member) (model.ChannelData, []diag
 	}}
 }
 
-// bridgeGaps links the entries that no entry skips into one chain: each replaces
-// the next older one. entries are sorted newest first. An entry that replaced
-// a missing bundle now skips it, to keep that edge. changed describes the new
-// edges.
+// bridgeGaps links the entries that no entry skips into one chain: each replaces the next older
+// one. entries are sorted newest first. An entry that replaced a missing bundle now skips it, so
+// that upgrades from that bundle remain possible. changed describes the new edges.
 func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed []string) {
 	present, skipped := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
@@ -152,7 +150,7 @@ func bridgeGaps(entries []model.EntryData) (bridged []model.EntryData, changed [
 	return bridged, changed
 }
 
-// setReplaces makes e replace name and describes the change.
+// setReplaces makes e replace the entry name, and returns a description of the change.
 func setReplaces(e *model.EntryData, name string, present map[string]bool) string {
 	if old := e.Replaces; old != "" && !present[old] && !slices.Contains(e.Skips, old) {
 		e.Skips = append(slices.Clone(e.Skips), old)

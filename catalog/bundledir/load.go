@@ -18,7 +18,7 @@ import (
 
 const (
 	maxBundles = 20_000
-	maxVisited = 2_000_000 // files and directories visited
+	maxVisited = 2_000_000 // files and directories to visit
 )
 
 // Ref identifies a bundle.
@@ -27,10 +27,9 @@ type Ref struct {
 	Bundle  string // "etcdoperator.v0.9.4"
 }
 
-// LoadFS loads all bundles in fsys. The content is sorted. Its warnings list
-// channels that had to be sorted by version. The caller sets ID, Source and
-// Digest. The error is a diag.List of all faults. Symbolic links are not
-// followed.
+// LoadFS loads all bundles in fsys. The content is sorted. Its warnings list channels that had
+// to be sorted by version. The caller sets ID, Source and Digest. The error is a diag.List of
+// all faults. Symbolic links are not followed.
 func LoadFS(fsys fs.FS) (model.Content, error) {
 	var warnings []diag.Warning
 	byPackage := map[string][]*member{}
@@ -53,8 +52,8 @@ func LoadFS(fsys fs.FS) (model.Content, error) {
 	return c, nil
 }
 
-// Dirs returns the directory of each bundle in fsys. The error is a diag.List
-// of unreadable bundles and of bundles in two directories.
+// Dirs returns the directory of each bundle in fsys. The error is a diag.List of unreadable
+// bundles, and of bundles that are in two directories.
 func Dirs(fsys fs.FS) (map[Ref]string, error) {
 	members, faults := loadAll(fsys)
 	found := make(map[Ref]string, len(members))
@@ -87,8 +86,8 @@ func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	return members, faults
 }
 
-// FindAt is [Find] for a bundle with a known file, which may be out of date.
-// It reads other directories only if the bundle is not there.
+// FindAt is [Find] with a hint: file is a file of the bundle, but may be out of date. It
+// searches other directories only if the bundle is not there.
 func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	for dir := path.Dir(file); fs.ValidPath(dir); dir = path.Dir(dir) {
 		if bundle.IsDir(fsys, dir) {
@@ -104,9 +103,8 @@ func FindAt(fsys fs.FS, pkg, name, file string) (fs.FS, error) {
 	return Find(fsys, pkg, name)
 }
 
-// Find returns the directory of one bundle. It searches directories with the
-// package in their path first and stops at the first match. A missing bundle
-// is an error that wraps fs.ErrNotExist.
+// Find returns the directory of one bundle. It first searches directories with the package in
+// their path, and stops at the first match. The error wraps fs.ErrNotExist if there is no match.
 func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
 	dirs, err := bundleDirs(fsys)
 	if err != nil {
@@ -159,7 +157,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		if !bundle.IsDir(fsys, name) {
 			return nil // subdirectories may be bundles
 		}
-		if err := inert.Name(name); err != nil {
+		if err := inert.CheckName(name); err != nil {
 			return fmt.Errorf("directory %w", err)
 		}
 		dirs = append(dirs, name)
@@ -192,7 +190,7 @@ func loadMember(fsys fs.FS, dir string) (*member, error) {
 	}
 	b, err := bundle.Load(sub)
 	if err != nil {
-		return nil, diag.Below(dir, err)
+		return nil, diag.PrefixPositions(dir, err)
 	}
 	csv := b.CSV
 	pos := diag.Pos{File: path.Join(dir, csv.File)}

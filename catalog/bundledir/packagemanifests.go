@@ -20,7 +20,7 @@ import (
 
 const (
 	maxPackageFile   = 1 << 20
-	maxManifestBytes = 256 << 20 // of all manifests
+	maxManifestBytes = 256 << 20 // bytes of all manifests
 )
 
 // packageManifest is the content of a *.package.yaml file.
@@ -36,14 +36,12 @@ type packageManifest struct {
 	at  map[string]diag.Pos
 }
 
-// Packages converts packages in the format before bundles to bundle
-// directories. In that format a *.package.yaml names the head of each
-// channel, and each directory below it holds the manifests of one version.
-// Packages returns v/x.yaml as v/manifests/x.yaml, byte for byte, and
-// generates the metadata. A version belongs to the channels with a head that
-// replaces it, directly or transitively, and to those with a member that
-// skips it; other versions belong to none. The error is a diag.List of all
-// faults, with file names of fsys.
+// Packages converts package manifests, the format before bundles, to bundle directories. In this
+// format a *.package.yaml names the head of each channel, and each directory below it contains
+// the manifests of one version. Packages returns v/x.yaml as v/manifests/x.yaml, byte for byte,
+// and generates the metadata. A version belongs to a channel if the head of the channel replaces
+// it, directly or transitively, or if a member of the channel skips it. Some versions belong to
+// no channel. The error is a diag.List of all faults, with file names of fsys.
 func Packages(fsys fs.FS) (fs.FS, error) {
 	c := &conversion{fsys: fsys, out: filetree.New()}
 	packages := c.packages()
@@ -59,7 +57,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 	return c.out.FS(), nil
 }
 
-// Original returns the original name of a file of Packages.
+// Original returns the name before the conversion of a file returned by Packages.
 func Original(name string) string {
 	dir, file := path.Split(name)
 	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {
@@ -90,7 +88,7 @@ func (c *conversion) packages() []packageManifest {
 		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != "." {
 			return fs.SkipDir
 		}
-		if err := inert.Name(name); err != nil {
+		if err := inert.CheckName(name); err != nil {
 			return fmt.Errorf("file name %w", err)
 		}
 		if e.Type().IsRegular() && isPackageFile(e.Name()) {
@@ -125,7 +123,7 @@ func (c *conversion) packageFile(name string) (packageManifest, bool) {
 	for _, doc := range docs {
 		c.faults.Add(p.pos, yamlnode.Decode(name, doc, &p))
 		p.at = yamlnode.Positions(name, doc)
-		break // a second document would be another package; opm only reads the first
+		break // a second document would be another package, and opm only reads the first
 	}
 	if len(c.faults) == before && p.Name == "" {
 		c.faults.Addf(p.pos, "packageName is missing")
@@ -167,7 +165,7 @@ func (p packageManifest) position(field string) diag.Pos {
 	return p.pos
 }
 
-// addToChannel adds the versions reachable from the head of a channel to the
+// addToChannel adds a channel to the versions that belong to it. name is the head of the
 // channel.
 func addToChannel(versions map[string]*version, name, channel string) {
 	walked := map[*version]bool{}
@@ -188,8 +186,8 @@ func (v *version) addChannel(channel string) {
 	}
 }
 
-// versions reads the directories of manifests below a package file, keyed by
-// the names of their ClusterServiceVersions.
+// versions reads the directories of manifests below a package file. Its keys are the names of
+// their ClusterServiceVersions.
 func (c *conversion) versions(p packageManifest) map[string]*version {
 	out := map[string]*version{}
 	root := path.Dir(p.pos.File)
@@ -202,7 +200,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		}
 		v, err := c.version(dir, p.Name)
 		if err != nil {
-			c.faults.Add(diag.Pos{File: dir}, diag.Below(dir, err))
+			c.faults.Add(diag.Pos{File: dir}, diag.PrefixPositions(dir, err))
 		}
 		if v == nil {
 			return nil
@@ -219,7 +217,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 	return out
 }
 
-// version reads one directory. It returns nil if there is no
+// version reads the manifests in one directory. It returns nil if they contain no
 // ClusterServiceVersion.
 func (c *conversion) version(dir, pkg string) (*version, error) {
 	entries, err := fs.ReadDir(c.fsys, dir)
@@ -251,7 +249,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { // restore the original position
+		return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { // replace the converted file name by the original one
 			p.File = strings.TrimPrefix(p.File, "manifests/")
 			return p
 		})
@@ -262,7 +260,7 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 // write writes one version as a bundle.
 func (c *conversion) write(p packageManifest, v *version) {
 	if len(v.channels) == 0 {
-		return // unreachable from all channels
+		return // it belongs to no channel
 	}
 	slices.Sort(v.channels)
 	metadata, err := json.Marshal(map[string]any{"annotations": map[string]string{

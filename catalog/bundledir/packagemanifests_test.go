@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// oldCSV returns a ClusterServiceVersion's file.
+// oldCSV returns a file with a ClusterServiceVersion.
 func oldCSV(name, version, more string) *fstest.MapFile {
 	return &fstest.MapFile{Data: fmt.Appendf(nil, "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: %s}\nspec:\n  version: %s\n%s", name, version, more)}
 }
@@ -47,7 +47,7 @@ func TestPackages(t *testing.T) {
 		t.Fatalf("got %+v", c.Packages)
 	}
 	want := "beta: lamp.v2<lamp.v1 lamp.v1\nstable: lamp.v4<lamp.v2+lamp.v3 lamp.v3<lamp.v2 lamp.v2<lamp.v1 lamp.v1\n"
-	if d := cmp.Diff(want, graph(c.Packages[0])); d != "" {
+	if d := cmp.Diff(want, formatGraph(c.Packages[0])); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if _, err := model.New(c); err != nil {

@@ -18,7 +18,7 @@ import (
 type propertySet struct {
 	list   []model.Property
 	seen   map[string]bool
-	pos    diag.Pos // of the CSV
+	pos    diag.Pos // position of the CSV
 	faults diag.List
 }
 
@@ -29,10 +29,9 @@ func (s *propertySet) add(p model.Property) {
 	}
 }
 
-// bundleProperties returns the properties that opm generates for the bundle, sorted
-// by type and value: the package, the APIs of its CRDs and API services, the
-// requirements of the CSV and the dependencies, and the properties of the
-// properties file and annotation.
+// bundleProperties returns the properties that opm generates for the bundle, sorted by type and
+// value: the package, the APIs of its CRDs and API services, the requirements of the CSV, the
+// dependencies, and the properties in the properties file and the annotation.
 func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
 	s.add(model.PackageReleaseProperty(b.Package, b.CSV.Version, b.CSV.Release))
@@ -54,8 +53,8 @@ func bundleProperties(b *bundle.Bundle, pos diag.Pos) ([]model.Property, error) 
 	return s.list, s.faults.Err()
 }
 
-// addProvided adds all versions of all CRDs in the bundle, served or not, and
-// the owned API services.
+// addProvided adds all versions of the CRDs in the bundle, served or not, and the owned API
+// services.
 func (s *propertySet) addProvided(b *bundle.Bundle) {
 	for _, o := range b.Objects {
 		if !k8s.IsCRD(o.Object) {

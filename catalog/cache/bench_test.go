@@ -8,9 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// BenchmarkOpen opens the index of 400 packages and reads ten of them: where no
-// package says how long its versions are supported, and where each does so of
-// twelve versions with four phases.
+// BenchmarkOpen opens the index of 400 packages and reads ten of them: without lifecycles, and
+// with lifecycles of twelve versions with four phases each.
 func BenchmarkOpen(b *testing.B) {
 	for _, versions := range []int{0, 12} {
 		c := sample(400)
@@ -18,7 +17,7 @@ func BenchmarkOpen(b *testing.B) {
 		for i := range c.Packages {
 			c.Packages[i].Lifecycles = nil
 			if versions > 0 {
-				c.Packages[i].Lifecycles = []model.LifecycleData{{Versions: lived(versions)}}
+				c.Packages[i].Lifecycles = []model.LifecycleData{{Versions: supportedVersions(versions)}}
 			}
 			if i%40 == 0 {
 				names = append(names, c.Packages[i].Name)
@@ -37,8 +36,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// lived returns what is said of so many versions.
-func lived(versions int) []model.SupportedVersion {
+// supportedVersions returns support periods of this number of versions.
+func supportedVersions(versions int) []model.SupportedVersion {
 	var out []model.SupportedVersion
 	for i := range versions {
 		v := model.SupportedVersion{Name: fmt.Sprintf("1.%d", i)}

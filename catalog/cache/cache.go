@@ -1,13 +1,10 @@
-// Package cache gives fast access to catalogs. It stores an index of each
-// catalog and detects outdated indexes. It then reads the catalog and writes
-// the index again.
+// Package cache opens catalogs quickly. It stores an index of each catalog. If an index is
+// missing or out of date, it loads the whole catalog and writes a new index.
 //
-// An index is never trusted blindly: one that is damaged, of another version
-// or older than its catalog is ignored. A failure to write an index only
-// costs time in the next run.
+// An index is never trusted blindly: it is ignored if it is damaged, of another version or older
+// than its catalog. A failure to write an index only makes the next run slower.
 //
-// Start from [Cache], [Cache.Open] and [CatalogSet.Pick]. [Index] is the file
-// format.
+// Start from [Cache], [Cache.Open] and [CatalogSet.Pick]. [Index] is the file format.
 package cache
 
 import (
@@ -25,14 +22,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Cache holds the store of the indexes and the place to find catalogs.
+// Cache opens catalogs with the indexes in a store.
 type Cache struct {
 	Store   *store.Store
 	Place   source.Place
-	Version string // of the program; indexes of other versions are ignored
+	Version string // version of the program; indexes of other versions are ignored
 
 	Progress func(Catalog, Phase) // called while a catalog is opened; may be nil
-	Now      func() time.Time     // the clock that files are compared with; nil means time.Now
+	Now      func() time.Time     // current time, compared with the times of files; nil means time.Now
 }
 
 // clock returns the current time by the clock of the cache.
@@ -48,7 +45,7 @@ type Phase int
 
 // The phases, in order.
 const (
-	Finding  Phase = iota // locating the catalog and its state; downloads images
+	Finding  Phase = iota // locating the catalog and its state, which may download an image
 	Known                 // the index is valid; final phase
 	Indexing              // reading the catalog and writing its index
 )
@@ -62,8 +59,8 @@ func (c *Cache) reportProgress(cat Catalog, phase Phase) {
 // Catalog is a catalog to open, with its settings.
 type Catalog struct {
 	ID       model.ID
-	Source   source.Ref // reference to record; empty if the catalog is unavailable
-	At       source.Ref // reference to read: Source, possibly by digest
+	Source   source.Ref // reference for the lock; empty if the catalog is unavailable
+	At       source.Ref // reference to open: Source, possibly by digest
 	Why      string     // reason for an empty Source
 	Priority int
 	Labels   map[string]string
@@ -77,57 +74,57 @@ func (cat Catalog) Fill(c *model.Content) {
 
 // CatalogSet is a set of opened catalogs.
 type CatalogSet struct {
-	books  []*catalogReader
-	broken map[model.ID]error
+	readers []*catalogReader
+	broken  map[model.ID]error
 }
 
-// Open opens catalogs. It records a catalog that cannot be read as broken,
-// with the error, and leaves the decision to the caller. digests requests the
-// digests of the catalogs; for directories this hashes all files.
+// Open opens catalogs. It records a catalog that cannot be opened as broken, and leaves the
+// decision to the caller. digests requests the digests of the catalogs; for directories, this
+// hashes all files.
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *CatalogSet {
-	sh := &CatalogSet{broken: map[model.ID]error{}}
+	set := &CatalogSet{broken: map[model.ID]error{}}
 	for _, cat := range cats {
 		c.reportProgress(cat, Finding)
 		b, err := c.open(ctx, cat, digests)
 		if err != nil {
-			sh.AddBroken(cat, err)
+			set.AddBroken(cat, err)
 			continue
 		}
-		sh.books = append(sh.books, b)
+		set.readers = append(set.readers, b)
 	}
-	return sh
+	return set
 }
 
 // Add adds a catalog that is already loaded.
-func (sh *CatalogSet) Add(cat Catalog, whole *model.Catalog) {
-	sh.books = append(sh.books, &catalogReader{Catalog: cat, whole: whole})
+func (set *CatalogSet) Add(cat Catalog, whole *model.Catalog) {
+	set.readers = append(set.readers, &catalogReader{Catalog: cat, whole: whole})
 }
 
 // AddBroken adds a catalog that could not be loaded.
-func (sh *CatalogSet) AddBroken(cat Catalog, err error) {
-	sh.broken[cat.ID] = diag.Errorf(cat.Pos, "%w", err)
+func (set *CatalogSet) AddBroken(cat Catalog, err error) {
+	set.broken[cat.ID] = diag.Errorf(cat.Pos, "%w", err)
 }
 
 // Broken returns the error of a broken catalog, or nil.
-func (sh *CatalogSet) Broken(id model.ID) error { return sh.broken[id] }
+func (set *CatalogSet) Broken(id model.ID) error { return set.broken[id] }
 
 // Close closes all catalogs.
-func (sh *CatalogSet) Close() {
-	for _, b := range sh.books {
+func (set *CatalogSet) Close() {
+	for _, b := range set.readers {
 		b.close()
 	}
 }
 
-// Pick returns the catalogs with the parts that pick selects, and the names
-// of all packages. It ignores a damaged index and loads its catalog instead.
-func (sh *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, error) {
+// Pick returns the catalogs with the packages that pick selects, and the names of all packages.
+// If it detects a damaged index, it loads the whole catalog instead.
+func (set *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, error) {
 	for {
-		cats, err := sh.tryPick(pick)
+		cats, err := set.tryPick(pick)
 		var damaged *faultError
 		if errors.As(err, &damaged) {
-			b := sh.books[slices.IndexFunc(sh.books, func(b *catalogReader) bool { return b.index == damaged.index })]
+			b := set.readers[slices.IndexFunc(set.readers, func(b *catalogReader) bool { return b.index == damaged.index })]
 			if err := b.readAll(ctx); err != nil {
-				sh.AddBroken(b.Catalog, err)
+				set.AddBroken(b.Catalog, err)
 			}
 			continue
 		}
@@ -138,34 +135,34 @@ func (sh *CatalogSet) Pick(ctx context.Context, pick Picker) (*model.Index, erro
 		if err != nil {
 			return nil, err
 		}
-		for id, err := range sh.broken {
+		for id, err := range set.broken {
 			x = x.WithBroken(id, err)
 		}
 		return x, nil
 	}
 }
 
-// tryPick runs pick once. It returns a *faultError for a damaged index.
-func (sh *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
-	var beside model.Needs
-	var books []*catalogReader
+// tryPick calls pick once. It returns a *faultError if an index is damaged.
+func (set *CatalogSet) tryPick(pick Picker) (cats []*model.Catalog, err error) {
+	var needs model.Needs
+	var readers []*catalogReader
 	var indexes []*Index
-	for _, b := range sh.books {
+	for _, b := range set.readers {
 		switch {
 		case b.whole != nil:
 			cats = append(cats, b.whole)
-			beside = beside.Union(b.whole.Needs())
+			needs = needs.Union(b.whole.Needs())
 		case b.index != nil:
-			books, indexes = append(books, b), append(indexes, b.index)
+			readers, indexes = append(readers, b), append(indexes, b.index)
 		}
 	}
-	contents, err := pick(indexes, beside)
+	contents, err := pick(indexes, needs)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range contents {
-		books[i].Fill(&c)
-		c.Digest = books[i].digest
+		readers[i].Fill(&c)
+		c.Digest = readers[i].digest
 		cat, err := model.New(c)
 		if err != nil {
 			return nil, indexes[i].faultf("%v", err)
@@ -181,13 +178,13 @@ type Summary struct {
 	Catalog model.ID
 }
 
-// Search returns the packages with a search text that passes match (nil:
-// all), by name, then by catalog.
-func (sh *CatalogSet) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
+// Search returns the packages whose search text passes match, sorted by name, then by catalog. A
+// nil match selects all packages.
+func (set *CatalogSet) Search(ctx context.Context, match func(text string) bool) ([]Summary, error) {
 	var out []Summary
-	for _, b := range sh.books {
+	for _, b := range set.readers {
 		found, err := b.search(match)
-		if err != nil { // damage is only detected on reading
+		if err != nil { // damage is only detected while reading
 			if err := b.readAll(ctx); err != nil {
 				return nil, err
 			}
@@ -203,15 +200,14 @@ func (sh *CatalogSet) Search(ctx context.Context, match func(text string) bool) 
 	return out, nil
 }
 
-// Contents gives access to the content of a catalog's bundles.
+// Contents reads the content of a catalog's bundles.
 type Contents struct {
 	catalog *source.Catalog
-	book    *catalogReader
+	reader  *catalogReader
 }
 
-// OpenContents opens a catalog for reading the content of bundles. It does not
-// load the catalog, but takes positions of bundles from the index if there is
-// one.
+// OpenContents opens a catalog for reading the content of bundles. It does not load the catalog;
+// if there is an index, it finds bundles by their positions in it.
 func (c *Cache) OpenContents(ctx context.Context, ref source.Ref) (*Contents, error) {
 	src, err := source.Find(ctx, c.Place, ref)
 	if err != nil {
@@ -230,11 +226,11 @@ func (c *Cache) OpenContents(ctx context.Context, ref source.Ref) (*Contents, er
 // Close closes the catalog.
 func (c *Contents) Close() {
 	c.catalog.Close()
-	c.book.close()
+	c.reader.close()
 }
 
 // Bundle returns the content of a bundle embedded in the catalog, or an error
 // that wraps fs.ErrNotExist if it is not embedded.
 func (c *Contents) Bundle(ctx context.Context, pkg, name string) (fs.FS, error) {
-	return c.catalog.Bundle(ctx, pkg, name, c.book.bundle(pkg, name))
+	return c.catalog.Bundle(ctx, pkg, name, c.reader.bundle(pkg, name))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// shop writes a file-based catalog of packages that require the next one each.
-func shop(t *testing.T, dir string, packages int) {
+// writeCatalog writes a file-based catalog in which each package requires the next one.
+func writeCatalog(t *testing.T, dir string, packages int) {
 	t.Helper()
 	for i := range packages {
 		must(t, os.MkdirAll(filepath.Join(dir, fmt.Sprintf("p%d", i)), 0o777))
@@ -34,38 +34,39 @@ func shop(t *testing.T, dir string, packages int) {
 	}
 }
 
-// later is a clock by which files that were just written are old enough to be indexed.
-func later() time.Time { return time.Now().Add(time.Minute) }
+// laterClock is a clock that is late enough to index files that were just written.
+func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
 func open(t *testing.T, dir, kept string) *Cache {
 	t.Helper()
 	s, err := store.Open(kept)
 	must(t, err)
-	return &Cache{Store: s, Place: source.Place{Lookup: source.LookupIn(dir)}, Version: "test", Now: later}
+	return &Cache{Store: s, Place: source.Place{Lookup: source.LookupIn(dir)}, Version: "test", Now: laterClock}
 }
 
 func cats() []Catalog {
 	return []Catalog{{ID: model.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
 }
 
-// answers asks everything that can be asked, and says whether an index answered.
-func answers(t *testing.T, c *Cache) (all string, indexed bool) {
+// queryAll returns the results of all kinds of queries as text, and reports whether an index was
+// used.
+func queryAll(t *testing.T, c *Cache) (all string, indexed bool) {
 	t.Helper()
 	var out strings.Builder
 	for _, digests := range []bool{false, true} {
-		sh := c.Open(t.Context(), cats(), digests)
-		if err := sh.Broken(cats()[0].ID); err != nil {
+		set := c.Open(t.Context(), cats(), digests)
+		if err := set.Broken(cats()[0].ID); err != nil {
 			t.Fatal(err)
 		}
-		indexed = sh.books[0].index != nil
+		indexed = set.readers[0].index != nil
 		for name, pick := range map[string]Picker{"only": PickNames("p1"), "none": PickNames()} {
-			x, err := sh.Pick(t.Context(), pick)
+			x, err := set.Pick(t.Context(), pick)
 			must(t, err)
 			if _, ok := x.Catalogs()[0].Package("p1"); !ok && name == "only" {
 				t.Error("p1 is missing")
 			}
 		}
-		x, err := sh.Pick(t.Context(), PickClosure(model.Needs{Packages: []string{"p2"}}))
+		x, err := set.Pick(t.Context(), PickClosure(model.Needs{Packages: []string{"p2"}}))
 		must(t, err)
 		cat := x.Catalogs()[0]
 		fmt.Fprintln(&out, cat.ID(), cat.Priority(), cat.Labels(), cat.Source(), cat.Names())
@@ -75,11 +76,11 @@ func answers(t *testing.T, c *Cache) (all string, indexed bool) {
 		p, _ := cat.Package("p3")
 		fmt.Fprintf(&out, "%+v\n", p.Data())
 		for _, match := range []func(string) bool{nil, func(text string) bool { return strings.Contains(text, "package 1") }} {
-			found, err := sh.Search(t.Context(), match)
+			found, err := set.Search(t.Context(), match)
 			must(t, err)
 			fmt.Fprintf(&out, "%+v\n", found)
 		}
-		sh.Close()
+		set.Close()
 	}
 	return out.String(), indexed
 }
@@ -94,12 +95,12 @@ func indexFile(t *testing.T, kept string) string {
 	return found[0]
 }
 
-// TestDamaged damages an index all over: what is answered stays what it was.
+// TestDamaged damages every part of an index. The answers must not change.
 func TestDamaged(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 5)
+	writeCatalog(t, filepath.Join(dir, "shop"), 5)
 	c := open(t, dir, kept)
-	want, indexed := answers(t, c)
+	want, indexed := queryAll(t, c)
 	if !indexed {
 		t.Fatal("there is no index: the test shows nothing")
 	}
@@ -114,7 +115,7 @@ func TestDamaged(t *testing.T) {
 	}
 	for i, bad := range damaged {
 		must(t, os.WriteFile(file, bad, 0o600))
-		got, _ := answers(t, c)
+		got, _ := queryAll(t, c)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("damage %d (-want +got):\n%s", i, d)
 		}
@@ -124,7 +125,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestNoIndex is about states of a catalog of which no index may be kept.
+// TestNoIndex checks states of a catalog without an index: it cannot be stored, or must not be.
 func TestNoIndex(t *testing.T) {
 	for name, spoil := range map[string]func(dir, kept string) error{
 		"a store that is in the way": func(_, kept string) error { return os.WriteFile(filepath.Join(kept, "tmp"), nil, 0o666) },
@@ -141,10 +142,10 @@ func TestNoIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, kept := t.TempDir(), t.TempDir()
-			shop(t, filepath.Join(dir, "shop"), 5)
+			writeCatalog(t, filepath.Join(dir, "shop"), 5)
 			must(t, spoil(dir, kept))
-			want, _ := answers(t, open(t, dir, kept))
-			got, indexed := answers(t, open(t, dir, kept))
+			want, _ := queryAll(t, open(t, dir, kept))
+			got, indexed := queryAll(t, open(t, dir, kept))
 			if indexed {
 				t.Error("an index was kept")
 			}
@@ -155,56 +156,54 @@ func TestNoIndex(t *testing.T) {
 	}
 }
 
-// TestFollows changes a catalog in ways that leave the size of its files, and
-// the time that they say they were changed.
+// TestFollows changes files of a catalog without changing their sizes and modification times.
 func TestFollows(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 5)
+	writeCatalog(t, filepath.Join(dir, "shop"), 5)
 	c := open(t, dir, kept)
-	before, _ := answers(t, c)
+	before, _ := queryAll(t, c)
 	name := filepath.Join(dir, "shop/p3/catalog.json")
 	text, err := os.ReadFile(name)
 	must(t, err)
 	overwrite(t, name, bytes.Replace(text, []byte("Package 3"), []byte("Package E"), 1))
-	after, _ := answers(t, c)
+	after, _ := queryAll(t, c)
 	if after == before || !strings.Contains(after, "Package E") {
 		t.Errorf("the change is not seen:\n%s", after)
 	}
-	again, indexed := answers(t, c)
+	again, indexed := queryAll(t, c)
 	if d := cmp.Diff(after, again); d != "" || !indexed {
 		t.Errorf("from an index: %v (-first +second):\n%s", indexed, d)
 	}
-	fresh, _ := answers(t, open(t, dir, t.TempDir()))
+	fresh, _ := queryAll(t, open(t, dir, t.TempDir()))
 	if d := cmp.Diff(fresh, again); d != "" {
 		t.Errorf("without what was known before (-without +with):\n%s", d)
 	}
 }
 
-// TestNoIndexOfFreshFiles opens a catalog by a clock at which its files were just
-// written: another change could leave the same stamp, so no index is kept.
+// TestNoIndexOfFreshFiles opens a catalog whose files were just written according to the clock.
+// No index must be stored, because another change could result in the same stamp.
 func TestNoIndexOfFreshFiles(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 5)
+	writeCatalog(t, filepath.Join(dir, "shop"), 5)
 	c := open(t, dir, kept)
 	written := time.Now()
 	c.Now = func() time.Time { return written }
 	for _, when := range []string{"at first", "again"} {
-		if _, indexed := answers(t, c); indexed {
+		if _, indexed := queryAll(t, c); indexed {
 			t.Errorf("%s: an index was kept", when)
 		}
 	}
-	c.Now = later
-	answers(t, c)
-	if _, indexed := answers(t, c); !indexed {
+	c.Now = laterClock
+	queryAll(t, c)
+	if _, indexed := queryAll(t, c); !indexed {
 		t.Error("no index was kept of files that are old enough")
 	}
 }
 
-// TestVersions gives a program another version: it does not rely on the index of
-// the first.
+// TestVersions checks that a program ignores the index of another version.
 func TestVersions(t *testing.T) {
 	dir, kept := t.TempDir(), t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 2)
+	writeCatalog(t, filepath.Join(dir, "shop"), 2)
 	c := open(t, dir, kept)
 	c.Open(t.Context(), cats(), false).Close()
 	first, err := os.ReadFile(indexFile(t, kept))
@@ -216,10 +215,10 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestBroken opens a catalog that is not there beside one that is.
+// TestBroken opens a missing catalog together with an existing one.
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 2)
+	writeCatalog(t, filepath.Join(dir, "shop"), 2)
 	gone := Catalog{ID: model.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
 	served := Catalog{ID: model.ID{Name: "served"}, Why: "it is served elsewhere"}
 	var seen []string
@@ -227,12 +226,12 @@ func TestBroken(t *testing.T) {
 	c.Progress = func(cat Catalog, phase Phase) {
 		seen = append(seen, fmt.Sprint(cat.ID.Name, phase))
 	}
-	sh := c.Open(t.Context(), append(cats(), gone, served), true)
-	defer sh.Close()
-	x, err := sh.Pick(t.Context(), PickNames("p0"))
+	set := c.Open(t.Context(), append(cats(), gone, served), true)
+	defer set.Close()
+	x, err := set.Pick(t.Context(), PickNames("p0"))
 	must(t, err)
 	for id, want := range map[model.ID]string{gone.ID: "no such file", served.ID: served.Why} {
-		if err := sh.Broken(id); err == nil || !strings.Contains(err.Error(), want) {
+		if err := set.Broken(id); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -253,7 +252,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// changing is a file system that changes once one of its files was read so often.
+// changing is a file system that changes after a number of reads of one file.
 type changing struct {
 	fs.FS
 	reads  int
@@ -269,11 +268,11 @@ func (c *changing) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// TestChangedMeanwhile changes a catalog after it was read and before it is hashed:
-// the digest would be that of files that nobody has read.
+// TestChangedMeanwhile changes a catalog between loading and hashing. The digest of the new
+// files must not be stored for the loaded content.
 func TestChangedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
-	shop(t, filepath.Join(dir, "shop"), 2)
+	writeCatalog(t, filepath.Join(dir, "shop"), 2)
 	c := open(t, dir, t.TempDir())
 	lookup := c.Place.Lookup
 	c.Place.Lookup = func(path string) (source.File, error) {
@@ -281,9 +280,9 @@ func TestChangedMeanwhile(t *testing.T) {
 		f.FS = &changing{f.FS, 2, func() { must(t, os.WriteFile(filepath.Join(dir, "shop/p1/more.json"), nil, 0o666)) }}
 		return f, err
 	}
-	sh := c.Open(t.Context(), cats(), true)
-	defer sh.Close()
-	if err := sh.Broken(cats()[0].ID); err == nil || !strings.Contains(err.Error(), "changed while it was being read") {
+	set := c.Open(t.Context(), cats(), true)
+	defer set.Close()
+	if err := set.Broken(cats()[0].ID); err == nil || !strings.Contains(err.Error(), "changed while it was being read") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,31 +7,29 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Picker selects contents from indexes. beside holds the needs of catalogs
-// without an index. The caller sets ID, Priority, Labels and Source of the
-// contents.
-type Picker func(indexes []*Index, beside model.Needs) ([]model.Content, error)
+// Picker selects packages from indexes. needs are the needs of catalogs that have no index. It
+// returns one content per index, without ID, Priority, Labels and Source.
+type Picker func(indexes []*Index, needs model.Needs) ([]model.Content, error)
 
-// PickClosure returns a Picker of all packages that could satisfy want: the
-// packages it names, the providers of its requirements, and transitively the
-// providers of the requirements of their bundles, from all indexes. For an
-// unknown package it selects packages with a similar name, and for an API
-// without a provider the providers of its other versions. Content.Unread has
-// the other packages.
+// PickClosure returns a Picker of all packages that could satisfy want: the packages that it
+// names, the providers of its requirements, and transitively the providers of the requirements
+// of their bundles, from all indexes. For an unknown package it also selects packages with a
+// similar name, and for an API without a provider the providers of its other versions.
+// Content.Unread lists the packages that are not selected.
 func PickClosure(want model.Needs) Picker {
-	return func(indexes []*Index, beside model.Needs) ([]model.Content, error) {
+	return func(indexes []*Index, needs model.Needs) ([]model.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
 		for i, x := range indexes {
 			c.chosen[i] = make([]bool, len(x.head.Packages))
 		}
-		want := want.Union(beside)
+		want := want.Union(needs)
 		c.addSimilar(want.Packages)
 		c.addRequired(want)
 		return pickContents(indexes, func(i, number int) bool { return c.chosen[i][number] })
 	}
 }
 
-// PickNames returns a Picker of packages by name, or of none.
+// PickNames returns a Picker of the packages with these names.
 func PickNames(names ...string) Picker {
 	return func(indexes []*Index, _ model.Needs) ([]model.Content, error) {
 		return pickContents(indexes, func(i, number int) bool {
@@ -51,14 +49,13 @@ func pickContents(indexes []*Index, chosen func(i, number int) bool) ([]model.Co
 	return out, nil
 }
 
-// providers maps APIs and labels to the numbers of the packages with a bundle
-// that provides them.
+// providers maps APIs and labels to the numbers of the packages whose bundles provide them.
 type providers struct {
 	apis   map[model.GVK][]int
 	labels map[string][]int
 }
 
-func (x *Index) provided() *providers {
+func (x *Index) buildProviders() *providers {
 	if x.providers != nil {
 		return x.providers
 	}
@@ -102,7 +99,7 @@ func (c *closure) addRequired(want model.Needs) {
 				}
 			}
 			for _, l := range n.Labels {
-				c.choose(i, x.provided().labels[l]...)
+				c.choose(i, x.buildProviders().labels[l]...)
 			}
 		}
 	}
@@ -130,13 +127,13 @@ func (c *closure) addSimilar(names []string) {
 // addProviders selects the providers of g or, if there are none, those of its
 // other versions.
 func (c *closure) addProviders(g model.GVK) {
-	known := slices.ContainsFunc(c.indexes, func(x *Index) bool { return len(x.provided().apis[g]) > 0 })
+	known := slices.ContainsFunc(c.indexes, func(x *Index) bool { return len(x.buildProviders().apis[g]) > 0 })
 	for i, x := range c.indexes {
-		c.choose(i, x.provided().apis[g]...)
+		c.choose(i, x.buildProviders().apis[g]...)
 		if known {
 			continue
 		}
-		for other, numbers := range x.provided().apis {
+		for other, numbers := range x.buildProviders().apis {
 			if other.Group == g.Group && other.Kind == g.Kind {
 				c.choose(i, numbers...)
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Index is a catalog in a format that opens in milliseconds and gives access
-// to single packages: a zip archive of CBOR entries, compressed by zstd, with
-// a checksum each. Entries are read on demand.
+// Index is a catalog in a format that opens in milliseconds and reads single packages: a zip
+// archive of CBOR entries, each compressed by zstd and with a checksum. Entries are read on
+// demand.
 type Index struct {
 	entries   map[string]*zip.File
 	head      head
@@ -28,31 +28,30 @@ type Index struct {
 const (
 	headEntry      = "head"
 	searchEntry    = "search"    // []string: the search text of each package, in the order of head
-	packageEntries = "packages/" // plus the name of the package: model.PackageData
+	packageEntries = "packages/" // plus the name of a package: model.PackageData
 	method         = zstd.ZipMethodWinZip
 	maxEntry       = 128 << 20 // bytes of an entry
 	maxWindow      = 8 << 20   // bytes of the zstd window
-	layout         = "5"       // increment on changes of the entries, or of the way model.Content is filled
+	layout         = "5"       // increment after changes to the entries or to the decoding of catalogs
 )
 
-// head is the entry read on opening.
+// head is the entry that is read first.
 type head struct {
 	Key      string
 	Warnings []diag.Warning
-	Packages []row // by name
+	Packages []row // sorted by name
 }
 
-// row is the part of a package in the head.
+// row is the entry of a package in the head.
 type row struct {
 	Summary model.Summary
 	Needs   model.Needs
-	APIs    []model.GVK // provided by its bundles, sorted
-	Labels  []string    // of its bundles, sorted
+	APIs    []model.GVK // APIs that its bundles provide, sorted
+	Labels  []string    // labels of its bundles, sorted
 }
 
-// faultError is the reason for rejecting an index: it is damaged, of another
-// version, or of another state of the catalog. The caller must load the
-// catalog.
+// faultError is the reason for rejecting an index: it is damaged, or of another version or state
+// of the catalog. The caller must load the catalog.
 type faultError struct {
 	index  *Index
 	reason string
@@ -65,9 +64,9 @@ func (x *Index) faultf(format string, args ...any) error {
 	return &faultError{x, fmt.Sprintf(format, args...)}
 }
 
-// WriteIndex writes the index of a whole catalog, without its ID, Priority,
-// Labels, Source and Digest. key identifies the state of the catalog;
-// OpenIndex needs the same key. The output is deterministic.
+// WriteIndex writes the index of a whole catalog, without ID, Priority, Labels, Source and
+// Digest. key identifies the state of the catalog; OpenIndex requires the same key. The output
+// is deterministic.
 func WriteIndex(w io.Writer, key string, c *model.Catalog) error {
 	mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical}.EncMode()
 	if err != nil {
@@ -113,8 +112,8 @@ func rowOf(p *model.Package) row {
 	return r
 }
 
-// OpenIndex opens the index of size bytes in r. It fails if the index was
-// written with another key.
+// OpenIndex opens the index of size bytes in r. It returns an error if the index was written
+// with another key.
 func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	x := &Index{entries: map[string]*zip.File{}}
 	z, err := zip.NewReader(r, size)
@@ -138,7 +137,7 @@ func OpenIndex(r io.ReaderAt, size int64, key string) (*Index, error) {
 	return x, nil
 }
 
-// read decodes an entry and verifies its checksum.
+// read decodes an entry into a value and verifies its checksum.
 func (x *Index) read(name string, into any) error {
 	entry := x.entries[name]
 	switch {
@@ -154,7 +153,7 @@ func (x *Index) read(name string, into any) error {
 	defer r.Close()
 	var data bytes.Buffer
 	data.Grow(int(entry.UncompressedSize64) + bytes.MinRead)
-	_, err = data.ReadFrom(r) // limited to the size in the header and verified by its checksum
+	_, err = data.ReadFrom(r) // limited by the size in the header, and verified by the checksum
 	if err == nil {
 		err = cbor.Unmarshal(data.Bytes(), into)
 	}
@@ -164,8 +163,8 @@ func (x *Index) read(name string, into any) error {
 	return nil
 }
 
-// Search returns the summaries of the packages with a search text that passes
-// match, by name. A nil match selects all packages and reads no entry.
+// Search returns the summaries of the packages whose search text passes match, sorted by name. A
+// nil match selects all packages without reading the entry of search texts.
 func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
 	var texts []string
 	if match != nil {
@@ -185,14 +184,14 @@ func (x *Index) Search(match func(text string) bool) ([]model.Summary, error) {
 	return out, nil
 }
 
-// number returns the number of a package.
+// number returns the number of a package, and false if it does not exist.
 func (x *Index) number(name string) (int, bool) {
 	return slices.BinarySearchFunc(x.head.Packages, name, func(r row, name string) int {
 		return strings.Compare(r.Summary.Name, name)
 	})
 }
 
-// content returns the chosen packages.
+// content returns the content with the chosen packages.
 func (x *Index) content(chosen func(number int) bool) (model.Content, error) {
 	c := model.Content{Warnings: x.head.Warnings}
 	for i, r := range x.head.Packages {

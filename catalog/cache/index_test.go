@@ -28,8 +28,8 @@ func value(v any) json.RawMessage {
 	return data
 }
 
-// sample returns a catalog that sets every field: each package requires the
-// next by name, the last one an API of the first.
+// sample returns a catalog that sets every field. Each package requires the next one by name,
+// and the last one requires an API of the first.
 func sample(packages int) model.Content {
 	c := model.Content{
 		Warnings: []diag.Warning{{Pos: diag.Pos{File: "w.yaml", Line: 3, Col: 1}, Code: "odd", Msg: "an odd thing"}},
@@ -78,7 +78,7 @@ func sample(packages int) model.Content {
 		}
 	}
 	empty := model.BundleData{Name: "z.v1.0.0", Image: "z", Properties: []model.Property{{Type: "olm.package", Value: value(map[string]string{"packageName": "z", "version": "1.0.0"})}}}
-	empty.Metadata.InstallModes = []model.InstallMode{} // told, and none: not the same as nil
+	empty.Metadata.InstallModes = []model.InstallMode{} // known but empty, which differs from nil
 	c.Packages = append(c.Packages, model.PackageData{
 		Name: "z", DefaultChannel: "c", Channels: []model.ChannelData{{Name: "c", Entries: []model.EntryData{{Name: "z.v1.0.0"}}}}, Bundles: []model.BundleData{empty},
 	})
@@ -150,7 +150,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	one, two := sample(4), model.Content{Packages: sample(6).Packages[5:6]} // p05 needs an API of p00
+	one, two := sample(4), model.Content{Packages: sample(6).Packages[5:6]} // p05 requires an API of p00
 	for _, tc := range []struct {
 		name string
 		want model.Needs
@@ -193,7 +193,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// counting counts the bytes that are read.
+// counting counts the bytes read.
 type counting struct {
 	io.ReaderAt
 	n int
@@ -224,8 +224,8 @@ func TestSelectReadsOnePackage(t *testing.T) {
 	}
 }
 
-// ask asks an index everything, and returns the first error.
-func ask(data []byte, key string) ([]model.Content, []model.Summary, error) {
+// queryIndex queries all content of an index, and returns the first error.
+func queryIndex(data []byte, key string) ([]model.Content, []model.Summary, error) {
 	f, err := cache.OpenIndex(bytes.NewReader(data), int64(len(data)), key)
 	if err != nil {
 		return nil, nil, err
@@ -238,11 +238,11 @@ func ask(data []byte, key string) ([]model.Content, []model.Summary, error) {
 	return contents, found, err
 }
 
-// TestFlippedBits damages every byte of an index in turn: it is found, or nothing
-// that is read depends on the byte.
+// TestFlippedBits damages every byte of an index in turn. The damage must be detected, or not
+// change the content.
 func TestFlippedBits(t *testing.T) {
 	data := write(t, sample(2))
-	contents, found, err := ask(data, "key")
+	contents, found, err := queryIndex(data, "key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestFlippedBits(t *testing.T) {
 	for i := range data {
 		bad := slices.Clone(data)
 		bad[i] ^= 1 << (i % 8)
-		contents, found, err := ask(bad, "key")
+		contents, found, err := queryIndex(bad, "key")
 		switch {
 		case err != nil && strings.HasPrefix(err.Error(), "catalog index: "):
 			faults++
@@ -269,33 +269,32 @@ func TestFlippedBits(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	data := write(t, sample(2))
 	for n := range data {
-		if _, _, err := ask(data[:n], "key"); err == nil {
+		if _, _, err := queryIndex(data[:n], "key"); err == nil {
 			t.Fatalf("%d of %d bytes: no error", n, len(data))
 		}
-		if _, _, err := ask(data[n+1:], "key"); err == nil {
+		if _, _, err := queryIndex(data[n+1:], "key"); err == nil {
 			t.Fatalf("without the first %d of %d bytes: no error", n+1, len(data))
 		}
 	}
 }
 
 func TestOtherKey(t *testing.T) {
-	if _, _, err := ask(write(t, sample(1)), "another key"); err == nil || !strings.Contains(err.Error(), "from different content") {
+	if _, _, err := queryIndex(write(t, sample(1)), "another key"); err == nil || !strings.Contains(err.Error(), "from different content") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// FuzzIndex reads an archive that says anything of one package: the reader must
-// not trust it.
+// FuzzIndex reads an index with arbitrary entries of one package. It must not panic.
 func FuzzIndex(f *testing.F) {
 	entries := unpack(f, write(f, sample(1)))
 	f.Add(entries["head"], entries["search"], entries["packages/p00"])
 	f.Add([]byte{}, []byte{0x80}, []byte{0x9a, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, head, search, pkg []byte) {
 		data := pack(t, map[string][]byte{"head": head, "search": search, "packages/p00": pkg, "packages/z": entries["packages/z"]})
-		contents, _, err := ask(data, "key")
+		contents, _, err := queryIndex(data, "key")
 		if err == nil {
 			for _, c := range contents {
-				_, _ = model.New(c) // faults are well, a panic is not
+				_, _ = model.New(c) // faults are acceptable, a panic is not
 			}
 		}
 	})
@@ -343,7 +342,7 @@ func pack(t testing.TB, entries map[string][]byte) []byte {
 	return buf.Bytes()
 }
 
-// TestHugeEntry claims a size that nobody can hold, and one that does not hold.
+// TestHugeEntry declares a size above the limit, and a wrong size.
 func TestHugeEntry(t *testing.T) {
 	for size, want := range map[uint64]string{1 << 40: "exceed the limit of", 10: "head: zip"} {
 		var buf bytes.Buffer
@@ -364,11 +363,11 @@ func TestHugeEntry(t *testing.T) {
 	}
 }
 
-// TestSwapped puts the entry of one package in place of another's, and packages out
-// of order.
+// TestSwapped replaces the entry of a package by that of another one, and changes the order of
+// packages.
 func TestSwapped(t *testing.T) {
 	entries := unpack(t, write(t, sample(2)))
-	if _, _, err := ask(pack(t, entries), "key"); err != nil {
+	if _, _, err := queryIndex(pack(t, entries), "key"); err != nil {
 		t.Fatalf("as it was: %v", err)
 	}
 	for name, spoil := range map[string]func(map[string][]byte){
@@ -380,7 +379,7 @@ func TestSwapped(t *testing.T) {
 	} {
 		bad := maps.Clone(entries)
 		spoil(bad)
-		if _, _, err := ask(pack(t, bad), "key"); err == nil || !strings.Contains(err.Error(), name) {
+		if _, _, err := queryIndex(pack(t, bad), "key"); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want %q, got %v", name, err)
 		}
 	}

@@ -11,25 +11,24 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Kinds of store records. Their keys are names of sources.
+// The kinds of records and files in the store. The keys are the names of sources.
 const (
 	indexKind  = "catalog-index"
-	digestKind = "catalog-digest" // with the state of the catalog
+	digestKind = "catalog-digest" // digest of a catalog, with the state of the catalog
 )
 
-// catalogReader gives access to one catalog: through an index from an earlier run, or
-// the whole catalog.
+// catalogReader reads one catalog, from the index of an earlier run or from the whole catalog.
 type catalogReader struct {
 	Catalog
 	cache   *Cache
 	source  *source.Source
-	digests bool // the digest is wanted
+	digests bool // whether to find the digest
 
 	index  *Index
-	file   io.Closer      // contains the index
-	whole  *model.Catalog // nil if there is an index
-	at     state          // of the index or of the whole catalog
-	digest model.Digest   // if requested or cheap
+	file   io.Closer      // the file with the index
+	whole  *model.Catalog // the whole catalog; nil if there is an index
+	at     state          // state of the catalog when the index was written or the catalog was loaded
+	digest model.Digest   // empty unless requested, or known without extra work
 }
 
 // open opens the index of a catalog. Without a valid index, it loads the
@@ -65,13 +64,12 @@ func (b *catalogReader) close() {
 
 func (b *catalogReader) dropIndex() {
 	if b.file != nil {
-		_ = b.file.Close() // only read
+		_ = b.file.Close() // ignore the error: the file is only read
 	}
 	b.index, b.file = nil, nil
 }
 
-// openIndex opens the index for the current state of the catalog and reports
-// whether there is one.
+// openIndex opens the index for the current state of the catalog and reports whether it exists.
 func (b *catalogReader) openIndex() bool {
 	f, size, err := b.cache.Store.OpenFile(indexKind, b.source.Name)
 	if err != nil {
@@ -87,11 +85,10 @@ func (b *catalogReader) openIndex() bool {
 	return true
 }
 
-// readAll loads the whole catalog because there is no valid index, and writes
-// an index for the next run.
+// readAll loads the whole catalog and writes an index for the next run.
 func (b *catalogReader) readAll(ctx context.Context) error {
 	b.dropIndex()
-	b.at = b.currentState() // before reading, to detect later changes
+	b.at = b.currentState() // before loading, to detect later changes
 	c, err := b.source.Open(ctx)
 	if err != nil {
 		return err
@@ -102,7 +99,7 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.digests || b.source.Files == nil || b.source.File != "" { // avoid hashing a directory needlessly
+	if b.digests || b.source.Files == nil || b.source.File != "" { // do not hash a directory unnecessarily
 		if err := b.addDigest(c); err != nil {
 			return err
 		}
@@ -112,13 +109,13 @@ func (b *catalogReader) readAll(ctx context.Context) error {
 	if b.whole, err = model.New(content); err != nil || !b.at.keep {
 		return err
 	}
-	_ = b.cache.Store.PutFile(indexKind, b.source.Name, func(f *os.File) error { // without the index the next run is only slower
+	_ = b.cache.Store.PutFile(indexKind, b.source.Name, func(f *os.File) error { // an error only makes the next run slower
 		return WriteIndex(f, b.at.key, b.whole)
 	})
 	return nil
 }
 
-// findDigest sets the digest of a catalog with an index, if requested.
+// findDigest sets the digest of a catalog that has an index, if requested.
 func (b *catalogReader) findDigest(ctx context.Context) error {
 	if !b.digests {
 		return nil
@@ -147,14 +144,14 @@ func (b *catalogReader) addDigest(c *source.Catalog) error {
 	}
 	b.digest = digest
 	if b.at.keep {
-		_ = b.cache.Store.PutRecord(digestKind, b.source.Name, []byte(b.at.key+"\n"+string(digest))) // on failure the next run computes it again
+		_ = b.cache.Store.PutRecord(digestKind, b.source.Name, []byte(b.at.key+"\n"+string(digest))) // after an error, the next run computes the digest again
 	}
 	return nil
 }
 
 // state identifies a state of a catalog.
 type state struct {
-	key  string // unique to the state
+	key  string // different for every state
 	keep bool   // whether to store an index of this state
 }
 
@@ -167,12 +164,12 @@ func (b *catalogReader) currentState() state {
 	}
 	st, err := stampOf(src.Files, src.File, b.cache.clock())
 	if err != nil {
-		return state{} // reading the catalog reports the error
+		return state{} // loading the catalog reports the error
 	}
 	return state{key + " " + st.sum(), st.isSettled()}
 }
 
-// search returns the packages with a search text that passes match, by name.
+// search returns the packages whose search text passes match, sorted by name.
 func (b *catalogReader) search(match func(text string) bool) ([]model.Summary, error) {
 	if b.index != nil {
 		return b.index.Search(match)
@@ -188,8 +185,7 @@ func (b *catalogReader) search(match func(text string) bool) ([]model.Summary, e
 	return out, nil
 }
 
-// bundle returns a bundle from the index, or nil if it is unknown or
-// unreadable.
+// bundle returns a bundle from the index, or nil if the index has none or is damaged.
 func (b *catalogReader) bundle(pkg, name string) *model.Bundle {
 	if b.index == nil {
 		return nil

@@ -13,22 +13,22 @@ import (
 // stamp detects changes of files without reading them, by their names, sizes,
 // times and inodes.
 type stamp struct {
-	text   []byte    // the recorded attributes of every file
-	newest time.Time // the latest change
-	coarse bool      // the file system keeps whole seconds
-	taken  time.Time // before the first file was looked at
-	links  bool      // there are symbolic links, whose targets can change unseen
+	text   []byte    // attributes of every file
+	newest time.Time // time of the latest change
+	coarse bool      // the file system stores whole seconds
+	taken  time.Time // time before reading the attributes of the first file
+	links  bool      // there are symbolic links, whose targets can change unnoticed
 }
 
-// How long a change may go unnoticed: the clock that file times are taken from
-// moves in steps, by the kernel's tick or by whole seconds.
+// A change within this time of another one may have the same timestamp: the clock of file times
+// advances by ticks of the kernel, or by whole seconds.
 const (
 	tick   = 20 * time.Millisecond
 	second = 2 * time.Second
 )
 
-// stampOf returns the stamp of a file at the given time. If file is empty, it is the stamp of all
-// files and directories below fsys, except Git's own.
+// stampOf returns the stamp of a file, or if file is empty, of all files and directories below
+// fsys, except Git's own. taken is the current time.
 func stampOf(fsys fs.FS, file string, taken time.Time) (stamp, error) {
 	s := stamp{taken: taken}
 	if file != "" {
@@ -74,16 +74,15 @@ func (s *stamp) note(t time.Time) {
 	}
 }
 
-// sum returns the stamp as text. If the older of two stamps was settled, equal texts mean equal
+// sum returns the stamp as text. If the older of two stamps is settled, equal texts mean equal
 // files.
 func (s *stamp) sum() string {
 	sum := sha256.Sum256(s.text)
 	return hex.EncodeToString(sum[:])
 }
 
-// isSettled reports whether any later change of the files is certain to change the stamp. This
-// requires that the time of the last change is known, and that it was long enough before the stamp
-// was taken.
+// isSettled reports whether every later change of the files changes the stamp. This requires
+// that the time of the last change is known, and long enough before the time of the stamp.
 func (s *stamp) isSettled() bool {
 	step := tick
 	if s.coarse {

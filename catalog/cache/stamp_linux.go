@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// identity returns the inode of the file and the time of its last change,
-// which programs cannot set.
+// identity returns the inode of a file, and the time of the last change of the inode, which
+// programs cannot set.
 func identity(info fs.FileInfo) (uint64, time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ino, time.Unix(st.Ctim.Unix())

@@ -7,6 +7,5 @@ import (
 	"time"
 )
 
-// identity returns zero values: the fields have different names on every
-// system.
+// identity returns zero values, because there is no portable way to find the inode.
 func identity(fs.FileInfo) (uint64, time.Time) { return 0, time.Time{} }

@@ -17,14 +17,14 @@ func TestStampTellsChanges(t *testing.T) {
 	must(t, os.WriteFile(name, []byte("one"), 0o666))
 	old := time.Unix(1_000_000, 500)
 	must(t, os.Chtimes(name, old, old))
-	before := of(t, dir)
-	if got := of(t, dir); got.sum() != before.sum() {
+	before := newStamp(t, dir)
+	if got := newStamp(t, dir); got.sum() != before.sum() {
 		t.Error("the same files have different stamps")
 	}
 	for _, c := range []struct {
 		name   string
 		change func() error
-		unseen bool // without inodes
+		unseen bool // undetected without inodes
 	}{
 		{"size", func() error { return os.WriteFile(name, []byte("longer"), 0o666) }, false},
 		{"time", func() error { return os.Chtimes(name, old, old.Add(1)) }, false},
@@ -41,7 +41,7 @@ func TestStampTellsChanges(t *testing.T) {
 				t.Skip("the system's inodes are not looked at")
 			}
 			must(t, c.change())
-			after := of(t, dir)
+			after := newStamp(t, dir)
 			if after.sum() == before.sum() {
 				t.Error("the change is not seen")
 			}
@@ -62,7 +62,7 @@ func TestStampSettled(t *testing.T) {
 		{"to come", stamp{taken: now, newest: now.Add(time.Hour)}, false},
 		{"a second ago", stamp{taken: now, newest: now.Add(-time.Second)}, true},
 		{"a second ago, in whole seconds", stamp{taken: now, newest: now.Add(-time.Second), coarse: true}, false},
-		{"at no time", stamp{taken: now}, false}, // a file system that knows none
+		{"at no time", stamp{taken: now}, false}, // a file system without times
 		{"symbolic links", stamp{taken: now, newest: now.Add(-time.Hour), links: true}, false},
 	} {
 		if got := c.stamp.isSettled(); got != c.want {
@@ -75,15 +75,15 @@ func TestStampSettled(t *testing.T) {
 	}
 }
 
-func of(t *testing.T, dir string) stamp {
+func newStamp(t *testing.T, dir string) stamp {
 	t.Helper()
 	s, err := stampOf(os.DirFS(dir), "", time.Now())
 	must(t, err)
 	return s
 }
 
-// overwrite replaces the content of a file and restores its time of change, until
-// the time of its inode differs: the clock of files moves in steps.
+// overwrite replaces the content of a file and restores its modification time. It repeats this
+// until the change time of the inode differs, because that clock advances in ticks.
 func overwrite(t *testing.T, name string, content []byte) {
 	t.Helper()
 	info, err := os.Stat(name)

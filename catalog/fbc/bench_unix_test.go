@@ -17,14 +17,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// BenchmarkLoad measures a full-size catalog against the yardstick of reading
-// every token of the same bytes with encoding/json, in processor time.
+// BenchmarkLoad loads a full-size catalog and reports the processor time in relation to reading
+// every token of the same bytes with encoding/json.
 func BenchmarkLoad(b *testing.B) {
 	fsys := corpusCatalog(b, "full-slim.tar.zst")
 	start := cpuTime(b)
-	tokens(b, fsys)
+	readTokens(b, fsys)
 	yardstick := cpuTime(b) - start
-	before := heap()
+	before := heapBytes()
 	var held *model.Catalog
 	start = cpuTime(b)
 	b.ReportAllocs()
@@ -40,7 +40,7 @@ func BenchmarkLoad(b *testing.B) {
 	each := (cpuTime(b) - start) / time.Duration(b.N)
 	b.ReportMetric(each.Seconds(), "cpu-s/op")
 	b.ReportMetric(float64(each)/float64(yardstick), "of-yardstick")
-	b.ReportMetric(float64(heap()-before)/(1<<20), "MB-held")
+	b.ReportMetric(float64(heapBytes()-before)/(1<<20), "MB-held")
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(fsys)
 }
@@ -55,8 +55,8 @@ func cpuTime(tb testing.TB) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// heap returns the bytes that are in use.
-func heap() int64 {
+// heapBytes returns the bytes in use on the heap.
+func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -64,8 +64,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// tokens reads every token of every file with encoding/json.
-func tokens(tb testing.TB, fsys fs.FS) {
+// readTokens reads every token of every file with encoding/json.
+func readTokens(tb testing.TB, fsys fs.FS) {
 	tb.Helper()
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -90,16 +90,15 @@ func tokens(tb testing.TB, fsys fs.FS) {
 	}
 }
 
-// BenchmarkLoadYAML measures a tenth of the full-size catalog as JSON, as opm
-// would write it in YAML, and by the full parser of YAML: of-json is processor
-// time in relation to the first.
+// BenchmarkLoadYAML loads a tenth of the full-size catalog as JSON, as YAML in the style of opm,
+// and with the full YAML parser. of-json is the processor time in relation to JSON.
 func BenchmarkLoadYAML(b *testing.B) {
 	var asJSON, inYAML [][]byte
 	files := 0
 	everyFile(b, corpusCatalog(b, "full-slim.tar.zst"), func(data []byte) {
 		if files++; files%10 == 0 {
 			asJSON = append(asJSON, data)
-			inYAML = append(inYAML, bytes.Join(asYAML(b, data, 0, 1, yaml.JSONToYAML), []byte("---\n")))
+			inYAML = append(inYAML, bytes.Join(convertToYAML(b, data, 0, 1, yaml.JSONToYAML), []byte("---\n")))
 		}
 	})
 	var ruler time.Duration
@@ -133,11 +132,11 @@ func BenchmarkLoadYAML(b *testing.B) {
 	}
 }
 
-// BenchmarkTokens is the yardstick by itself: every token of the same bytes
-// read with encoding/json.
+// BenchmarkTokens measures the reference: reading every token of the same bytes with
+// encoding/json.
 func BenchmarkTokens(b *testing.B) {
 	fsys := corpusCatalog(b, "full-slim.tar.zst")
 	for b.Loop() {
-		tokens(b, fsys)
+		readTokens(b, fsys)
 	}
 }

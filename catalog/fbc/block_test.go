@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// bothWays decodes text with the fast path and without, and fails where that
-// makes a difference. It returns how many documents the fast path reads.
-func bothWays(t *testing.T, text []byte) (fast int) {
+// checkBothPaths decodes text with and without the fast path and compares the results. It returns the
+// number of documents for which the fast path was used.
+func checkBothPaths(t *testing.T, text []byte) (fast int) {
 	t.Helper()
 	var contents [2]model.Content
 	var faults [2]string
@@ -53,9 +53,9 @@ func blockSeeds() []string {
 
 func TestBlockDocumentsAreReadAsByTheFullParser(t *testing.T) {
 	for _, seed := range blockSeeds() {
-		bothWays(t, []byte(seed))
+		checkBothPaths(t, []byte(seed))
 	}
-	if fast := bothWays(t, []byte(blockSeeds()[0])); fast != 2 {
+	if fast := checkBothPaths(t, []byte(blockSeeds()[0])); fast != 2 {
 		t.Errorf("%d of 2 plain documents take the fast path", fast)
 	}
 }
@@ -67,14 +67,14 @@ func TestBlockReadsTheCorpus(t *testing.T) {
 		if err != nil || e.IsDir() || !strings.HasSuffix(name, "ml") {
 			return err
 		}
-		if files++; !part(files, 4) {
+		if files++; !isSampled(files, 4) {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return err
 		}
-		fast += bothWays(t, text)
+		fast += checkBothPaths(t, text)
 		all += 1 + bytes.Count(bytes.TrimPrefix(text, []byte("---\n")), []byte("\n---\n"))
 		return nil
 	})
@@ -91,5 +91,5 @@ func FuzzBlock(f *testing.F) {
 	for _, seed := range blockSeeds() {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) { bothWays(t, text) })
+	f.Fuzz(func(t *testing.T, text []byte) { checkBothPaths(t, text) })
 }

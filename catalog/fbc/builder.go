@@ -13,7 +13,7 @@ const (
 	beginSize  = 64 << 10  // bytes buffered to detect the format of a file
 )
 
-// builder collects the objects of a catalog in any order.
+// builder collects the objects of a catalog, in any order.
 type builder struct {
 	packages
 	deprecated map[string]diag.Pos // position of the olm.deprecations of each package
@@ -35,11 +35,11 @@ type builder struct {
 	documents yamlnode.Stream
 	yaml      yamlnode.Reader // for documents
 	manifests yamlnode.Reader // for embedded manifests
-	written   scanner         // for the JSON that yaml returns
+	written   scanner         // reads the JSON that yaml returns
 	scratch   []byte          // an embedded manifest
 	compact   []byte          // a property's value
-	long      []byte          // the last long description, unmodified
-	short     string          // the short form of long
+	long      []byte          // last long description, complete
+	short     string          // short form of long
 }
 
 func newBuilder() *builder {
@@ -50,8 +50,7 @@ func newBuilder() *builder {
 	}
 }
 
-// intern returns text as a string and shares one string among equal short
-// texts.
+// intern returns text as a string. Equal short texts share one string.
 func (b *builder) intern(text []byte) string {
 	const short = 256
 	if len(text) > short {
@@ -65,13 +64,13 @@ func (b *builder) intern(text []byte) string {
 	return s
 }
 
-// fault adds err, at its own position if it has one.
+// fault adds err at its own position, or at pos if it has none.
 func (b *builder) fault(pos diag.Pos, err error) { b.faults.Add(pos, err) }
 
 // isFull reports whether too many faults or objects were collected to continue.
 func (b *builder) isFull() bool { return len(b.faults) > maxFaults || b.objects > maxObjects }
 
-// add adds a decoded object to the catalog, or passes it to the selector.
+// add adds a decoded object to the catalog, or passes it to sel.
 func (b *builder) add(o *object, sel *selector) {
 	b.objects++
 	if b.objects > maxObjects {
@@ -108,7 +107,7 @@ func (b *builder) add(o *object, sel *selector) {
 			b.faults.Addf(o.pos, "second olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
-		if len(o.deprecations) > 0 { // an empty olm.deprecations does not declare its package
+		if len(o.deprecations) > 0 { // an empty olm.deprecations is not an object of the package
 			p := b.get(o.pkg)
 			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}

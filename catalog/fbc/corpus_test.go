@@ -19,13 +19,13 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var whole = flag.Bool("whole", false, "read every file of the corpus both ways, not some of them") //nolint:gochecknoglobals // as flags are
+var whole = flag.Bool("whole", false, "read every file of the corpus both ways, not some of them") //nolint:gochecknoglobals // a flag
 
-// part returns whether the nth of what the corpus has is looked at: all of it with
-// -whole, else one of so many.
-func part(n, of int) bool { return *whole || n%of == 0 }
+// isSampled reports whether to test item n of the corpus: every item with -whole, otherwise one of
+// every of items.
+func isSampled(n, of int) bool { return *whole || n%of == 0 }
 
-// corpusCatalog returns the files of one of the corpus's archives.
+// corpusCatalog returns the files in an archive of the corpus.
 func corpusCatalog(tb testing.TB, archive string) fs.FS {
 	tb.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
@@ -66,7 +66,7 @@ func corpusCatalog(tb testing.TB, archive string) fs.FS {
 func TestCorpusCatalogs(t *testing.T) {
 	for _, tt := range []struct {
 		archive                    string
-		packages, bundles, entries int // at least; 0 where the corpus does not say
+		packages, bundles, entries int // minimum; 0 if the corpus does not specify it
 	}{
 		{"community-v4.20.tar.zst", 37, 0, 929},
 		{"deps.tar.zst", 0, 0, 243},
@@ -108,8 +108,8 @@ func TestCorpusCatalogs(t *testing.T) {
 	}
 }
 
-// TestCorpusProblems reads the catalogs of the resolution problems: those said
-// to be broken fail in New, the others do not.
+// TestCorpusProblems loads the catalogs of the resolution problems. New must return an error for
+// those marked as broken, and for no others.
 func TestCorpusProblems(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
@@ -148,7 +148,7 @@ func rawBytes(in []json.RawMessage) [][]byte {
 	return out
 }
 
-// load decodes and checks.
+// load decodes and validates a catalog.
 func load(name string, data []byte) (*model.Catalog, error) {
 	c, err := Decode(name, bytes.NewReader(data))
 	if err != nil {

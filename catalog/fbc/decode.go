@@ -16,10 +16,9 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Decode decodes the catalog in r: a sequence of JSON objects, or YAML
-// documents. The content is sorted and does not depend on the order of the
-// objects. Errors name r as file; the returned error is a diag.List of all
-// faults.
+// Decode decodes the catalog in r: a sequence of JSON objects, or YAML documents. The content is
+// sorted and does not depend on the order of the objects. file is the name of r in errors. The
+// error is a diag.List of all faults.
 func Decode(file string, r io.Reader) (model.Content, error) {
 	b := newBuilder()
 	if err := b.read(file, r, nil); err != nil {
@@ -28,8 +27,8 @@ func Decode(file string, r io.Reader) (model.Content, error) {
 	return b.content()
 }
 
-// read decodes one file into b. With a selector it searches for the manifests
-// of one bundle and stops after finding them.
+// read decodes one file into b. With a selector, it only searches for the manifests of one
+// bundle, and stops when it has found them.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	b.window.Reset(r)
 	first, offset, err := peekByte(b.window)
@@ -41,15 +40,14 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	case first == '{':
 		b.file.reset(file, b.window, offset)
 		d := &decoder{file: file, in: b.file, b: b, sel: sel}
-		return d.stream()
+		return d.decodeObjects()
 	default:
 		return b.readYAML(file, b.window, offset, sel)
 	}
 }
 
-// peekByte returns the first non-blank byte without consuming it. It consumes
-// only a leading byte order mark and returns the size of that mark. It
-// returns io.EOF if the input is blank.
+// peekByte returns the first non-blank byte without consuming it. It consumes only a leading
+// byte order mark and returns its size in passed. The error is io.EOF if the input is blank.
 func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 	const mark, enough = "\uFEFF", beginSize
 	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
@@ -68,19 +66,19 @@ func peekByte(r *bufio.Reader) (first byte, passed int64, err error) {
 			return 0, passed, err
 		}
 		if size = len(begin); size == enough {
-			return ' ', passed, nil // no real JSON file begins with this many blanks
+			return ' ', passed, nil // no JSON file begins with this many blanks
 		}
 	}
 }
 
-// decoder decodes the objects of one file into b. An error of in stops it;
-// other problems with the objects become faults of b.
+// decoder decodes the objects of one file into b. An error of in stops it; other problems become
+// faults of b.
 type decoder struct {
 	file  string
 	in    *scanner
-	whole bool     // all of in is at base, or at the position that yaml has for it
-	base  diag.Pos // position of the object if whole
-	from  int64    // offset of the object
+	whole bool     // in is a single value, at base or at the position in yaml
+	base  diag.Pos // position of the value if whole
+	from  int64    // offset of the object in the file
 	b     *builder
 	sel   *selector
 
@@ -88,20 +86,19 @@ type decoder struct {
 	lenient   bool                    // values that are too large or of the wrong type are ignored
 	tolerated *[]model.LifecycleFault // collects faults that do not invalidate the catalog; nil: faults go to b
 
-	yaml *yamlnode.Document // source document of in; nil: all of in is at base
+	yaml *yamlnode.Document // YAML source of in, for positions; nil if there is none
 }
 
-// text returns a decoder of one JSON value in memory, all of it at position
-// base.
-func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) *decoder {
+// newTextDecoder returns a decoder of one JSON value in memory. All its positions are base.
+func (b *builder) newTextDecoder(file string, base diag.Pos, value []byte, sel *selector) *decoder {
 	in := &scanner{}
 	in.resetBytes(value)
 	return &decoder{file: file, in: in, whole: true, base: base, b: b, sel: sel}
 }
 
-// stream decodes objects until the input ends. An error that stops it early
-// is returned as a fault with its position.
-func (d *decoder) stream() error {
+// decodeObjects decodes objects until the input ends. It returns an error that stops it early, with a
+// position.
+func (d *decoder) decodeObjects() error {
 	for !d.sel.done() && !d.b.isFull() {
 		d.in.beginObject()
 		switch kind := d.in.kind(); kind {
@@ -109,7 +106,7 @@ func (d *decoder) stream() error {
 			d.from = d.in.nextOffset()
 			o, err := d.object(d.nextPos(), "")
 			if err != nil {
-				return d.syntax(err)
+				return d.wrapSyntaxError(err)
 			}
 			d.b.add(o, d.sel)
 		case '[', '"', '0', 't', 'f', 'n':
@@ -117,7 +114,7 @@ func (d *decoder) stream() error {
 			d.in.skip()
 		case end:
 			if err := d.in.failed(); err != nil {
-				return d.syntax(err)
+				return d.wrapSyntaxError(err)
 			}
 			return nil
 		default:
@@ -140,8 +137,8 @@ func (d *decoder) posAt(offset int64) diag.Pos {
 	return d.in.src.pos(offset)
 }
 
-// syntax adds the position to an error of the scanner.
-func (d *decoder) syntax(err error) error {
+// wrapSyntaxError returns an error of the scanner with its position.
+func (d *decoder) wrapSyntaxError(err error) error {
 	var fault *diag.Error
 	var syn *jsontext.SyntacticError
 	if errors.As(err, &fault) {
@@ -151,7 +148,7 @@ func (d *decoder) syntax(err error) error {
 		return diag.Errorf(d.nextPos(), "object larger than %d MiB", maxObject>>20)
 	}
 	if !errors.As(err, &syn) {
-		return diag.Errorf(d.nextPos(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // omit the prefix that jsontext adds
+		return diag.Errorf(d.nextPos(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // without the prefix of jsontext
 	}
 	pos := d.posAt(d.in.src.from + syn.ByteOffset)
 	switch {
@@ -166,14 +163,14 @@ func (d *decoder) syntax(err error) error {
 	}
 }
 
-// heldField is a field that precedes the schema of its object.
+// heldField is a field that precedes the field schema of its object.
 type heldField struct {
 	name string
 	raw  []byte
 }
 
-// object decodes one object at pos. The object is valid until the next call.
-// schema is empty if it is not known yet.
+// object decodes the object at pos. The result is valid until the next call. schema is empty if
+// it is unknown.
 func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 	o := &d.b.object
 	*o = object{pos: pos, schema: schema}
@@ -197,10 +194,10 @@ func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
 		return nil, err
 	}
 	o.span = d.span()
-	return o, d.early(o, early)
+	return o, d.decodeEarly(o, early)
 }
 
-// span returns the part of the file that holds the last object.
+// span returns the range of the last object in the file.
 func (d *decoder) span() model.Span {
 	if d.whole {
 		return d.b.document
@@ -208,13 +205,13 @@ func (d *decoder) span() model.Span {
 	return model.Span{Offset: d.from, Size: d.in.offset() - d.from}
 }
 
-// early decodes the fields that precede the schema.
-func (d *decoder) early(o *object, members []heldField) error {
+// decodeEarly decodes the fields that precede the field schema.
+func (d *decoder) decodeEarly(o *object, members []heldField) error {
 	if o.schema == "" {
 		return nil
 	}
 	for _, m := range members {
-		sub := d.b.text(d.file, o.pos, m.raw, d.sel)
+		sub := d.b.newTextDecoder(d.file, o.pos, m.raw, d.sel)
 		if d.b.forms.schemas[o.schema].field(sub, o, []byte(m.name)); sub.in.failed() != nil {
 			return sub.in.failed()
 		}
@@ -225,10 +222,10 @@ func (d *decoder) early(o *object, members []heldField) error {
 // step is one step of the path to a value: a field, or an index of a list.
 type step struct {
 	name string
-	n    int // where name is ""
+	n    int // index, if name is empty
 }
 
-// pathText returns the path to the current value, like "entries[3].name".
+// pathText returns the path to the current value: "entries[3].name".
 func (d *decoder) pathText() string {
 	var path strings.Builder
 	for i, s := range d.path {
@@ -244,8 +241,8 @@ func (d *decoder) pathText() string {
 	return path.String()
 }
 
-// text decodes a string of at most limit bytes. Null is "". For any other
-// value it adds a fault and returns "".
+// text decodes a string of at most limit bytes, or null as "". For any other value it adds a
+// fault and returns "".
 func (d *decoder) text(limit int) string {
 	if d.in.kind() != '"' {
 		d.rejectValue("a string")
@@ -270,8 +267,8 @@ func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
 	}
 }
 
-// rejectValue skips the next value and adds a fault. Null is accepted unless faults
-// are collected in aside.
+// rejectValue skips the next value and adds a fault. Null adds none, except in a document whose
+// faults are tolerated.
 func (d *decoder) rejectValue(want string) {
 	kind := d.in.kind()
 	if d.lenient || kind == 'n' && d.tolerated == nil {
@@ -284,8 +281,8 @@ func (d *decoder) rejectValue(want string) {
 	}
 }
 
-// items decodes an array or null and calls read for each element. More than
-// most elements are an error.
+// items decodes an array or null and calls read for each element. More than most elements are a
+// fault.
 func (d *decoder) items(most int, read func(n int)) {
 	if !d.enter('[', "an array") {
 		return
@@ -309,8 +306,7 @@ func (d *decoder) items(most int, read func(n int)) {
 	}
 }
 
-// fields decodes an object or null and calls read for each field; read
-// decodes the value.
+// fields decodes an object or null and calls read for each field. read must decode the value.
 func (d *decoder) fields(read func(name []byte)) {
 	if !d.enter('{', "an object") {
 		return
@@ -320,7 +316,8 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter enters the next value if it begins with open.
+// enter consumes the beginning of the next value if it is open, '[' or '{'. Otherwise it rejects
+// the value and returns false.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
 		d.rejectValue(want)

@@ -13,13 +13,12 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Encode writes c as JSON objects in the order of opm: by package, and in
-// each package the olm.package, its channels, bundles, deprecations and
-// lifecycles, each sorted by name. objects returns the manifests to embed for
-// a bundle; it may be nil or return none. A bundle without manifests gets an
-// olm.csv.metadata property from its Metadata. In that case Decode returns c
-// again, except for positions, fields set by the caller, and lifecycles with
-// a fault. The output is deterministic.
+// Encode writes c as JSON objects in the order of opm: by package, and in each package the
+// olm.package, its channels, bundles, deprecations and lifecycles, each sorted by name. objects
+// returns the manifests to embed in a bundle; it may be nil, or return none. A bundle without
+// manifests gets an olm.csv.metadata property from its Metadata. In that case Decode returns c
+// again, except for positions, fields that the caller sets, and lifecycles with a fault. The
+// output is deterministic.
 func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, forms: newForms()}
 	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b model.PackageData) int { return strings.Compare(a.Name, b.Name) })
@@ -31,7 +30,7 @@ func Encode(w io.Writer, c model.Content, objects func(pkg, bundle string) ([][]
 	return nil
 }
 
-// encoder writes JSON. After an error it writes nothing more.
+// encoder writes JSON. After an error it ignores further calls.
 type encoder struct {
 	enc     *jsontext.Encoder
 	objects func(pkg, bundle string) ([][]byte, error)

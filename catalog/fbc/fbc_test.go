@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// small is one package with everything that is read.
-func small() []string {
+// smallObjects returns one package that sets every field.
+func smallObjects() []string {
 	csv := base64.StdEncoding.EncodeToString([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},` +
 		`"spec":{"displayName":"A one","description":"# A\nlong","installModes":[{"type":"AllNamespaces","supported":true}]}}`))
 	return []string{
@@ -108,7 +108,7 @@ func noPos() cmp.Options {
 }
 
 func TestDecode(t *testing.T) {
-	got, err := Decode("c.json", strings.NewReader(strings.Join(small(), "\n")))
+	got, err := Decode("c.json", strings.NewReader(strings.Join(smallObjects(), "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +132,13 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestLayouts spreads the same objects over files in many ways.
+// TestLayouts distributes the same objects over files in many ways.
 func TestLayouts(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		files := fstest.MapFS{".indexignore": {Data: []byte("*.md\n/skipped/\n")}, "README.md": {Data: []byte("# no catalog")}, "skipped/x": {Data: []byte("?")}}
 		files[".git/HEAD"], files["a/.git"] = &fstest.MapFile{Data: []byte("?")}, &fstest.MapFile{Data: []byte("gitdir: elsewhere")}
-		objects := small()
+		objects := smallObjects()
 		rnd.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 		for _, o := range objects {
 			name := fmt.Sprintf("%c/%d.json", 'a'+rune(rnd.IntN(2)), rnd.IntN(3))
@@ -160,7 +160,7 @@ func TestLayouts(t *testing.T) {
 func TestEncodeDecode(t *testing.T) {
 	want := smallContent()
 	manifests := func(pkg, bundle string) ([][]byte, error) {
-		return Objects(fstest.MapFS{"c": {Data: []byte(strings.Join(small(), ""))}}, pkg, bundle)
+		return Objects(fstest.MapFS{"c": {Data: []byte(strings.Join(smallObjects(), ""))}}, pkg, bundle)
 	}
 	var first bytes.Buffer
 	if err := Encode(&first, want, manifests); err != nil {
@@ -188,7 +188,7 @@ func TestEncodeDecode(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	fsys := fstest.MapFS{
-		"b/catalog.json":  {Data: []byte(strings.Join(small(), "\n"))},
+		"b/catalog.json":  {Data: []byte(strings.Join(smallObjects(), "\n"))},
 		"a/catalog.yaml":  {Data: []byte("---\nschema: olm.bundle\nname: c.v1\npackage: c\nproperties:\n- type: olm.bundle.object\n  value:\n    ref: objects/x.txt\n- type: olm.bundle.object\n  value: {data: eHg=}\n")},
 		"a/.indexignore":  {Data: []byte("*.txt\n")},
 		"a/objects/x.txt": {Data: []byte("\x00raw")},
@@ -219,27 +219,27 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestMetadataToTheLetter sets every field that olm.csv.metadata has in
-// operator-registry (alpha/property, CSVMetadata), one after the other, and wants
-// to see which are read: by these names, in this spelling, and no others.
+// TestMetadataToTheLetter sets each field of olm.csv.metadata in operator-registry
+// (alpha/property, CSVMetadata) in turn. It checks which fields are decoded, with exactly these
+// names.
 func TestMetadataToTheLetter(t *testing.T) {
 	for _, f := range []struct {
 		name, value string
 		read        bool
 	}{
 		{"annotations", `{"operatorframework.io/suggested-namespace":"a"}`, true},
-		{"apiServiceDefinitions", `{"owned":[{"group":"g","version":"v1","kind":"K","name":"ks"}]}`, false}, // olm.gvk says it
+		{"apiServiceDefinitions", `{"owned":[{"group":"g","version":"v1","kind":"K","name":"ks"}]}`, false}, // the property olm.gvk has the same content
 		{"crdDescriptions", `{"owned":[{"name":"ks.g","version":"v1","kind":"K"}]}`, true},
 		{"description", `"long"`, true},
 		{"displayName", `"K"`, true},
 		{"installModes", `[{"type":"OwnNamespace","supported":true}]`, true},
 		{"keywords", `["k"]`, true},
-		{"labels", `{"operatorframework.io/arch.amd64":"supported"}`, false}, // shown in consoles
+		{"labels", `{"operatorframework.io/arch.amd64":"supported"}`, false}, // only shown in consoles
 		{"links", `[{"name":"n","url":"u"}]`, false},
 		{"maintainers", `[{"name":"n","email":"e"}]`, false},
 		{"maturity", `"stable"`, true},
 		{"minKubeVersion", `"1.30.0"`, true},
-		{"nativeAPIs", `[{"group":"g","version":"v1","kind":"K"}]`, false}, // no catalog provides them
+		{"nativeAPIs", `[{"group":"g","version":"v1","kind":"K"}]`, false}, // no catalog provides native APIs
 		{"provider", `{"name":"n","url":"u"}`, true},
 		{"Annotations", `{"operatorframework.io/suggested-namespace":"a"}`, false},
 		{"installmodes", `[{"type":"OwnNamespace","supported":true}]`, false},
@@ -255,7 +255,7 @@ func TestMetadataToTheLetter(t *testing.T) {
 	}
 }
 
-// TestMetadata reads what a bundle says of itself.
+// TestMetadata decodes the metadata of a bundle.
 func TestMetadata(t *testing.T) {
 	csv := base64.StdEncoding.EncodeToString([]byte(`{"kind":"ClusterServiceVersion","spec":{"displayName":"embedded"}}`))
 	object := `{"type":"olm.bundle.object","value":{"data":"` + csv + `"}}`
@@ -295,8 +295,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestObjectsOfNamesakes tells bundles apart that have their name in common, in
-// whatever order their files and fields come.
+// TestObjectsOfNamesakes distinguishes bundles of the same name in different packages, in any
+// order of files and fields.
 func TestObjectsOfNamesakes(t *testing.T) {
 	manifest := func(pkg string) string { return "kind: Service # of " + pkg + "\n" }
 	one := func(pkg string) []string {
@@ -328,12 +328,12 @@ func TestObjectsOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestObjectsOf finds every bundle by its span, in files that hold nothing else
-// any more, and by a search where the span is of no use.
+// TestObjectsOf finds every bundle by its position in a file without other valid content, and by
+// a search if the position is wrong.
 func TestObjectsOf(t *testing.T) {
 	const one = "schema: olm.bundle\nname: c.v1\npackage: c\nimage: x\nproperties:\n- type: olm.package\n  value: {packageName: c, version: 1.0.0}\n- type: olm.bundle.object\n  value: {data: eHg=}\n"
 	const rest = "---\nschema: olm.package\nname: c\ndefaultChannel: d\n---\nschema: olm.channel\npackage: c\nname: d\nentries:\n- name: c.v1\n"
-	plain := strings.Replace(strings.Join(small(), "\n"), `{"name": "a.v2"`, "  \n{\"name\": \"a.v2\"", 1)
+	plain := strings.Replace(strings.Join(smallObjects(), "\n"), `{"name": "a.v2"`, "  \n{\"name\": \"a.v2\"", 1)
 	for name, tt := range map[string]struct {
 		file   string
 		bundle string
@@ -466,8 +466,8 @@ func TestSymlink(t *testing.T) {
 	}
 }
 
-// TestIgnore holds the meaning that operator-registry gives to .indexignore:
-// it too has it from go-git, where a class is negated by "^" alone.
+// TestIgnore checks the semantics of .indexignore in operator-registry, which also uses go-git.
+// There, only "^" negates a character class.
 func TestIgnore(t *testing.T) {
 	for _, tt := range []struct {
 		rules, name string
@@ -512,7 +512,7 @@ func TestIgnore(t *testing.T) {
 }
 
 func TestIgnoreOfADirectory(t *testing.T) {
-	text := []byte(strings.Join(small(), "\n"))
+	text := []byte(strings.Join(smallObjects(), "\n"))
 	for name, ignored := range map[string]bool{"a/x.txt": true, "a/b/x.txt": true, "b/x.txt": false, "x.txt": false} {
 		files := fstest.MapFS{"a/.indexignore": {Data: []byte("*.txt\n")}, "catalog.json": {Data: text}, name: {Data: []byte("no catalog")}}
 		if _, err := LoadFS(files); (err == nil) != ignored {

@@ -13,7 +13,7 @@ type form[T any] struct {
 	read  func(d *decoder, into *T)
 	write func(e *encoder, from *T)
 	empty func(from *T) bool
-	shape *yamlnode.Filter // nil: no part of the value is filtered out
+	shape *yamlnode.Filter // nil: the whole value is needed
 }
 
 // textForm returns the form of a string of at most limit bytes.
@@ -25,7 +25,7 @@ func textForm(limit int) form[string] {
 	}
 }
 
-// listForm returns the form of an array with at most most elements.
+// listForm returns the form of an array of at most most elements.
 func listForm[T any](most int, each form[T]) form[[]T] {
 	return form[[]T]{
 		read: func(d *decoder, into *[]T) {
@@ -54,7 +54,7 @@ type member[T any] struct {
 	omit func(from *T) bool // reports whether to omit the field; nil: always omit
 }
 
-// fieldAt returns a field that is stored in a part of T.
+// fieldAt returns a field whose value is at place in T.
 func fieldAt[T, F any](name string, place func(*T) *F, f form[F]) member[T] {
 	return member[T]{name: name, form: form[T]{
 		read:  func(d *decoder, into *T) { f.read(d, place(into)) },
@@ -78,7 +78,7 @@ func readOnlyField[T, F any](name string, place func(*T) *F, f form[F]) member[T
 	return m
 }
 
-// sameValue returns t, for a field that is stored in several parts of T.
+// sameValue returns t. It is the place of a field that sets several parts of T.
 func sameValue[T any](t *T) *T { return t }
 
 // members is a table of fields, in the order of encoding.
@@ -95,8 +95,8 @@ func unknownFields[T any]() member[T] {
 	})
 }
 
-// field decodes the value of a field. Unknown fields are skipped, or handled
-// by others if it is the last member.
+// field decodes the value of a field. The form unknownFields, if it is the last member, handles
+// unknown fields; otherwise they are skipped.
 func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	for i := range ms {
 		if string(name) == ms[i].name || ms[i].name == "" {

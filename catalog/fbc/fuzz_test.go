@@ -16,8 +16,8 @@ import (
 )
 
 func FuzzDecodeJSON(f *testing.F) {
-	f.Add([]byte(strings.Join(small(), "\n")))
-	for _, o := range small() {
+	f.Add([]byte(strings.Join(smallObjects(), "\n")))
+	for _, o := range smallObjects() {
 		f.Add([]byte(o))
 	}
 	f.Add([]byte(`{"schema":"olm.bundle","properties":[{"value":[1,2],"type":"olm.gvk"},{"type":"olm.csv.metadata","value":{"description":"\ud83d\ude00 # x","installModes":7}}]}`))
@@ -39,14 +39,14 @@ func FuzzDecodeYAML(f *testing.F) {
 	f.Add([]byte("# words\n%YAML 1.1\n---\nschema: olm.bundle\nname: a.v1\npackage: a\nproperties:\n- {type: olm.package, value: {packageName: a, version: 1.0.0}}\n- type: olm.bundle.object\n  value: {data: e30=}\n"))
 	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nschema: olm.package\n"))
 	f.Add([]byte("schema: >\n  ---\n  x\n--- |\n---\n"))
-	f.Add([]byte(support("")))
-	f.Add([]byte(support("- {name: '1.3', phases: [{name: x, startDate: 2025-01-01, endDate: 2025-01-02, more: 1}], platformCompatibility: [{name: openshift, versions: ['4.1']}]}\n")))
+	f.Add([]byte(lifecycleDocument("")))
+	f.Add([]byte(lifecycleDocument("- {name: '1.3', phases: [{name: x, startDate: 2025-01-01, endDate: 2025-01-02, more: 1}], platformCompatibility: [{name: openshift, versions: ['4.1']}]}\n")))
 	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })
 }
 
-// checkDecode decodes data and checks what must hold for any input: faults
-// point into it, reading bytes one by one changes nothing, and what was decoded
-// survives being written.
+// checkDecode decodes data and checks properties of any result: positions of faults are in the
+// input, reading byte by byte gives the same result, and the content can be encoded and decoded
+// again.
 func checkDecode(t *testing.T, data []byte) {
 	t.Helper()
 	c, err := Decode("f", bytes.NewReader(data))
@@ -66,16 +66,16 @@ func checkDecode(t *testing.T, data []byte) {
 	if d := cmp.Diff(c, again); d != "" {
 		t.Fatalf("read byte by byte: %s", d)
 	}
-	_, _ = model.New(c) // New takes over c, so it comes last but for the copy
+	_, _ = model.New(c) // New may change c, so only the copy is used afterwards
 	var out bytes.Buffer
 	if err := Encode(&out, again, nil); err != nil {
-		return // a property that YAML made of bytes that JSON refuses
+		return // YAML accepts this property, but JSON rejects it
 	}
 	back, err := Decode("f", bytes.NewReader(out.Bytes()))
 	if err != nil {
 		t.Fatalf("decoding what was encoded: %v\n%s", err, out.Bytes())
 	}
-	again.Packages = slices.DeleteFunc(again.Packages, func(p model.PackageData) bool { return p.Undeclared && wrong(p) })
+	again.Packages = slices.DeleteFunc(again.Packages, func(p model.PackageData) bool { return p.Undeclared && hasOnlyFaultyLifecycles(p) })
 	for i := range again.Packages {
 		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) > 0 })
 		for j := range again.Packages[i].Bundles {
@@ -87,8 +87,8 @@ func checkDecode(t *testing.T, data []byte) {
 	}
 }
 
-// wrong reports whether all that there is of a package are lifecycles with a fault.
-func wrong(p model.PackageData) bool {
+// hasOnlyFaultyLifecycles reports whether a package consists only of lifecycles with faults.
+func hasOnlyFaultyLifecycles(p model.PackageData) bool {
 	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l model.LifecycleData) bool { return len(l.Faults) == 0 })
 }
 
@@ -106,8 +106,8 @@ func checkPlaces(t *testing.T, data []byte, err error) {
 	}
 }
 
-// checkLifecycle checks that what is wrong with a document points into it, and
-// that a document without a fault says what lifecycles may say.
+// checkLifecycle checks that positions of faults are in the document, and that a document
+// without faults is valid.
 func checkLifecycle(t *testing.T, data []byte, l model.LifecycleData) {
 	t.Helper()
 	var faults diag.List

@@ -19,15 +19,15 @@ const (
 	maxRules      = 10_000
 )
 
-// ignoreRules holds the patterns of the .indexignore files read so far, with
-// the semantics of operator-registry: .gitignore patterns as implemented by
-// go-git, matched against each file separately. A later pattern can therefore
-// re-include a file in an ignored directory. The last matching pattern wins.
+// ignoreRules holds the patterns of the .indexignore files read so far, with the semantics of
+// operator-registry: .gitignore patterns as implemented by go-git, matched against each file
+// separately. Therefore a later pattern can re-include a file in an ignored directory. The last
+// matching pattern wins.
 type ignoreRules struct {
 	patterns []gitignore.Pattern
 }
 
-// load adds the rules of the .indexignore file in dir, if there is one.
+// load adds the rules of the .indexignore file in dir, if it exists.
 func (r *ignoreRules) load(fsys fs.FS, dir string) error {
 	f, err := fsys.Open(path.Join(dir, ignoreFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func (r *ignoreRules) load(fsys fs.FS, dir string) error {
 	return nil
 }
 
-// match reports whether the file name is ignored.
+// match reports whether the file at name is ignored.
 func (r *ignoreRules) match(name string) bool {
 	return len(r.patterns) > 0 && gitignore.NewMatcher(r.patterns).Match(strings.Split(name, "/"), false)
 }

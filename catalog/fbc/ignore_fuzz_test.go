@@ -5,8 +5,8 @@ import (
 	"testing/fstest"
 )
 
-// FuzzIgnore reads any text as .indexignore: it must end, whatever the patterns
-// ask for, and leaves out files or refuses.
+// FuzzIgnore reads any text as .indexignore. Loading must end with some files excluded, or with
+// an error.
 func FuzzIgnore(f *testing.F) {
 	for _, s := range []string{"*.md\n!a.md\n/docs/\n", "**/a/**\n[a-\n\\", "# no\n\n  \n!\n/\n", "a*b?c[!x]\\*"} {
 		f.Add(s)

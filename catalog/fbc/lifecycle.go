@@ -7,16 +7,15 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// lifecycleFields returns the fields of a document with the support periods of a
-// package. Its faults are kept in the document and do not invalidate the
-// catalog.
+// lifecycleFields returns the fields of a document with the support periods of a package. Its
+// faults are stored in the document and do not invalidate the catalog.
 func lifecycleFields(schema, pkg member[object]) members[object] {
 	versions := fieldAt("versions", func(o *object) *[]model.SupportedVersion { return &o.lifecycle.Versions },
 		distinctForm(maxReleases, releaseForm(), func(v model.SupportedVersion) string { return v.Name }))
 	return members[object]{schema, tolerantField(pkg), tolerantField(versions), tolerantField(unknownFields[object]())}
 }
 
-// tolerantField returns a field whose faults are kept in the document.
+// tolerantField returns a field whose faults are stored in the document.
 func tolerantField(m member[object]) member[object] {
 	read := m.read
 	m.read = func(d *decoder, o *object) {
@@ -27,7 +26,7 @@ func tolerantField(m member[object]) member[object] {
 	return m
 }
 
-// releaseForm returns the form of one MAJOR.MINOR version.
+// releaseForm returns the form of a MAJOR.MINOR version with its support periods.
 func releaseForm() form[model.SupportedVersion] {
 	return checkedForm(members[model.SupportedVersion]{
 		fieldAt("name", func(v *model.SupportedVersion) *string { return &v.Name }, checkedText(model.CheckMinor)),
@@ -76,8 +75,8 @@ type platform struct {
 	versions []string
 }
 
-// platformsForm returns the form of supported platform versions, grouped by
-// platform when encoded.
+// platformsForm returns the form of supported platform versions. The encoded form groups them by
+// platform.
 func platformsForm() form[[]model.SupportedPlatform] {
 	one := checkedForm(members[platform]{
 		fieldAt("name", func(p *platform) *string { return &p.name }, textForm(maxName)),
@@ -138,8 +137,8 @@ func checkedText(check func(string) error) form[string] {
 	return checkedForm(textForm(maxName), func(s *string) error { return check(*s) })
 }
 
-// checkedForm returns the form of a value that passes check. A value with decoding
-// faults is not checked.
+// checkedForm returns the form of a value that must pass check. A value with decoding faults is
+// not checked.
 func checkedForm[T any](f form[T], check func(*T) error) form[T] {
 	read := f.read
 	f.read = func(d *decoder, into *T) {
@@ -155,7 +154,7 @@ func checkedForm[T any](f form[T], check func(*T) error) form[T] {
 	return f
 }
 
-// checkPresent returns an error for a field that has to be there.
+// checkPresent returns an error for a missing required field.
 func checkPresent(name string, is bool) error {
 	if !is {
 		return nil

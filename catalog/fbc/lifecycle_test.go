@@ -29,8 +29,8 @@ properties: [{type: olm.package, value: {packageName: a, version: 1.2.7}}]
 ---
 `
 
-// support is a document of lifecycles, with another version where more says so.
-func support(more string) string {
+// lifecycleDocument returns a lifecycle document, with another version in more.
+func lifecycleDocument(more string) string {
 	return `schema: io.openshift.operators.lifecycles.v1alpha1
 package: a
 versions:
@@ -48,49 +48,49 @@ versions:
 ` + more
 }
 
-// TestLifecycleFaults reads documents that are wrong: each fault has its place,
-// the catalog is valid all the same, and nothing of the document is told.
+// TestLifecycleFaults decodes invalid documents. Each fault must have a position, the catalog
+// must be valid, and the document must have no effect.
 func TestLifecycleFaults(t *testing.T) {
 	release := func(fields string) string { return "- {name: \"1.3\", " + fields + "}\n" }
 	phase := func(fields string) string { return release("phases: [{" + fields + "}]") }
 	head := "schema: io.openshift.operators.lifecycles.v1alpha1\npackage: a\n"
 	for _, tt := range []struct{ name, text, want string }{
-		{"right", support(""), ""},
-		{"right with one more", support(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02")), ""},
-		{"unknown field", support("") + "extra: 1\n", `15:1: unknown field "extra"`},
-		{"unknown field of a version", support(release("more: 1, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]")), `15:17: unknown field "versions[1].more"`},
-		{"unknown field of a phase", support(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02, x: []")), `15:80: unknown field "versions[1].phases[0].x"`},
-		{"unknown field of a platform", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: openshift, versions: ['4.1'], z: 1}]")), `15:143: unknown field "versions[1].platformCompatibility[0].z"`},
+		{"right", lifecycleDocument(""), ""},
+		{"right with one more", lifecycleDocument(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02")), ""},
+		{"unknown field", lifecycleDocument("") + "extra: 1\n", `15:1: unknown field "extra"`},
+		{"unknown field of a version", lifecycleDocument(release("more: 1, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]")), `15:17: unknown field "versions[1].more"`},
+		{"unknown field of a phase", lifecycleDocument(phase("name: f, startDate: 2025-01-01, endDate: 2025-01-02, x: []")), `15:80: unknown field "versions[1].phases[0].x"`},
+		{"unknown field of a platform", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: openshift, versions: ['4.1'], z: 1}]")), `15:143: unknown field "versions[1].platformCompatibility[0].z"`},
 		{"no versions", head, `1:1: no versions`},
 		{"empty versions", head + "versions: []\n", `1:1: no versions`},
 		{"versions of another type", head + "versions: {a: b}\n", `3:11: versions: want an array, got an object`},
-		{"package of another type", strings.Replace(support(""), "package: a", "package: 7", 1), `2:10: io.openshift.operators.lifecycles.v1alpha1: package: want a string, got a number`},
-		{"null", support("- null\n"), `15:3: versions[1]: want an object, got null`},
-		{"version as a number", support("- {name: 4.10, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: want a string, got a number`},
-		{"version of three parts", support("- {name: 1.2.3, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: version "1.2.3": want MAJOR.MINOR, such as 4.12`},
-		{"version twice", support("- {name: '1.2', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:3: versions[1]: "1.2" appears twice`},
-		{"version without a name", support("- phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]\n"), `15:3: versions[1]: no name`},
-		{"no phases", support("- name: '1.3'\n"), `15:3: versions[1]: no phases`},
-		{"phase without a day", support(phase("name: f, startDate: 2025-01-01")), `15:26: versions[1].phases[0]: no endDate`},
-		{"day that there is not", support(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": want a date such as 2027-01-31`},
-		{"time of a day", support(phase("name: f, startDate: 2025-02-28T00:00:00Z, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-28T00:00:00Z": want a date such as 2027-01-31`},
-		{"phase backwards", support(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: the end must be later`},
+		{"package of another type", strings.Replace(lifecycleDocument(""), "package: a", "package: 7", 1), `2:10: io.openshift.operators.lifecycles.v1alpha1: package: want a string, got a number`},
+		{"null", lifecycleDocument("- null\n"), `15:3: versions[1]: want an object, got null`},
+		{"version as a number", lifecycleDocument("- {name: 4.10, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: want a string, got a number`},
+		{"version of three parts", lifecycleDocument("- {name: 1.2.3, phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:10: versions[1].name: version "1.2.3": want MAJOR.MINOR, such as 4.12`},
+		{"version twice", lifecycleDocument("- {name: '1.2', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]}\n"), `15:3: versions[1]: "1.2" appears twice`},
+		{"version without a name", lifecycleDocument("- phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}]\n"), `15:3: versions[1]: no name`},
+		{"no phases", lifecycleDocument("- name: '1.3'\n"), `15:3: versions[1]: no phases`},
+		{"phase without a day", lifecycleDocument(phase("name: f, startDate: 2025-01-01")), `15:26: versions[1].phases[0]: no endDate`},
+		{"day that there is not", lifecycleDocument(phase("name: f, startDate: 2025-02-29, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-29": want a date such as 2027-01-31`},
+		{"time of a day", lifecycleDocument(phase("name: f, startDate: 2025-02-28T00:00:00Z, endDate: 2025-03-01")), `15:47: versions[1].phases[0].startDate: day "2025-02-28T00:00:00Z": want a date such as 2027-01-31`},
+		{"phase backwards", lifecycleDocument(phase("name: f, startDate: 2025-03-01, endDate: 2025-03-01")), `15:26: versions[1].phases[0]: phase "f" begins on 2025-03-01 and ends on 2025-03-01: the end must be later`},
 		{
 			"gap",
-			support("- name: '1.3'\n  phases:\n  - {name: f, startDate: 2025-03-01, endDate: 2025-03-31}\n  - {name: g, startDate: 2025-04-02, endDate: 2025-04-30}\n"),
+			lifecycleDocument("- name: '1.3'\n  phases:\n  - {name: f, startDate: 2025-03-01, endDate: 2025-03-31}\n  - {name: g, startDate: 2025-04-02, endDate: 2025-04-30}\n"),
 			`18:5: versions[1].phases[1]: phase "g" begins on 2025-04-02: want 2025-04-01, the day after phase "f" ends`,
 		},
 		{
 			"all at once",
-			support("- name: x\n  phases:\n  - {name: '', startDate: 1, endDate: 2025-03-31}\n- {}\n"),
+			lifecycleDocument("- name: x\n  phases:\n  - {name: '', startDate: 1, endDate: 2025-03-31}\n- {}\n"),
 			"15:9: versions[1].name: version \"x\": want MAJOR.MINOR, such as 4.12\n17:27: versions[1].phases[0].startDate: want a string, got a number\n18:3: versions[2]: no name",
 		},
-		{"platform twice", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: ['1.0']}, {name: a, versions: ['1.0']}]")), `15:136: versions[1].platformCompatibility[1]: "a" appears twice`},
-		{"platform without versions", support(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: []}]")), `15:106: versions[1].platformCompatibility[0]: no versions`},
-		{"two documents", support("") + "---\n" + support(""), `16:1: second document: first at f:1:1`},
+		{"platform twice", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: ['1.0']}, {name: a, versions: ['1.0']}]")), `15:136: versions[1].platformCompatibility[1]: "a" appears twice`},
+		{"platform without versions", lifecycleDocument(release("phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: []}]")), `15:106: versions[1].platformCompatibility[0]: no versions`},
+		{"two documents", lifecycleDocument("") + "---\n" + lifecycleDocument(""), `16:1: second document: first at f:1:1`},
 		{"schema last", head[strings.Index(head, "\n")+1:] + "extra: 1\n" + "schema: io.openshift.operators.lifecycles.v1alpha1\n", `2:1: unknown field "extra"`},
-		{"of no package", strings.Replace(support(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
-		{"of another package", strings.Replace(support(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},
+		{"of no package", strings.Replace(lifecycleDocument(""), "package: a\n", "", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 has no package`},
+		{"of another package", strings.Replace(lifecycleDocument(""), "package: a\n", "package: aa\n", 1), `1:1: io.openshift.operators.lifecycles.v1alpha1 is for package "aa", which has no olm.package (did you mean "a"?)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := LoadFS(fstest.MapFS{"a": {Data: []byte(owner)}, "f": {Data: []byte(tt.text)}})
@@ -121,8 +121,8 @@ func TestLifecycleFaults(t *testing.T) {
 	}
 }
 
-// TestLifecycleLimits shows that a document made to exhaust is let go, and that
-// the catalog is read on.
+// TestLifecycleLimits checks that a document beyond the limits is dropped without affecting the
+// rest of the catalog.
 func TestLifecycleLimits(t *testing.T) {
 	var many, platforms strings.Builder
 	for i := range maxReleases + 1 {
@@ -132,10 +132,10 @@ func TestLifecycleLimits(t *testing.T) {
 		fmt.Fprintf(&platforms, "'1.%d',", i)
 	}
 	for name, text := range map[string]string{
-		"versions":  support(many.String()),
-		"phases":    support("- name: '1.3'\n  phases:\n" + strings.Repeat("  - {name: f, startDate: 2025-01-01, endDate: 2025-01-02}\n", maxPhases+3)),
-		"platforms": support("- {name: '1.3', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: [" + platforms.String() + "]}]}\n"),
-		"faults":    support(strings.Repeat("- 7\n", 900)),
+		"versions":  lifecycleDocument(many.String()),
+		"phases":    lifecycleDocument("- name: '1.3'\n  phases:\n" + strings.Repeat("  - {name: f, startDate: 2025-01-01, endDate: 2025-01-02}\n", maxPhases+3)),
+		"platforms": lifecycleDocument("- {name: '1.3', phases: [{name: f, startDate: 2025-01-01, endDate: 2025-01-02}], platformCompatibility: [{name: a, versions: [" + platforms.String() + "]}]}\n"),
+		"faults":    lifecycleDocument(strings.Repeat("- 7\n", 900)),
 		"field":     `{"schema": "io.openshift.operators.lifecycles.v1alpha1", "package": "a", "` + strings.Repeat("x", 100_000) + `": 1}`,
 	} {
 		c, err := LoadFS(fstest.MapFS{"f": {Data: []byte(text)}, "g": {Data: []byte(owner)}})

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// endless yields its text again and again.
+// endless is a reader that repeats its text.
 type endless struct {
 	text string
 	at   int
@@ -25,7 +25,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestHostile shows that input made to exhaust is refused, and soon.
+// TestHostile checks that input designed to exhaust resources is rejected soon.
 func TestHostile(t *testing.T) {
 	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 12; i++ {
@@ -63,8 +63,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestWindow reads objects that are larger than the window and checks that
-// places behind them are still right.
+// TestWindow decodes objects larger than the window. Positions after them must be correct.
 func TestWindow(t *testing.T) {
 	big := strings.Repeat("x\\n", 400<<10)
 	in := "{\"schema\":\"other\",\n\"a\":\"" + big + "\",\n\n\"b\":1}\n" + strings.Repeat("\n", 300<<10) + "  {\"schema\":\"olm.package\",\n\"name\":\n 7}"
@@ -75,8 +74,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestLargeYAML reads a file that is larger than any document may be, and knows
-// the last line.
+// TestLargeYAML decodes a file larger than the limit of one document. It must use little memory
+// and know the last line.
 func TestLargeYAML(t *testing.T) {
 	if testing.Short() {
 		t.Skip("more than 128 MiB of YAML")
@@ -96,7 +95,7 @@ func TestLargeYAML(t *testing.T) {
 	}
 }
 
-// TestEmbedded finds the metadata of CSVs that are embedded in several ways.
+// TestEmbedded decodes the metadata of CSVs embedded in several forms.
 func TestEmbedded(t *testing.T) {
 	json := `{"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","spec":{"displayName":"D \"q\" \u00fc","customresourcedefinitions":{"owned":[{"name":"x"}]}}}`
 	for name, csv := range map[string]string{
@@ -122,7 +121,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestYAMLEqualsJSON reads the same objects in both forms.
+// TestYAMLEqualsJSON decodes the same objects in both formats.
 func TestYAMLEqualsJSON(t *testing.T) {
 	fromJSON, err := LoadFS(fstest.MapFS{"a": {Data: []byte(`{"schema":"olm.bundle","name":"b","package":"a","image":"i","properties":[{"type":"x","value":{"a":[1,2.5,"1",true,null,"yes"],"b":12345678901234567890}}]}`)}})
 	if err != nil {
@@ -138,7 +137,7 @@ func TestYAMLEqualsJSON(t *testing.T) {
 	}
 }
 
-// TestIgnoreFileFits has ignore files at their limit, and one byte longer.
+// TestIgnoreFileFits checks ignore files at the limit, and one byte longer.
 func TestIgnoreFileFits(t *testing.T) {
 	full := strings.Repeat("#"+strings.Repeat("x", 510)+"\n", maxIgnore/512)
 	for text, fits := range map[string]bool{full: true, full + "\n": false, full + full: false} {

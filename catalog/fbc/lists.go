@@ -8,14 +8,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// packages collects the packages of a catalog and their objects in any order.
-// The zero value is empty.
+// packages collects the packages of a catalog and their objects, in any order. The zero value is
+// empty.
 type packages struct {
 	byName     map[string]*model.PackageData
-	duplicates []model.PackageData // duplicate olm.package objects without contents
+	duplicates []model.PackageData // additional olm.package objects of declared packages
 }
 
-// get returns the package with a name and adds it if needed.
+// get returns the package with a name, after adding it if necessary.
 func (ps *packages) get(name string) *model.PackageData {
 	p, ok := ps.byName[name]
 	if !ok {
@@ -28,8 +28,8 @@ func (ps *packages) get(name string) *model.PackageData {
 	return p
 }
 
-// declare adds an olm.package. If a package is declared several times, the first olm.package in
-// the catalog gets all contents.
+// declare adds an olm.package. If a package is declared several times, the olm.package with the
+// first position gets all contents.
 func (ps *packages) declare(declared model.PackageData) {
 	p := ps.get(declared.Name)
 	first, second := *p, declared
@@ -44,8 +44,7 @@ func (ps *packages) declare(declared model.PackageData) {
 	}
 }
 
-// sorted returns all packages, sorted by name. ps must not be used
-// afterwards.
+// sorted returns all packages, sorted by name. ps must not be used afterwards.
 func (ps *packages) sorted() []model.PackageData {
 	all := ps.duplicates
 	for _, p := range ps.byName {

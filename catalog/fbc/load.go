@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// LoadFS decodes the catalog in fsys: all files except those excluded by
-// .indexignore files, and Git's own. Symbolic links are not followed but reported as faults.
-// The content does not depend on the distribution of objects over files; the
-// caller sets ID, Source and Digest. The error is a diag.List of all faults.
+// LoadFS decodes the catalog in fsys: all files except Git's own and those excluded by
+// .indexignore files. A symbolic link is not followed; it is a fault. The content does not
+// depend on the distribution of objects over files. The caller sets ID, Source and Digest. The
+// error is a diag.List of all faults.
 func LoadFS(fsys fs.FS) (model.Content, error) {
 	b := newBuilder()
 	b.walk(fsys)
@@ -73,8 +73,8 @@ func (t *byteCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// eachFile calls read for every regular file of fsys, in path order, and
-// fault for unreadable files.
+// eachFile calls read for every regular file of fsys, in path order, and fault for every
+// unreadable file.
 func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, err error)) error {
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 			fault(name, errors.New("not a regular file"))
 			return nil
 		}
-		if err := inert.Name(name); err != nil {
+		if err := inert.CheckName(name); err != nil {
 			fault(name, fmt.Errorf("file name %w", err))
 			return nil
 		}
@@ -112,13 +112,13 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 }
 
 // IsGit reports whether a path of a catalog directory belongs to Git: the directory .git of a
-// clone, or the file of that name in a work tree or submodule. opm excludes only the files listed
-// in .indexignore, because it reads directories prepared by a build. quayside also reads clones,
-// and should not need that entry in each of them.
+// clone, or the file .git of a work tree or submodule. opm only excludes the files listed in
+// .indexignore, because it reads directories prepared by a build. quayside also reads clones,
+// which should not need such an entry.
 func IsGit(name string) bool { return path.Base(name) == ".git" }
 
-// withoutPath removes the operation and the path, because the position has the
-// path.
+// withoutPath removes the operation and the path from an error, because its position contains
+// the path.
 func withoutPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -127,7 +127,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// closeInto closes f and stores the error in err unless err is already set.
+// closeInto closes f and stores the error in err, unless err is already set.
 func closeInto(err *error, f io.Closer) {
 	if closed := f.Close(); *err == nil {
 		*err = closed

@@ -19,28 +19,27 @@ const (
 	maxKeywords    = 1000
 	maxOwned       = 10_000
 	maxModes       = 1000
-	longEnough     = 4 << 10 // bytes to decode of a long description
+	longEnough     = 4 << 10 // bytes of a long description to decode
 )
 
-// rawMetadata is the metadata of a bundle in its encoded form. It serves search and
-// optional checks only, so fields of a wrong type count as absent.
+// rawMetadata is the encoded form of a bundle's metadata. It is only used by search and optional
+// checks, so fields of a wrong type are ignored.
 type rawMetadata struct {
 	model.Metadata
-	kind  string // of a ClusterServiceVersion
+	kind  string // kind, in a ClusterServiceVersion
 	owned []string
 	modes []mode // nil if the field is absent
-	short bool   // Description comes from the annotation
+	short bool   // Description is from the annotation
 }
 
-// mode is an install mode and its support by the bundle.
+// mode is an install mode, supported by the bundle or not.
 type mode struct {
 	name      string
 	supported bool
 }
 
-// metadataForms returns the forms of an olm.csv.metadata and of a
-// ClusterServiceVersion. The spec of the latter has the same fields, two of
-// them under other names.
+// metadataForms returns the forms of an olm.csv.metadata and of a ClusterServiceVersion. The
+// spec of the ClusterServiceVersion has the same fields, two of them with other names.
 func metadataForms() (metadata, csv form[rawMetadata]) {
 	definitions := members[rawMetadata]{
 		fieldAt("owned", func(t *rawMetadata) *[]string { return &t.owned }, listForm(maxOwned, members[string]{fieldAt("name", sameValue, textForm(maxName))}.form())),
@@ -87,7 +86,7 @@ func metadataForms() (metadata, csv form[rawMetadata]) {
 	}.form()
 }
 
-// annotations decodes the annotations that pass model.KeepsAnnotation.
+// annotations decodes the annotations for which model.KeepsAnnotation returns true.
 func (d *decoder) annotations(t *rawMetadata) {
 	d.fields(func(text []byte) {
 		name := d.b.intern(text)
@@ -110,7 +109,7 @@ func (d *decoder) annotations(t *rawMetadata) {
 	})
 }
 
-// annotations encodes the annotations that are set, the description first.
+// annotations encodes the non-empty annotations, the description first.
 func (e *encoder) annotations(t *rawMetadata) {
 	e.token(jsontext.BeginObject)
 	if t.Description != "" {
@@ -124,9 +123,9 @@ func (e *encoder) annotations(t *rawMetadata) {
 	e.token(jsontext.EndObject)
 }
 
-// longDescription decodes the first line of a CSV's description, which may be
-// very long, unless an annotation has a short one. It caches the last result,
-// because most versions of a package share their description.
+// longDescription decodes the first line of the description in a CSV, unless an annotation
+// contains a short one. Because a description may be very long, and most versions of a package
+// share it, the last result is cached.
 func (d *decoder) longDescription(t *rawMetadata) {
 	if d.in.kind() != '"' || t.short {
 		d.in.skip()
@@ -141,7 +140,7 @@ func (d *decoder) longDescription(t *rawMetadata) {
 	t.Description = b.short
 }
 
-// metadata decodes the metadata of a bundle with form f.
+// metadata decodes the metadata of a bundle of form f.
 func (d *decoder) metadata(f form[rawMetadata], t *rawMetadata) model.Metadata {
 	d.lenient = true
 	f.read(d, t)
@@ -181,8 +180,8 @@ func newRawMetadata(m model.Metadata) *rawMetadata {
 	return t
 }
 
-// manifestMetadata returns the metadata of an embedded ClusterServiceVersion.
-// It returns false if data is not a valid one.
+// manifestMetadata returns the metadata of an embedded ClusterServiceVersion. It returns false
+// if data is not a valid ClusterServiceVersion.
 func manifestMetadata(b *builder, data []byte) (model.Metadata, bool) {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	if len(text) == 0 {

@@ -27,7 +27,7 @@ type object struct {
 	entries        []model.EntryData
 	deprecations   []model.DeprecationData
 	bundle         model.BundleData
-	csv            bool // bundle.Metadata comes from olm.csv.metadata, which takes precedence over an embedded CSV
+	csv            bool // bundle.Metadata is from olm.csv.metadata, which takes precedence over an embedded CSV
 	manifests      []manifest
 	lifecycle      model.LifecycleData
 }
@@ -43,7 +43,7 @@ type forms struct {
 	schemas       map[string]members[object]
 	metadata, csv form[rawMetadata]
 
-	schema     []byte // schema of the current YAML document; empty if it is not a string
+	schema     []byte // schema of the current YAML document; empty if it is not text
 	isMetadata bool   // the current property is an olm.csv.metadata
 }
 
@@ -87,11 +87,11 @@ func newForms() *forms {
 	return f
 }
 
-// document returns the filter for a YAML document of unknown schema. It is
-// not sufficient for lifecycles.
+// document returns the filter for a YAML document, whose schema may come last. It omits fields
+// of lifecycles.
 func (f *forms) document() *yamlnode.Filter {
 	return &yamlnode.Filter{Open: func() { f.schema = f.schema[:0] }, Field: func(name []byte) (*yamlnode.Filter, bool) {
-		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no further fields
+		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // olm.deprecations has no other fields
 			if s, ok := f.schemas[schema].shape(name); ok {
 				return s, true
 			}
@@ -110,7 +110,7 @@ func entryForm() form[model.EntryData] {
 	}.form())
 }
 
-// deprecationForm returns the form of an entry of an olm.deprecations.
+// deprecationForm returns the form of an entry in an olm.deprecations.
 func deprecationForm() form[model.DeprecationData] {
 	return positionedForm(func(e *model.DeprecationData) *diag.Pos { return &e.Pos }, members[model.DeprecationData]{
 		fieldAt("reference", sameValue, members[model.DeprecationData]{
@@ -121,8 +121,8 @@ func deprecationForm() form[model.DeprecationData] {
 	}.form())
 }
 
-// positionedForm returns the form of an entry that records its position. The fields
-// of the entry depend on the enclosing object.
+// positionedForm returns the form of an entry that stores its position. The entry has no filter,
+// because its fields depend on the enclosing object.
 func positionedForm[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
 	read := f.read
 	f.shape = nil

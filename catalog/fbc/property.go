@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// property decodes one {type, value} of a bundle.
+// property decodes one property of a bundle: {type, value}.
 func (d *decoder) property(o *object) {
 	var typ string
 	var held []byte // a value that precedes its type
@@ -37,7 +37,7 @@ func (d *decoder) property(o *object) {
 	switch {
 	case d.in.failed() != nil:
 	case held != nil:
-		sub := d.b.text(d.file, pos, held, d.sel)
+		sub := d.b.newTextDecoder(d.file, pos, held, d.sel)
 		sub.path = append(slices.Clone(d.path), step{name: "value"})
 		if sub.value(o, typ); sub.in.failed() != nil {
 			d.in.fail(sub.in.failed())
@@ -66,7 +66,7 @@ func (d *decoder) value(o *object, typ string) {
 	case len(raw) > maxValue:
 		d.b.faults.Addf(d.posAt(d.in.lastOffset()), "property %q of bundle %q: %d bytes exceed the limit of %d", typ, o.name, len(raw), maxValue)
 	default:
-		o.bundle.Properties = append(o.bundle.Properties, model.Property{Type: typ, Value: d.b.keep(raw)})
+		o.bundle.Properties = append(o.bundle.Properties, model.Property{Type: typ, Value: d.b.copyCompact(raw)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
 	case "data":
 		if d.in.kind() != '"' {
 			d.in.skip()
-		} else if err := d.embedded(o); err != nil {
+		} else if err := d.decodeEmbedded(o); err != nil {
 			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, model.TypeObject, err)
 		}
 	case "ref":
@@ -92,9 +92,9 @@ func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
 	}
 }
 
-// embedded decodes the manifest in the next base64 string: completely for a
-// selected bundle, otherwise only the metadata of a ClusterServiceVersion.
-func (d *decoder) embedded(o *object) error {
+// decodeEmbedded decodes the manifest in the next base64 string: completely for the selected bundle,
+// otherwise only the metadata of a ClusterServiceVersion.
+func (d *decoder) decodeEmbedded(o *object) error {
 	switch {
 	case d.sel != nil && d.sel.canMatch(o):
 		data, err := base64.StdEncoding.AppendDecode(nil, d.in.text())
@@ -104,13 +104,13 @@ func (d *decoder) embedded(o *object) error {
 		d.in.skip()
 		return nil
 	default:
-		return d.embeddedCSV(o)
+		return d.decodeEmbeddedCSV(o)
 	}
 }
 
-// embeddedCSV sets the bundle's metadata if the manifest is its CSV. It
-// checks the beginning of the manifest first to avoid decoding large CRDs.
-func (d *decoder) embeddedCSV(o *object) error {
+// decodeEmbeddedCSV sets the bundle's metadata if the manifest is its CSV. It looks at the beginning
+// of the manifest first, to avoid decoding large CRDs.
+func (d *decoder) decodeEmbeddedCSV(o *object) error {
 	const look = 4096 // a multiple of four, so that base64 can be split there
 	text := d.in.text()
 	if len(text) > look {
@@ -136,15 +136,14 @@ func (d *decoder) embeddedCSV(o *object) error {
 	return nil
 }
 
-// hasKind reports whether the beginning of a manifest includes the object's
-// kind. A false negative only costs time.
+// hasKind reports whether the beginning of a manifest contains the kind of a CRD. If it wrongly
+// returns false, decoding only takes longer.
 func hasKind(head []byte) bool {
 	return bytes.Contains(head, []byte(`"kind":"CustomResourceDefinition"`)) || bytes.Contains(head, []byte("\nkind: CustomResourceDefinition"))
 }
 
-// keep returns a compact copy of raw, a valid JSON value. Equal values share
-// one copy.
-func (b *builder) keep(raw []byte) []byte {
+// copyCompact returns a compact copy of raw, which is valid JSON. Equal values share one copy.
+func (b *builder) copyCompact(raw []byte) []byte {
 	compact, err := jsontext.AppendFormat(b.compact[:0], raw, jsontext.PreserveRawStrings(true))
 	if err != nil {
 		panic(fmt.Sprintf("fbc: %.20q was read as invalid JSON: %v", raw, err))

@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// sameJSON fails where the fast path makes other JSON of a document than the full
-// parser. It reports whether it takes the document.
-func sameJSON(t *testing.T, text []byte) bool {
+// checkSameJSON compares the JSON of a document by the fast path and by the full parser. It reports
+// whether the fast path supports the document.
+func checkSameJSON(t *testing.T, text []byte) bool {
 	t.Helper()
 	limits := yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes}
 	var fast yamlnode.Reader
@@ -86,15 +86,14 @@ properties:
 		if err != nil || len(got) != 1 {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, string(got[0].JSON)); d != "" && !slow { // which sees the type first
+		if d := cmp.Diff(want, string(got[0].JSON)); d != "" && !slow { // the slow path finds the type first
 			t.Error(d)
 		}
 	}
 }
 
-// asYAML returns a stream of JSON objects as the documents that an emitter
-// makes of every nth of them.
-func asYAML(tb testing.TB, data []byte, first, nth int, emit func([]byte) ([]byte, error)) [][]byte {
+// convertToYAML converts every nth object of a JSON stream to a YAML document with emit.
+func convertToYAML(tb testing.TB, data []byte, first, nth int, emit func([]byte) ([]byte, error)) [][]byte {
 	tb.Helper()
 	var docs [][]byte
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
@@ -117,8 +116,8 @@ func asYAML(tb testing.TB, data []byte, first, nth int, emit func([]byte) ([]byt
 	}
 }
 
-// wide writes YAML with the indentation and the line breaks of yaml.v3.
-func wide(object []byte) ([]byte, error) {
+// encodeWideYAML returns YAML with the indentation and line breaks of yaml.v3.
+func encodeWideYAML(object []byte) ([]byte, error) {
 	var v any
 	if err := yaml.Unmarshal(object, &v); err != nil {
 		return nil, err
@@ -144,8 +143,7 @@ func everyFile(tb testing.TB, fsys fs.FS, each func(data []byte)) {
 	}
 }
 
-// TestRewriterReadsCatalogs turns a part of the full-size catalogs into YAML,
-// as two emitters write it.
+// TestRewriterReadsCatalogs converts a part of the full-size catalogs to YAML with two emitters.
 func TestRewriterReadsCatalogs(t *testing.T) {
 	nth := 400
 	if *whole {
@@ -158,10 +156,10 @@ func TestRewriterReadsCatalogs(t *testing.T) {
 			if !bytes.HasPrefix(data, []byte("{")) {
 				return
 			}
-			for j, emit := range []func([]byte) ([]byte, error){sigs.JSONToYAML, wide} {
-				for _, doc := range asYAML(t, data, i+j, nth, emit) {
+			for j, emit := range []func([]byte) ([]byte, error){sigs.JSONToYAML, encodeWideYAML} {
+				for _, doc := range convertToYAML(t, data, i+j, nth, emit) {
 					all++
-					if sameJSON(t, doc) {
+					if checkSameJSON(t, doc) {
 						taken++
 					}
 				}
@@ -174,7 +172,7 @@ func TestRewriterReadsCatalogs(t *testing.T) {
 	}
 }
 
-// TestRewriterReadsManifests reads the manifests of the corpus's bundles.
+// TestRewriterReadsManifests parses the manifests of the bundles in the corpus.
 func TestRewriterReadsManifests(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
@@ -182,7 +180,7 @@ func TestRewriterReadsManifests(t *testing.T) {
 	}
 	all, taken, files := 0, 0, 0
 	everyFile(t, os.DirFS(filepath.Join(root, "bundles")), func(data []byte) {
-		if files++; !part(files, 4) {
+		if files++; !isSampled(files, 4) {
 			return
 		}
 		var docs yamlnode.Stream
@@ -196,7 +194,7 @@ func TestRewriterReadsManifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			all += len(doc)
-			if sameJSON(t, doc) {
+			if checkSameJSON(t, doc) {
 				taken += len(doc)
 			}
 		}
@@ -207,8 +205,7 @@ func TestRewriterReadsManifests(t *testing.T) {
 	}
 }
 
-// TestCatalogsAreTheSameAsYAML reads packages as they are and as opm would
-// write them in YAML.
+// TestCatalogsAreTheSameAsYAML decodes packages as JSON and as YAML in the style of opm.
 func TestCatalogsAreTheSameAsYAML(t *testing.T) {
 	const nth = 40
 	packages := 0
@@ -216,7 +213,7 @@ func TestCatalogsAreTheSameAsYAML(t *testing.T) {
 		if packages++; packages%nth != 0 {
 			return
 		}
-		text := bytes.Join(asYAML(t, data, 0, 1, sigs.JSONToYAML), []byte("---\n"))
+		text := bytes.Join(convertToYAML(t, data, 0, 1, sigs.JSONToYAML), []byte("---\n"))
 		want, err := Decode("f", bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)

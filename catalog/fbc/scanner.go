@@ -14,13 +14,13 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// end is the kind that marks the end of the input.
+// end is the kind at the end of the input.
 const end = 0
 
-// scanner reads JSON values in sequence, as strictly as jsontext: it rejects
-// invalid UTF-8 and duplicate names. Errors are sticky: after the first error
-// methods do nothing, more returns false, and failed returns the error.
-// Callers need to check for errors only once, at the end.
+// scanner reads a sequence of JSON values as strictly as jsontext: it rejects invalid UTF-8 and
+// duplicate names. Errors are sticky: after the first error, methods do nothing, more returns
+// false, and failed returns the error. So callers need to check for errors only once, at the
+// end.
 type scanner struct {
 	dec   jsontext.Decoder
 	src   source
@@ -29,8 +29,8 @@ type scanner struct {
 	plain []byte // the last unescaped string
 }
 
-// widen makes the decoder read window by window, for large files. The decoder
-// keeps a buffer as large as its longest value and has no option against it.
+// widen makes the decoder read whole windows of a large file. The buffer of the decoder is as
+// large as the longest value so far, and there is no option to set its size.
 func (s *scanner) widen() {
 	long := slices.Concat([]byte{'"'}, bytes.Repeat([]byte{' '}, windowSize), []byte{'"'})
 	s.dec.Reset(io.MultiReader(bytes.NewReader(long)))
@@ -39,13 +39,13 @@ func (s *scanner) widen() {
 
 // reset makes s read from r, which begins at the given offset of file.
 func (s *scanner) reset(file string, r *bufio.Reader, offset int64) {
-	passed := append(s.src.lines.Text[:0], make([]byte, offset)...) // only a byte order mark
+	passed := append(s.src.lines.Text[:0], make([]byte, offset)...) // offset is the size of a byte order mark
 	s.src = source{r: r, from: offset, limit: offset + maxObject, dec: &s.dec, lines: diag.Lines{File: file, Text: passed, Line: 1}}
 	s.err = nil
 	s.dec.Reset(&s.src)
 }
 
-// resetBytes makes s read data, which must not change meanwhile.
+// resetBytes makes s read data, which must not change until the next reset.
 func (s *scanner) resetBytes(data []byte) {
 	s.err = nil
 	s.dec.Reset(bytes.NewBuffer(data))
@@ -54,7 +54,7 @@ func (s *scanner) resetBytes(data []byte) {
 // failed returns the error that stopped s. It returns nil at the end of the
 // input.
 func (s *scanner) failed() error {
-	if s.err == io.EOF { //nolint:errorlint // the decoder returns it unwrapped
+	if s.err == io.EOF { //nolint:errorlint // the decoder does not wrap it
 		return nil
 	}
 	return s.err
@@ -67,11 +67,10 @@ func (s *scanner) fail(err error) {
 	}
 }
 
-// beginObject limits the input to maxObject more bytes. Each call starts the count
-// again.
+// beginObject limits the input to maxObject bytes from now on.
 func (s *scanner) beginObject() { s.src.limit = s.offset() + maxObject }
 
-// offset returns the offset after the consumed input.
+// offset returns the offset of the end of the consumed input.
 func (s *scanner) offset() int64 { return s.src.from + s.dec.InputOffset() }
 
 // nextOffset returns the offset of the next value. Call kind first.
@@ -86,12 +85,11 @@ func (s *scanner) nextOffset() int64 {
 	return s.offset() + int64(i)
 }
 
-// lastOffset returns the offset of the last value.
+// lastOffset returns the offset of the last value returned by raw.
 func (s *scanner) lastOffset() int64 { return s.offset() - int64(s.size) }
 
-// kind returns the first byte of the next value: one of { [ " t f n, or 0 for
-// any number; another byte for invalid input; and end at the end of the input
-// or after an error.
+// kind returns the first byte of the next value: { [ " t f n, 0 for a number, another byte for
+// invalid input, or end at the end of the input or after an error.
 func (s *scanner) kind() byte {
 	if s.err != nil {
 		return end
@@ -104,7 +102,7 @@ func (s *scanner) kind() byte {
 	return byte(k)
 }
 
-// enter enters the next array or object.
+// enter consumes the opening bracket or brace of the next value.
 func (s *scanner) enter() {
 	if s.err == nil {
 		_, err := s.dec.ReadToken()
@@ -112,9 +110,9 @@ func (s *scanner) enter() {
 	}
 }
 
-// more reports whether the innermost array or object has another element or
-// member, and leaves it otherwise. Call it before each element; for a member,
-// call name next.
+// more reports whether the current array or object has another element or member. If not, it
+// consumes the closing bracket or brace. Call it before each element; for a member, call name
+// next.
 func (s *scanner) more() bool {
 	switch s.kind() {
 	case end:
@@ -126,12 +124,11 @@ func (s *scanner) more() bool {
 	return true
 }
 
-// name reads the name of the next member. The result is valid until the next
-// call of another method.
+// name reads the name of the next member. The result is valid until the next call of a method.
 func (s *scanner) name() []byte { return s.text() }
 
-// text reads the next string and returns it unescaped. The result is valid
-// until the next call of another method. The kind must be '"'.
+// text reads the next string, which kind must have detected, and returns it unescaped. The
+// result is valid until the next call of a method.
 func (s *scanner) text() []byte {
 	raw := s.raw()
 	switch {
@@ -155,8 +152,8 @@ func appendUnquoted(out, quoted []byte) []byte {
 	return out
 }
 
-// raw reads the next value and returns its bytes, valid until the next call
-// of another method.
+// raw reads the next value and returns its bytes. They are valid until the next call of a
+// method.
 func (s *scanner) raw() []byte {
 	if s.err != nil {
 		return nil
@@ -178,18 +175,18 @@ func (s *scanner) skip() {
 // limits the size of the input.
 type source struct {
 	r     *bufio.Reader
-	from  int64 // offset of the beginning of r
+	from  int64 // offset of r in the file
 	limit int64
 	dec   *jsontext.Decoder
 
-	lines diag.Lines // of the input from base on
+	lines diag.Lines // lines of the input from base on
 	base  int64
 }
 
 var errLarge = errors.New("too large")
 
-// Read implements io.Reader. It returns whole characters, because messages
-// about invalid characters must not depend on buffer boundaries.
+// Read implements io.Reader. It returns whole characters, so that messages about invalid
+// characters do not depend on buffer boundaries.
 func (s *source) Read(p []byte) (int, error) {
 	if s.base+int64(len(s.lines.Text)) > s.limit {
 		return 0, errLarge
@@ -210,7 +207,7 @@ func (s *source) Read(p []byte) (int, error) {
 // pos returns the position of a recently read offset.
 func (s *source) pos(offset int64) diag.Pos { return s.lines.Pos(int(offset - s.base)) }
 
-// cutsRune reports whether text ends within a character.
+// cutsRune reports whether text ends in the middle of a character.
 func cutsRune(text []byte) bool {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {

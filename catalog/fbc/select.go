@@ -23,7 +23,7 @@ type selector struct {
 
 func (s *selector) done() bool { return s != nil && s.found }
 
-// canMatch reports whether the partly decoded o can be the selected bundle.
+// canMatch reports whether the partly decoded object o may be the selected bundle.
 func (s *selector) canMatch(o *object) bool {
 	return (o.name == "" || o.name == s.bundle) && (o.pkg == "" || o.pkg == s.pkg)
 }
@@ -34,7 +34,7 @@ func (s *selector) take(o *object) {
 	}
 }
 
-// ObjectsOf is Objects without a search if b records its position in a file.
+// ObjectsOf is [Objects] for a known bundle. It needs no search if b has its position in a file.
 func ObjectsOf(fsys fs.FS, b *model.Bundle) ([][]byte, error) {
 	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
 	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {
@@ -45,7 +45,7 @@ func ObjectsOf(fsys fs.FS, b *model.Bundle) ([][]byte, error) {
 	return Objects(fsys, sel.pkg, sel.bundle)
 }
 
-// decodeSpan decodes a part of a file.
+// decodeSpan searches a part of a file for the bundle.
 func (s *selector) decodeSpan(fsys fs.FS, name string, at model.Span) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -59,10 +59,9 @@ func (s *selector) decodeSpan(fsys fs.FS, name string, at model.Span) (err error
 	return newBuilder().read(name, io.NewSectionReader(r, at.Offset, at.Size), s)
 }
 
-// Objects returns the manifests that the catalog in fsys embeds for a bundle,
-// byte for byte and in catalog order. It returns none if the catalog only
-// refers to the bundle's image, and an error that wraps fs.ErrNotExist if the
-// bundle does not exist.
+// Objects returns the manifests of a bundle that are embedded in the catalog in fsys, byte for
+// byte and in catalog order. It returns none if the catalog only refers to the image of the
+// bundle, and an error that wraps fs.ErrNotExist if the bundle does not exist.
 func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	sel := &selector{pkg: pkg, bundle: bundle}
 	if err := sel.search(fsys); err != nil {
@@ -74,7 +73,7 @@ func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	return sel.objects(fsys)
 }
 
-// objects returns the manifests found and loads referenced files.
+// objects returns the found manifests, after loading referenced files.
 func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	out := make([][]byte, 0, len(s.manifests))
 	for _, m := range s.manifests {
@@ -90,8 +89,8 @@ func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 	return out, nil
 }
 
-// search decodes files until it finds the bundle, starting with files named
-// after the package.
+// search decodes files until it finds the bundle. It starts with files whose names contain the
+// package.
 func (s *selector) search(fsys fs.FS) error {
 	var names []string
 	var faults diag.List

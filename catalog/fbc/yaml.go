@@ -45,7 +45,7 @@ func (b *builder) decodeYAML(file string, text *yamlnode.Document, sel *selector
 	d := &decoder{file: file, in: &b.written, whole: true, base: pos, yaml: text, b: b, sel: sel}
 	o, err := d.object(pos, b.intern(b.forms.schema))
 	if err != nil {
-		return d.syntax(err)
+		return d.wrapSyntaxError(err)
 	}
 	b.add(o, sel)
 	return nil

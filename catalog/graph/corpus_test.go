@@ -21,8 +21,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestCorpus draws every package of a full-size catalog: whole, short, and from the
-// middle of each channel up. Every version has a box, and no picture is too wide.
+// TestCorpus renders every package of a full-size catalog: the whole graph, the short one, and
+// from the middle of each channel up. Every version must have a box, and no picture may be too
+// wide.
 func TestCorpus(t *testing.T) {
 	for _, p := range corpus(t, "full.tar.zst") {
 		whole := graph.Of(p, nil, nil)

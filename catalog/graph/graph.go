@@ -1,10 +1,8 @@
-// Package graph renders the upgrade graph of a package as text, for Mermaid
-// and Graphviz, as a picture and as a page. It can also reduce the graph to
-// the most relevant part.
+// Package graph renders the upgrade graph of a package as text, for Mermaid and Graphviz, as a
+// picture and as a page. It can also reduce the graph to the most relevant part.
 //
-// A skipRange covers every version in a range, so that a channel may have as
-// many edges as pairs of versions. The graph has all of them; the output
-// shows the range instead.
+// A skipRange covers every version in a range, so a channel may have as many edges as pairs of
+// versions. The graph has all of them; the output shows the range instead.
 //
 // The edges come from model.Entry and the upgrade path from the pin.
 //
@@ -30,7 +28,7 @@ type Graph struct {
 	Package  string    `json:"package"`
 	Channels []Channel `json:"channels"` // default first, then by name
 
-	notes []string // on the parts that Short omitted
+	notes []string // about the parts that Short omitted
 }
 
 // Channel is the graph of one channel.
@@ -42,21 +40,21 @@ type Channel struct {
 	Edges      []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
 }
 
-// Node is an entry, or a bundle that only an edge of the channel refers to.
+// Node is an entry of a channel, or a bundle outside the channel that an edge refers to.
 type Node struct {
 	Bundle         string `json:"bundle"`
 	Version        string `json:"version,omitempty"`
 	MinKubeVersion string `json:"minKubeVersion,omitempty"` // of Kubernetes, if the catalog has it
 	Head           bool   `json:"head,omitempty"`
-	Skipped        bool   `json:"skipped,omitempty"` // only resolved by name
-	Absent         bool   `json:"absent,omitempty"`  // not in the channel
+	Skipped        bool   `json:"skipped,omitempty"` // installed only if requested by name
+	Absent         bool   `json:"absent,omitempty"`  // outside the channel
 	SkipRange      string `json:"skipRange,omitempty"`
 	Deprecated     bool   `json:"deprecated,omitempty"`
 	Pinned         bool   `json:"pinned,omitempty"`
 	OnPath         bool   `json:"onPath,omitempty"`
 }
 
-// Edge is one way to upgrade.
+// Edge is a direct upgrade from one bundle to another.
 type Edge struct {
 	From   string     `json:"from"` // bundle
 	To     string     `json:"to"`
@@ -64,8 +62,8 @@ type Edge struct {
 	OnPath bool       `json:"onPath,omitempty"`
 }
 
-// Of returns the graph of a package with the pin and its remaining hops
-// marked. pin may be nil. hops are bundles in upgrade order.
+// Of returns the graph of a package, and marks the pin and its remaining hops, which are bundles
+// in upgrade order. pin may be nil.
 func Of(p *model.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
@@ -172,8 +170,8 @@ func (n Node) label() string {
 	return n.Bundle + ", skipRange " + n.SkipRange
 }
 
-// printedEdges returns the edges to print: all except those of a skipRange. Of the
-// latter it returns only those on the upgrade path of the pin.
+// printedEdges returns the edges to print: those of a skipRange only on the upgrade path of the
+// pin, and all others.
 func (c Channel) printedEdges() []Edge {
 	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == model.EdgeSkipRange && !e.OnPath })
 }
@@ -247,8 +245,8 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidText returns s as a label. It replaces all characters that Mermaid
-// could parse as a directive, markup or a character code by their codes.
+// mermaidText returns s as a label. It encodes all characters that Mermaid may parse as a
+// directive, markup or a character code.
 func mermaidText(s string) string {
 	var b strings.Builder
 	for _, r := range inert.Line(s) {

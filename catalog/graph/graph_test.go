@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// example is a channel with edges of every sort, one of them from a bundle that
-// it does not hold, and a second channel.
+// example returns a package with two channels. The first has edges of every kind, one of them
+// from a bundle outside the channel.
 func example(t *testing.T) *model.Package {
 	t.Helper()
 	data := model.PackageData{Name: "a", DefaultChannel: "stable", Channels: []model.ChannelData{
@@ -52,8 +52,8 @@ func TestPrinters(t *testing.T) {
 	}
 }
 
-// TestWithoutAPin shows that nothing is marked then, and that a pin without a
-// channel marks its way in all of them.
+// TestWithoutAPin checks that nothing is marked without a pin, and that a pin without a channel
+// marks its path in all channels.
 func TestWithoutAPin(t *testing.T) {
 	marked := func(pin *lockfile.Pin) (nodes int) {
 		for _, ch := range graph.Of(example(t), pin, nil).Channels {
@@ -73,8 +73,8 @@ func TestWithoutAPin(t *testing.T) {
 	}
 }
 
-// TestHostileNames shows that no name leaves its label, whoever wrote it: every
-// line is one that the printers write.
+// TestHostileNames checks that no name can end its label: every line of the output must have the
+// form of the printer.
 func TestHostileNames(t *testing.T) {
 	const (
 		label = `"(?:[^"#%{}<>&;\x60\\\x00-\x1f]|#[0-9]+;)*"`

@@ -9,8 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// newPicture returns the graphs of one package in several catalogs as one
-// picture.
+// newPicture returns one picture of the graphs of a package in several catalogs.
 func newPicture(graphs []Graph) page.Picture {
 	p := page.Picture{Legend: []string{page.Solid: "replaces", page.Dashed: "skips", page.Dotted: "skipRange"}}
 	var desc []string
@@ -28,7 +27,7 @@ func newPicture(graphs []Graph) page.Picture {
 
 // draw adds the channel to a picture.
 func (c Channel) draw(p *page.Picture, catalogName string) {
-	p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: c.title() + ", catalog " + catalogName})
+	p.Rows = append(p.Rows, page.Row{Style: page.Heading, Text: c.title() + ", catalog " + catalogName})
 	at := map[string]int{}
 	for _, n := range c.Nodes {
 		at[n.Bundle] = len(p.Rows)
@@ -36,7 +35,7 @@ func (c Channel) draw(p *page.Picture, catalogName string) {
 	}
 	for _, e := range c.printedEdges() {
 		stroke := map[model.Edge]page.Stroke{model.EdgeSkips: page.Dashed, model.EdgeSkipRange: page.Dotted}[e.Kind]
-		p.Links = append(p.Links, page.Link{From: at[e.From], To: at[e.To], Stroke: stroke, Way: e.OnPath})
+		p.Links = append(p.Links, page.Link{From: at[e.From], To: at[e.To], Stroke: stroke, OnPath: e.OnPath})
 	}
 }
 
@@ -45,11 +44,11 @@ func (n Node) row() page.Row {
 	r := page.Row{Text: n.Bundle, Warn: n.Deprecated}
 	switch {
 	case n.Pinned:
-		r.Look = page.Strong
+		r.Style = page.Strong
 	case n.OnPath:
-		r.Look = page.Way
+		r.Style = page.OnPath
 	case n.Skipped || n.Absent:
-		r.Look = page.Faint
+		r.Style = page.Faint
 	}
 	states := n.states()
 	if n.Pinned {

@@ -38,9 +38,9 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// channel is a channel in the line language of these tests: entries separated by
-// blanks, the oldest first, each a version, what it replaces after "<" (nothing:
-// the one before, "-": none), skips after "!" and a skipRange after "~".
+// channel parses a channel: entries separated by blanks, the oldest first. Each is a version,
+// followed by the replaced version after "<" (default: the previous one; "-": none), skipped
+// versions after "!" and a skipRange after "~".
 func channel(t *testing.T, name, text string) model.ChannelData {
 	t.Helper()
 	out := model.ChannelData{Name: name}
@@ -67,11 +67,11 @@ func channel(t *testing.T, name, text string) model.ChannelData {
 
 func bundleName(version string) string { return "lantern-operator.v" + version }
 
-// lantern returns a package with these channels. Versions whose patch is 9 are
-// deprecated; those of a major want the Kubernetes of that number.
-func lantern(t *testing.T, channels ...model.ChannelData) *model.Package {
+// newLantern returns a package with these channels. Versions with patch 9 are deprecated. Each
+// version requires Kubernetes of its major version.
+func newLantern(t *testing.T, channels ...model.ChannelData) *model.Package {
 	t.Helper()
-	return built(t, data(channels...))
+	return buildPackage(t, data(channels...))
 }
 
 func data(channels ...model.ChannelData) model.PackageData {
@@ -98,7 +98,7 @@ func data(channels ...model.ChannelData) model.PackageData {
 	return p
 }
 
-func built(t *testing.T, p model.PackageData) *model.Package {
+func buildPackage(t *testing.T, p model.PackageData) *model.Package {
 	t.Helper()
 	c, err := model.New(model.Content{ID: model.ID{Namespace: "olm", Name: "harbour"}, Packages: []model.PackageData{p}})
 	if err != nil {
@@ -108,7 +108,7 @@ func built(t *testing.T, p model.PackageData) *model.Package {
 	return pkg
 }
 
-// marks are what a graph marks: a pin and its remaining hops.
+// marks are a pin and its remaining hops.
 type marks struct {
 	pin  *lockfile.Pin
 	hops []string
@@ -122,9 +122,9 @@ func pinned(ch, version string, hops ...string) marks {
 	return m
 }
 
-func marked(p *model.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
+func newMarkedGraph(p *model.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
 
-// chain returns so many versions of a minor, each of which replaces the one before.
+// chain returns n versions of a minor version, each of which replaces the previous one.
 func chain(minor string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -133,7 +133,7 @@ func chain(minor string, n int) string {
 	return b.String()
 }
 
-// hops are versions of a minor from one to another.
+// hops returns the versions of a minor version in a range of patches.
 func hops(minor string, from, to int) []string {
 	var out []string
 	for i := from; i <= to; i++ {
@@ -142,8 +142,8 @@ func hops(minor string, from, to int) []string {
 	return out
 }
 
-// picked is what there are pictures of, in testdata.
-func picked(t *testing.T) map[string]graph.Graph {
+// goldenGraphs returns the graphs with golden files in testdata.
+func goldenGraphs(t *testing.T) map[string]graph.Graph {
 	t.Helper()
 	stable := channel(t, "stable", "0.9.0"+chain("1.0", 6)+" 1.1.0<1.0.2!1.0.3,1.0.4,1.0.5~>=1.0.0_<1.1.0 1.1.1 1.1.9 2.0.0 2.0.1<1.1.9!2.0.0")
 	several := []model.ChannelData{stable, channel(t, "candidate", chain("1.0", 6)+chain("1.1", 4)+chain("2.0", 3)), channel(t, "legacy-0.x", "0.8.0<0.7.3 0.9.0")}
@@ -153,17 +153,17 @@ func picked(t *testing.T) map[string]graph.Graph {
 		dense += fmt.Sprintf(" 1.%d.0~>=1.0.0_<1.%d.0", i+1, i+1)
 	}
 	return map[string]graph.Graph{
-		"graph-pin":     marked(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")).Short(),
-		"graph-hops":    marked(lantern(t, channel(t, "stable", chain("1.0", 30))), pinned("stable", "1.0.3", hops("1.0", 4, 29)...)).Short(),
-		"graph-no-pin":  graph.Of(lantern(t, several...), nil, nil).Short(),
-		"graph-whole":   marked(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")),
-		"graph-dense":   graph.Of(lantern(t, channel(t, "stable", dense)), nil, nil),
-		"graph-at-head": marked(lantern(t, channel(t, "stable", chain("1.0", 4))), pinned("stable", "1.0.3")).Short(),
+		"graph-pin":     newMarkedGraph(newLantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")).Short(),
+		"graph-hops":    newMarkedGraph(newLantern(t, channel(t, "stable", chain("1.0", 30))), pinned("stable", "1.0.3", hops("1.0", 4, 29)...)).Short(),
+		"graph-no-pin":  graph.Of(newLantern(t, several...), nil, nil).Short(),
+		"graph-whole":   newMarkedGraph(newLantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")),
+		"graph-dense":   graph.Of(newLantern(t, channel(t, "stable", dense)), nil, nil),
+		"graph-at-head": newMarkedGraph(newLantern(t, channel(t, "stable", chain("1.0", 4))), pinned("stable", "1.0.3")).Short(),
 	}
 }
 
 func TestGolden(t *testing.T) {
-	for name, g := range picked(t) {
+	for name, g := range goldenGraphs(t) {
 		for _, format := range []string{"svg", "html"} {
 			text, err := graph.Print(format, []graph.Graph{g}, true)
 			if err != nil {
@@ -174,7 +174,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestShort shows what is left out.
+// TestShort checks which parts are omitted.
 func TestShort(t *testing.T) {
 	for _, c := range []struct {
 		name, channel string
@@ -189,7 +189,7 @@ func TestShort(t *testing.T) {
 		{"from elsewhere", "1.0.0<0.9.0 1.0.1", pinned("c", "1.0.0", "1.0.1"), "1.0.1 <replaces 1.0.0; 1.0.0; 1 version below"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			whole := marked(lantern(t, channel(t, "c", c.channel)), c.marks)
+			whole := newMarkedGraph(newLantern(t, channel(t, "c", c.channel)), c.marks)
 			before, _ := json.Marshal(whole)
 			short := whole.Short()
 			if after, _ := json.Marshal(whole); !bytes.Equal(before, after) {
@@ -213,15 +213,15 @@ func TestShort(t *testing.T) {
 			}
 		})
 	}
-	long := graph.Of(lantern(t, channel(t, "c", chain("1.0", 50))), nil, nil).Short()
+	long := graph.Of(newLantern(t, channel(t, "c", chain("1.0", 50))), nil, nil).Short()
 	if n := len(long.Channels[0].Nodes); n != 30 || !strings.Contains(long.Text(), "20 versions more in channel c: not shown without --all") {
 		t.Errorf("%d nodes without a pin:\n%s", n, long.Text())
 	}
 }
 
-// random returns a package of some channels in which entries replace the one before,
-// skip some and have ranges.
-func random(r *rand.Rand) model.PackageData {
+// randomPackage returns a package of several channels whose entries replace the previous one, skip some
+// and have ranges.
+func randomPackage(r *rand.Rand) model.PackageData {
 	var channels []model.ChannelData
 	for c := range 1 + r.IntN(3) {
 		ch := model.ChannelData{Name: fmt.Sprintf("channel-%d", c)}
@@ -244,26 +244,26 @@ func random(r *rand.Rand) model.PackageData {
 	return data(channels...)
 }
 
-// TestOrder shows that the order in which a catalog tells things makes no difference.
+// TestOrder checks that the order of objects in a catalog does not matter.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p := random(r)
-		want := printed(t, p)
+		p := randomPackage(r)
+		want := printAll(t, p)
 		r.Shuffle(len(p.Bundles), func(i, j int) { p.Bundles[i], p.Bundles[j] = p.Bundles[j], p.Bundles[i] })
 		r.Shuffle(len(p.Channels), func(i, j int) { p.Channels[i], p.Channels[j] = p.Channels[j], p.Channels[i] })
 		for _, ch := range p.Channels {
 			r.Shuffle(len(ch.Entries), func(i, j int) { ch.Entries[i], ch.Entries[j] = ch.Entries[j], ch.Entries[i] })
 		}
-		if got := printed(t, p); got != want {
+		if got := printAll(t, p); got != want {
 			t.Fatalf("seed %d: another order gives another picture", seed)
 		}
 	}
 }
 
-func printed(t *testing.T, p model.PackageData) string {
+func printAll(t *testing.T, p model.PackageData) string {
 	t.Helper()
-	g := []graph.Graph{graph.Of(built(t, p), nil, nil)}
+	g := []graph.Graph{graph.Of(buildPackage(t, p), nil, nil)}
 	var out strings.Builder
 	for _, format := range []string{"text", "dot", "mermaid", "svg", "html"} {
 		text, err := graph.Print(format, g, false)
@@ -275,7 +275,7 @@ func printed(t *testing.T, p model.PackageData) string {
 	return out.String()
 }
 
-// TestBounds draws what is too large to be drawn.
+// TestBounds draws graphs beyond the limits.
 func TestBounds(t *testing.T) {
 	large := model.ChannelData{Name: "large"}
 	for i := range 5000 {
@@ -286,7 +286,7 @@ func TestBounds(t *testing.T) {
 		large.Entries = append(large.Entries, e)
 	}
 	large.Entries[4999].SkipRange = "<1.0.4999"
-	whole := []graph.Graph{graph.Of(lantern(t, large), nil, nil)}
+	whole := []graph.Graph{graph.Of(newLantern(t, large), nil, nil)}
 	many := graph.Graph{Package: "many", Channels: make([]graph.Channel, 10000)}
 	for i := range many.Channels {
 		many.Channels[i] = graph.Channel{Name: fmt.Sprint(i), Nodes: []graph.Node{{Bundle: "a", Head: true}}}
@@ -317,7 +317,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzNames puts a name of a stranger wherever there is one.
+// FuzzNames puts untrusted names into all places for names.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"a", "</text><script>alert(1)</script>", "{{.}}", `"><img src=x onerror=a()>`, `\N"\`, "\u202e\x1b[2J\n::error::x", "x.v1.0.0", strings.Repeat("n", 3000)} {
 		f.Add(s)

@@ -9,12 +9,12 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// newestShown is the number of versions shown of a channel without a pin.
+// newestShown is the number of versions of a channel to show without a pin.
 const newestShown = 30
 
-// Print renders graphs of one package in a format: "text", "dot", "mermaid",
-// "svg" or "html". It returns "" for other formats, such as JSON. Unless all
-// is set, it shortens the graphs with [Graph.Short].
+// Print renders graphs of one package in a format: "text", "dot", "mermaid", "svg" or "html". It
+// returns "" for other formats, such as JSON. Unless all is true, it shortens the graphs with
+// [Graph.Short].
 func Print(format string, graphs []Graph, all bool) (string, error) {
 	shown := make([]Graph, len(graphs))
 	for i, g := range graphs {
@@ -73,7 +73,8 @@ func (g Graph) Short() Graph {
 	return out
 }
 
-// add adds a part of a channel, with a note on the omitted versions.
+// add adds a part of a channel that has all versions in total, and a note about the omitted
+// versions. which describes them.
 func (g *Graph) add(ch Channel, all int, which string) {
 	g.Channels = append(g.Channels, ch)
 	if n := all - len(ch.Nodes); n > 0 {
@@ -81,7 +82,7 @@ func (g *Graph) add(ch Channel, all int, which string) {
 	}
 }
 
-// filterNodes returns the channel with the nodes that pass keep and the edges
+// filterNodes returns the channel with only the nodes for which keep returns true, and the edges
 // between them.
 func (c Channel) filterNodes(keep func(int, Node) bool) Channel {
 	out := c

@@ -21,21 +21,21 @@ const (
 	maxLinks = 16
 )
 
-// extract reads all layers and returns the files below dirs. It reads the
-// layers again for the targets of dirs that are symbolic links.
+// extract reads all layers and returns the files below dirs. If dirs are symbolic links, it
+// reads the layers again for their targets.
 func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 	if err := im.from.Fetch(ctx); err != nil {
 		return nil, err
 	}
 	wanted, moved := slices.Clone(dirs), map[string]string{}
 	for range maxLinks {
-		t, err := im.pass(ctx, wanted)
+		t, err := im.readLayers(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
 		again := false
 		for i, dir := range dirs {
-			real, err := t.follow(wanted[i])
+			real, err := t.followLinks(wanted[i])
 			if err != nil {
 				return nil, errors.Join(im.errorf("directory %q: %w", "/"+dir, err), t.spool.close())
 			}
@@ -44,7 +44,7 @@ func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 		}
 		if !again {
 			t.moved = moved
-			if err := t.resolve(wanted); err != nil {
+			if err := t.resolveLinks(wanted); err != nil {
 				return nil, errors.Join(im.errorf("%w", err), t.spool.close())
 			}
 			return t, nil
@@ -56,8 +56,8 @@ func (im *Image) extract(ctx context.Context, dirs []string) (*tree, error) {
 	return nil, im.errorf("directory %q: too many symbolic links", "/"+dirs[0])
 }
 
-// pass reads all layers once.
-func (im *Image) pass(ctx context.Context, wanted []string) (*tree, error) {
+// readLayers reads all layers once.
+func (im *Image) readLayers(ctx context.Context, wanted []string) (*tree, error) {
 	x := &extraction{limit: im.limit, wanted: wanted, tree: newTree(newSpool(im.limit.Memory, im.temp)), left: im.limit.Scanned}
 	for i, l := range im.from.Layers() {
 		x.layer = i
@@ -89,11 +89,10 @@ type extraction struct {
 	left    int64 // remaining uncompressed bytes
 	entries int
 	kept    int64
-	cleared map[string]bool // whiteouts applied in this layer
+	cleared map[string]bool // entries removed by whiteouts of the current layer
 }
 
-// read applies one layer. It reads to the end because the digest is verified
-// only there.
+// read applies one layer. It reads the layer to its end, because the digest is verified there.
 func (x *extraction) read(ctx context.Context, l oci.Layer) error {
 	r, err := l.Open(ctx)
 	if err != nil {
@@ -105,11 +104,11 @@ func (x *extraction) read(ctx context.Context, l oci.Layer) error {
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
 	if !errors.Is(err, errTooLarge) {
-		// Read the rest to verify the digest: damage of the stored bytes
-		// explains any other error.
-		_, under := io.Copy(io.Discard, counted)
-		if under != nil && (err == nil || !errors.Is(under, errTooLarge)) {
-			err = under
+		// Read the rest to verify the digest: damage of the stored bytes may have caused the
+		// other error.
+		_, readErr := io.Copy(io.Discard, counted)
+		if readErr != nil && (err == nil || !errors.Is(readErr, errTooLarge)) {
+			err = readErr
 		}
 	}
 	x.left -= before - counted.left
@@ -150,7 +149,7 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	if name == "." || !x.isRelevant(name) {
 		return nil
 	}
-	if err := inert.Name(name); err != nil {
+	if err := inert.CheckName(name); err != nil {
 		return err
 	}
 	if strings.Count(name, "/") >= x.limit.Depth {
@@ -162,7 +161,7 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	return x.put(name, h, r)
 }
 
-// put adds one entry to the tree.
+// put adds an entry to the tree.
 func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -177,13 +176,13 @@ func (x *extraction) put(name string, h *tar.Header, r io.Reader) error {
 		x.tree.put(name, &node{layer: x.layer, link: h.Linkname, isLink: true})
 	case tar.TypeLink:
 		return x.hardLink(name, h.Linkname)
-	default: // devices and pipes are not kept, but replace earlier entries
+	default: // devices and pipes are not stored, but replace earlier entries
 		x.tree.remove(name)
 	}
 	return nil
 }
 
-// file copies an entry's content.
+// file stores the content of an entry.
 func (x *extraction) file(h *tar.Header, r io.Reader) (*node, error) {
 	if h.Size > x.limit.File {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d", h.Size, x.limit.File)
@@ -198,8 +197,8 @@ func (x *extraction) file(h *tar.Header, r io.Reader) (*node, error) {
 	return &node{layer: x.layer, off: off, size: h.Size}, nil
 }
 
-// hardLink adds another name of a file. The target must be in a wanted
-// directory, because other files are not kept.
+// hardLink adds another name of a file. The target must be in a wanted directory, because other
+// files are not stored.
 func (x *extraction) hardLink(name, target string) error {
 	to, err := cleanPath(target)
 	if err != nil {
@@ -218,7 +217,7 @@ func (x *extraction) hardLink(name, target string) error {
 	return nil
 }
 
-// whiteout removes entries of lower layers.
+// whiteout removes entries of lower layers. base is the name of the whiteout file in dir.
 func (x *extraction) whiteout(dir, base string) error {
 	name := dir
 	if base != opaque {
@@ -241,8 +240,7 @@ func (x *extraction) isWanted(name string) bool {
 	return slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(name, dir) })
 }
 
-// isRelevant reports whether an entry called name affects files below a wanted
-// directory.
+// isRelevant reports whether an entry at name can affect files below a wanted directory.
 func (x *extraction) isRelevant(name string) bool {
 	return name == "." || x.isWanted(name) ||
 		slices.ContainsFunc(x.wanted, func(dir string) bool { return filetree.Within(dir, name) })
@@ -256,7 +254,7 @@ var errTooLarge = errors.New("too large")
 
 // meter limits a stream and stops it when the context is canceled.
 type meter struct {
-	ctx  context.Context //nolint:containedctx // limited to one call
+	ctx  context.Context //nolint:containedctx // lives no longer than one call
 	r    io.Reader
 	left int64
 }

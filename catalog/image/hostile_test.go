@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// TestHostileRegistry reads images from a registry that do harm when they are
-// unpacked: each ends in an error that names the image, soon, and nothing is
-// left of it but verified blobs.
+// TestHostileRegistry reads hostile images from a registry. Reading must fail soon, with an
+// error that names the image, and leave only verified blobs.
 func TestHostileRegistry(t *testing.T) {
 	bomb := zip(t, tarball(t, file{Name: "bomb", Data: strings.Repeat("\x00", 1<<20)})[:512+1<<20])
 	for _, tt := range []struct {
@@ -28,7 +27,7 @@ func TestHostileRegistry(t *testing.T) {
 		{"a million entries", func() []byte {
 			random := rand.New(rand.NewPCG(1, 2))
 			entries := make([]file, 4000)
-			for i := range entries { // names that do not compress, or the size would be refused first
+			for i := range entries { // incompressible names, because otherwise the size would be rejected first
 				entries[i].Name = fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
 			}
 			return bytes.Repeat(zip(t, tarball(t, entries...)[:4000*512]), 251)
@@ -60,7 +59,7 @@ func TestHostileRegistry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closing(t, im)
+			defer closeChecked(t, im)
 			if fsys, err := im.FS(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ref) {
 				t.Errorf("got %v, %v, want %q", fsys, err, tt.want)
 			}

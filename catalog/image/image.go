@@ -1,9 +1,8 @@
-// Package image gives access to the files of catalog and bundle images.
+// Package image reads the files of catalog and bundle images.
 //
-// It reads only the directory named by the image labels: it streams layers in
-// order, applies whiteouts, and skips everything else. No path of an image
-// reaches the file system, nothing is executed, and [Limits] bounds
-// resources.
+// It reads only the directory that the labels of the image name: it streams layers in order,
+// applies whiteouts, and skips everything else. No path of an image reaches the file system,
+// nothing is executed, and [Limits] limits resources.
 //
 // The package does not interpret the content of catalogs and bundles.
 //
@@ -41,7 +40,7 @@ const (
 	labelMetadata  = "operators.operatorframework.io.bundle.metadata.v1"
 )
 
-// OpenOptions configures reading images. The zero value has the default limits.
+// OpenOptions are the options of [Open]. The zero value has the default limits.
 type OpenOptions struct {
 	Limits Limits
 }
@@ -56,11 +55,11 @@ type Image struct {
 	tree *tree
 }
 
-// DatabaseError is the error for an image with a catalog in the old format,
-// which [Image.FS] does not support.
+// DatabaseError is the error for an image with an SQLite catalog, which [Image.FS] does not
+// support.
 type DatabaseError struct {
 	Image string
-	Path  string // of the database within the image
+	Path  string // path of the database in the image
 }
 
 // Error names the image.
@@ -68,9 +67,8 @@ func (e *DatabaseError) Error() string {
 	return fmt.Sprintf("image %q: an SQLite catalog (%s), not a file-based one", e.Image, e.Path)
 }
 
-// Open opens the image of a source in any form that [oci.ParseSource]
-// accepts. It reads manifest and labels but no layers. The caller closes the
-// image.
+// Open opens the image of a source in any form that [oci.ParseSource] supports. It reads the
+// manifest and the labels but no layers. The caller closes the image.
 func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*Image, error) {
 	from, err := c.Open(ctx, source)
 	if err != nil {
@@ -86,14 +84,14 @@ func Open(ctx context.Context, c *oci.Client, source string, opt OpenOptions) (*
 // Digest returns the digest of the index or manifest.
 func (im *Image) Digest() model.Digest { return model.Digest(im.from.Digest()) }
 
-// Name returns the image's reference in its full form.
+// Name returns the full reference of the image.
 func (im *Image) Name() string { return im.from.Name() }
 
 // Labels returns a copy of the image's labels.
 func (im *Image) Labels() map[string]string { return im.from.Labels() }
 
-// Kind returns the kind according to the labels. Without labels it returns
-// Bundle, and [Image.FS] fails if that is wrong.
+// Kind returns the kind of the image according to its labels. Without labels it returns Bundle,
+// and [Image.FS] fails if the image is not a bundle.
 func (im *Image) Kind() Kind {
 	labels := im.Labels()
 	switch {
@@ -106,11 +104,10 @@ func (im *Image) Kind() Kind {
 	}
 }
 
-// FS returns the image's files: the directory of a catalog as the root, or
-// the manifests and metadata directories of a bundle. Files also implement
-// io.ReaderAt and io.Seeker. They are readable until the image is closed. The
-// first call reads the layers. It fetches a layer with a damaged stored copy
-// again, once.
+// FS returns the files of the image: the directory of a catalog as the root, or the manifests
+// and metadata directories of a bundle. Files also implement io.ReaderAt and io.Seeker. They are
+// readable until the image is closed. The first call reads the layers. If the stored copy of a
+// layer is damaged, FS fetches the layer again, once.
 func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	labels := im.Labels()
 	switch im.Kind() {
@@ -123,8 +120,8 @@ func (im *Image) FS(ctx context.Context) (fs.FS, error) {
 	}
 }
 
-// Database returns the file system with an SQLite catalog, and its name
-// there. The image must be of kind Database; see [Image.FS] for the lifetime.
+// Database returns a file system with the SQLite catalog, and the name of the file in it. The
+// kind of the image must be Database. See [Image.FS] for the lifetime.
 func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 	name, err := cleanPath(im.Labels()[labelDatabase])
 	if err != nil || name == "." {
@@ -186,7 +183,7 @@ func (im *Image) Close() error {
 	return errors.Join(err, im.from.Close())
 }
 
-// read returns the files below dirs. All calls must pass the same dirs.
+// read returns the files below dirs. All calls for an image must pass the same dirs.
 func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -195,7 +192,7 @@ func (im *Image) read(ctx context.Context, dirs ...string) (*tree, error) {
 	}
 	t, err := im.extract(ctx, dirs)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // already removed from the store
+	if errors.As(err, &damaged) { // the store has already removed it
 		t, err = im.extract(ctx, dirs)
 	}
 	if err != nil {
@@ -209,8 +206,8 @@ func (im *Image) errorf(format string, args ...any) error {
 	return &oci.Error{Image: im.Name(), Err: fmt.Errorf(format, args...)}
 }
 
-// cleanPath converts a path of a label or entry to one below the image root. The
-// root itself is ".".
+// cleanPath returns a path of a label or entry relative to the root of the image. The root
+// itself is ".".
 func cleanPath(p string) (string, error) {
 	if strings.ContainsRune(p, 0) {
 		return "", fmt.Errorf("path %q contains a zero byte", p)

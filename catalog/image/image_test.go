@@ -79,7 +79,7 @@ func zstandard(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// layout writes an OCI layout of one image with these layers, as they are.
+// layout writes an OCI layout with one image with these layers.
 func layout(t testing.TB, labels map[string]string, layers ...[]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func read(t testing.TB, dir string, opt OpenOptions) (map[string]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer closing(t, im)
+	defer closeChecked(t, im)
 	fsys, err := im.FS(t.Context())
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func TestLayers(t *testing.T) {
 				for _, l := range plain {
 					packed = append(packed, pack(t, l))
 				}
-				for _, memory := range []int64{0, 1} { // in memory, and spilled
+				for _, memory := range []int64{0, 1} { // in memory, and in a temporary file
 					got, err := read(t, layout(t, catalogLabels(), packed...), OpenOptions{Limits: Limits{Memory: memory}})
 					if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 						t.Errorf("%v\n%s", err, diff)
@@ -246,7 +246,7 @@ func TestHostileLayers(t *testing.T) {
 			for _, l := range tt.layers {
 				layers = append(layers, zip(t, tarball(t, l...)))
 			}
-			t.Setenv("TMPDIR", t.TempDir()) // other tests leave files where all do
+			t.Setenv("TMPDIR", t.TempDir()) // other tests use the default directory
 			d := layout(t, catalogLabels(), layers...)
 			lim := small
 			lim.Memory = 1
@@ -257,14 +257,14 @@ func TestHostileLayers(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), fmt.Sprintf("image %q: ", "oci:"+d)) {
 				t.Errorf("the image is not named: %v", err)
 			}
-			if left := temporary(t); len(left) > 0 {
+			if left := listTempFiles(t); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})
 	}
 }
 
-func temporary(t *testing.T) []string {
+func listTempFiles(t *testing.T) []string {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), "quayside-files-*"))
 	if err != nil {
@@ -273,7 +273,7 @@ func temporary(t *testing.T) []string {
 	return left
 }
 
-// TestZipBomb reads a layer that is small as it is stored and 10 GB large.
+// TestZipBomb reads a small layer of 10 GB of uncompressed data.
 func TestZipBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("unpacks gigabytes: left out of the short tests")
@@ -285,7 +285,7 @@ func TestZipBomb(t *testing.T) {
 		}
 		return buf.Bytes()
 	}
-	// A gzip stream may be many one after the other: 1 MiB of zeros, often.
+	// A gzip stream may consist of many streams: repeat 1 MiB of zeros.
 	zeros := zip(t, make([]byte, 1<<20))
 	for name, tt := range map[string]struct{ entry, want string }{
 		"wanted":    {"configs/bomb", "10737418240 bytes exceed the limit of 1073741824"},
@@ -349,7 +349,7 @@ func TestFileSystem(t *testing.T) {
 		if again, err := im.FS(t.Context()); err != nil || len(list(t, again)) != 3 {
 			t.Errorf("the second call: %v", err)
 		}
-		closing(t, im)
+		closeChecked(t, im)
 	}
 }
 
@@ -417,7 +417,7 @@ func TestBundle(t *testing.T) {
 		if err := fstest.TestFS(fsys, "manifests/csv.yaml"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		closing(t, im)
+		closeChecked(t, im)
 	}
 	_, err := read(t, layout(t, nil, tarball(t, file{Name: "etc/x"})), OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "neither a catalog nor a bundle") {
@@ -440,7 +440,7 @@ func TestDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closing(t, im)
+	defer closeChecked(t, im)
 	fsys, name, err := im.Database(t.Context())
 	if err != nil || im.Kind() != Database {
 		t.Fatal(err)
@@ -450,7 +450,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-func closing(t testing.TB, c io.Closer) {
+func closeChecked(t testing.TB, c io.Closer) {
 	t.Helper()
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -466,8 +466,7 @@ func TestBadLabels(t *testing.T) {
 	}
 }
 
-// TestRegistry reads a catalog from a registry, and again where the stored
-// layer has been damaged in between.
+// TestRegistry reads a catalog from a registry, and again after damaging the stored layer.
 func TestRegistry(t *testing.T) {
 	srv := ocitest.New(t)
 	files := map[string]string{"etcd/catalog.json": `{"schema":"olm.package"}`, "x.yaml": "a: b"}
@@ -500,7 +499,7 @@ func TestRegistry(t *testing.T) {
 		if diff := cmp.Diff(files, list(t, got)); diff != "" || string(im.Digest()) != packed.Digest() || im.Kind() != Catalog {
 			t.Errorf("%s %s", im.Digest(), diff)
 		}
-		closing(t, im)
+		closeChecked(t, im)
 		damage(t, s)
 	}
 	left, err := os.ReadDir(filepath.Join(s.Dir(), "tmp"))
@@ -537,8 +536,8 @@ func damage(t *testing.T, s *store.Store) {
 	}
 }
 
-// FuzzLayer applies any bytes as a tar layer: it must end, within its limits,
-// and every name that comes out must be a path that stays inside.
+// FuzzLayer applies any bytes as a tar layer. This must end within the limits, and all resulting
+// paths must be inside the root.
 func FuzzLayer(f *testing.F) {
 	f.Add(tarball(f, file{Name: "configs/a", Data: "a"}, symlink("configs/b", "a"), hardlink("configs/c", "configs/a"), file{Name: "configs/.wh.a"}))
 	f.Add(tarball(f, dir("configs"), symlink("configs/x", "../../etc"), file{Name: "configs/x/y"}))
@@ -560,7 +559,7 @@ func FuzzLayer(f *testing.F) {
 		if x.tree.spool.size > 1<<16 {
 			t.Errorf("%d bytes kept", x.tree.spool.size)
 		}
-		if x.tree.resolve(x.wanted) != nil {
+		if x.tree.resolveLinks(x.wanted) != nil {
 			return
 		}
 		for name := range list(t, x.tree.files(map[string]string{".": "."})) {

@@ -2,18 +2,17 @@ package image
 
 import "cmp"
 
-// Limits bounds the resources for an untrusted image. Zero fields have the
-// defaults.
+// Limits are the limits for an untrusted image. Zero fields have the defaults.
 type Limits struct {
 	Scanned int64 // uncompressed bytes of all layers; default 4 GiB
-	Ratio   int64 // ratio of uncompressed to compressed bytes of a layer, from 256 MiB on; default 200
+	Ratio   int64 // ratio of uncompressed to compressed bytes of a layer, checked from 256 MiB on; default 200
 	Kept    int64 // bytes of all wanted files; default 2 GiB
 	File    int64 // bytes of one wanted file; default 1 GiB
 	Entries int   // entries of all layers; default 1,000,000
 	Files   int   // wanted entries; default 200,000
 	Path    int   // bytes of a path; default 4,096
 	Depth   int   // nesting depth of directories; default 64
-	Memory  int64 // bytes kept in memory; the rest goes to a temporary file; default 8 MiB
+	Memory  int64 // bytes in memory; larger content goes to a temporary file; default 8 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -30,12 +29,12 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// ratioFloor is the size of a layer below which its compression ratio is
-// ignored.
+// ratioFloor is the number of uncompressed bytes of a layer up to which its compression ratio is
+// not checked.
 const ratioFloor = 256 << 20
 
-// layerCap returns the limit for the uncompressed bytes of a layer: the
-// remaining bytes of the image, limited by the maximum compression ratio.
+// layerCap returns the maximum number of uncompressed bytes of a layer: the remaining bytes of
+// the image, or less because of the maximum compression ratio.
 func (l Limits) layerCap(left, compressed int64) int64 {
 	if compressed < 0 {
 		return left

@@ -13,13 +13,12 @@ type spoolFile = *os.File
 
 func tempFile() (spoolFile, error) { return os.CreateTemp("", "quayside-files-") }
 
-// spool stores the content of files in sequence, in memory or for larger
-// sizes in one temporary file. Names of files in an image never reach the
-// file system.
+// spool stores the content of files one after another: in memory, or if it is large, in one
+// temporary file. Names of files in an image never reach the file system.
 type spool struct {
 	memory int64 // maximum number of bytes in memory
 	temp   func() (spoolFile, error)
-	buf    bytes.Buffer // all content, or the part not yet in the file
+	buf    bytes.Buffer // all content, or the part that is not yet in the file
 	file   spoolFile
 	size   int64
 }
@@ -69,8 +68,7 @@ func (s *spool) spill() error {
 	return s.flush()
 }
 
-// flush writes the rest to the file, if there is one. The spool is then
-// readable.
+// flush writes the rest to the file, if there is one. Afterwards the spool is readable.
 func (s *spool) flush() error {
 	if s.file == nil {
 		return nil

@@ -24,8 +24,8 @@ type tree struct {
 
 // node is a directory, a file, or a symbolic link.
 type node struct {
-	layer     int              // highest layer with this entry
-	children  map[string]*node // of a directory; nil otherwise
+	layer     int              // entries of a directory; nil for other nodes
+	children  map[string]*node // range of a file in the spool
 	off, size int64            // of a file, in the spool
 	isLink    bool
 	link      string
@@ -111,8 +111,8 @@ func nodeSize(n *node) int {
 	return total
 }
 
-// clear removes entries of lower layers at name, including the entry itself
-// unless inside is set.
+// clear removes entries of lower layers below name, and unless inside is true, also the entry at
+// name.
 func (t *tree) clear(name string, layer int, inside bool) {
 	n := t.find(name)
 	if n == nil {
@@ -124,7 +124,7 @@ func (t *tree) clear(name string, layer int, inside bool) {
 	}
 }
 
-// prune removes descendants of n from layers below layer.
+// prune removes entries below n that are from layers below layer.
 func (t *tree) prune(n *node, layer int) {
 	for name, c := range n.children {
 		t.prune(c, layer)
@@ -135,8 +135,8 @@ func (t *tree) prune(n *node, layer int) {
 	}
 }
 
-// follow resolves symbolic links in the path of a directory.
-func (t *tree) follow(name string) (string, error) {
+// followLinks returns the path of a directory after following symbolic links.
+func (t *tree) followLinks(name string) (string, error) {
 	if name == "." {
 		return name, nil
 	}
@@ -175,10 +175,9 @@ func linkTarget(dir, link string) (string, error) {
 	return to, nil
 }
 
-// resolve replaces each symbolic link by its target file. It rejects links
-// out of their wanted directory (one of dirs), to a directory, or to a
-// missing file.
-func (t *tree) resolve(dirs []string) error {
+// resolveLinks replaces each symbolic link by its target file. A link is rejected if it leads out of
+// its wanted directory (one of dirs), to a directory, or to a missing file.
+func (t *tree) resolveLinks(dirs []string) error {
 	for _, dir := range dirs {
 		if n := t.find(dir); n != nil {
 			if err := t.resolveIn(n, dir, dir); err != nil {
@@ -229,8 +228,8 @@ func (t *tree) linkedFile(name string, n *node, dir string) (*node, error) {
 	return nil, errors.New("it leads through too many links")
 }
 
-// files returns the files below directories, renamed according to dirs. It
-// ignores missing directories.
+// files returns the files below directories. The keys of dirs are the new names of the
+// directories. It ignores missing directories.
 func (t *tree) files(dirs map[string]string) fs.FS {
 	files := map[string]func() (filetree.Content, error){}
 	for as, dir := range dirs {

@@ -19,8 +19,8 @@ func claimsBundles(fsys fs.FS) (bool, error) {
 	})
 }
 
-// anyEntry reports whether any entry below a directory, at any depth,
-// satisfies is.
+// anyEntry reports whether the function is returns true for any entry below a directory, at any
+// depth.
 func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error) {
 	found := false
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -37,8 +37,8 @@ func findBundles(_ context.Context, at Place, _ Ref, rest string) (*Source, erro
 	return findDir(at, bundlesScheme, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
-// BundleRef returns a reference to a bundle as a catalog. A directory with a
-// bundle becomes a "bundles" catalog with one bundle.
+// BundleRef returns a reference to a bundle as a catalog. If ref is a directory with a bundle,
+// the catalog has the scheme "bundles" and one bundle.
 func BundleRef(ref string) Ref {
 	if dir, _ := Ref(ref).Argument(); dir != "" {
 		return Ref(bundlesScheme + ":" + dir)
@@ -46,8 +46,8 @@ func BundleRef(ref string) Ref {
 	return Ref(ref)
 }
 
-// bundleDirs is the form of directories of bundle directories. original
-// returns the original position of a fault if the directories are converted.
+// bundleDirs is the format of directories of bundle directories. If the directories are
+// converted, original returns the original position of a fault.
 type bundleDirs struct {
 	fsys     fs.FS
 	original func(diag.Pos) diag.Pos
@@ -59,7 +59,7 @@ func (d bundleDirs) Content(context.Context) (model.Content, error) {
 		for i := range c.Warnings {
 			c.Warnings[i].Pos = d.original(c.Warnings[i].Pos)
 		}
-		err = diag.Moved(err, d.original)
+		err = diag.MapPositions(err, d.original)
 	}
 	return c, err
 }

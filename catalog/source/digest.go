@@ -16,8 +16,8 @@ func fileDigest(fsys fs.FS, name string) (model.Digest, error) {
 	return model.Digest(fmt.Sprintf("sha256:%x", sum)), err
 }
 
-// treeDigest returns a digest of the names and contents of all files in name order, except Git's
-// own.
+// treeDigest returns a digest of the names and contents of all files except Git's own, in name
+// order.
 func treeDigest(fsys fs.FS) (model.Digest, error) {
 	var all []byte
 	buf := make([]byte, bufferSize)

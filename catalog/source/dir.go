@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// dirScheme is the scheme "dir:path": a directory with a file-based catalog. It
-// accepts directories that no other scheme claims.
+// dirScheme is the scheme "dir:path": a directory with a file-based catalog. It applies to
+// directories that no other scheme claims.
 const dirScheme = "dir"
 
 func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, error) {
@@ -24,7 +24,7 @@ func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, er
 	})
 }
 
-// fileBased is the form of file-based catalogs.
+// fileBased is the format of file-based catalogs.
 type fileBased struct{ fsys fs.FS }
 
 func (f fileBased) Content(context.Context) (model.Content, error) {
@@ -38,7 +38,8 @@ func (f fileBased) Bundle(_ context.Context, pkg, name string, known *model.Bund
 	return newEmbeddedBundle(pkg)(fbc.Objects(f.fsys, pkg, name))
 }
 
-// newEmbeddedBundle returns a function that builds a bundle from embedded manifests.
+// newEmbeddedBundle returns a function that returns the files of a bundle with embedded
+// manifests.
 func newEmbeddedBundle(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
 	return func(objects [][]byte, err error) (fs.FS, error) {
 		switch {

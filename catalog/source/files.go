@@ -13,10 +13,10 @@ import (
 
 // File is a file or directory.
 type File struct {
-	Path        string // full, unique path
+	Path        string // full path, unique
 	DisplayPath string // path for messages
 	FS          fs.FS  // the directory, or the parent directory of the file
-	Name        string // of the file in FS; empty for a directory
+	Name        string // name of the file in FS; empty for a directory
 }
 
 // LookupIn returns a [Place.Lookup] for paths named by the user, relative to dir. Messages show
@@ -32,7 +32,7 @@ func LookupIn(dir string) func(path string) (File, error) {
 	}
 }
 
-// FileIn finds a file or directory in a directory. Messages show it as shown.
+// FileIn finds a file or directory in dir. shown is its path for messages.
 func FileIn(dir filetree.Dir, name, shown string) (File, error) {
 	f := File{DisplayPath: shown}
 	var err error
@@ -51,8 +51,7 @@ func (f File) source(name string, open func(ctx context.Context) (*Catalog, erro
 	return &Source{Name: name, Files: f.FS, File: f.Name, Open: open}
 }
 
-// findDir finds a catalog that is a directory. form returns the form of its
-// files.
+// findDir finds a catalog that is a directory. form returns the format of its files.
 func findDir(at Place, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {

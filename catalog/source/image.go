@@ -32,8 +32,7 @@ func (r Ref) AtDigest(d model.Digest) Ref {
 // ImageRef returns a reference to an image in a registry.
 func ImageRef(name string) Ref { return Ref(string(oci.Remote) + ":" + name) }
 
-// findImage finds an image by its digest. An index depends on the digest
-// alone.
+// findImage finds an image in a registry or a layout. Its index depends only on the digest.
 func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) {
 	im, err := at.Image(ctx, string(r))
 	if err != nil {
@@ -46,8 +45,7 @@ func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) 
 	}, nil
 }
 
-// findArchive finds an image in a file. Its digest requires reading the whole
-// file.
+// findArchive finds an image in a file. Finding its digest requires reading the whole file.
 func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) {
 	src, err := oci.ParseSource(string(r))
 	if err != nil {
@@ -72,7 +70,7 @@ func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) 
 	}), nil
 }
 
-// catalogInImage returns the catalog in an image. The caller closes the image.
+// catalogInImage returns the catalog in an image. The caller must close the image.
 func catalogInImage(ctx context.Context, im *image.Image) (*Catalog, error) {
 	c := &Catalog{Digest: func() (model.Digest, error) { return im.Digest(), nil }}
 	var err error

@@ -12,16 +12,15 @@ import (
 // Known is a public catalog with a short name.
 type Known struct {
 	Name string   // "redhat"
-	ID   model.ID // CatalogSource name on clusters, used by Subscriptions
+	ID   model.ID // name of the CatalogSource on clusters, as in Subscriptions
 	Is   string   // "what Red Hat supports"
 
-	image string // %s is the version of OpenShift
+	image string // reference with %s for the version of OpenShift
 }
 
-// WellKnown returns the catalogs with a short name: OperatorHub.io and the
-// default catalogs of OpenShift, by their names on clusters
-// (openshift/operator-marketplace, defaults; operator-lifecycle-manager,
-// deploy/upstream).
+// WellKnown returns the catalogs with a short name: OperatorHub.io and the default catalogs of
+// OpenShift. Their IDs are the names on clusters (openshift/operator-marketplace, defaults;
+// operator-lifecycle-manager, deploy/upstream).
 func WellKnown() []Known {
 	hub := func(name string) model.ID { return model.ID{Namespace: "openshift-marketplace", Name: name} }
 	return []Known{
@@ -32,10 +31,9 @@ func WellKnown() []Known {
 	}
 }
 
-// FindKnown returns the catalog with a short name and the reference to its
-// image. The name may end with a version of OpenShift ("redhat@4.20");
-// openshift is the default version. Only major and minor version count. ok is
-// false for other names.
+// FindKnown returns the catalog with a short name, and the reference to its image. The name may
+// end with a version of OpenShift ("redhat@4.20"); otherwise openshift is the version. Only its
+// major and minor parts are used. ok is false for other names.
 func FindKnown(text, openshift string) (k Known, r Ref, ok bool, err error) {
 	name, version, given := strings.Cut(text, "@")
 	all := WellKnown()
@@ -72,8 +70,8 @@ func KnownNames() []string {
 	return names
 }
 
-// SuggestedName returns a name for an unnamed catalog: the last element of its
-// path, without tag and digest.
+// SuggestedName returns a name for an unnamed catalog: the last element of the path, without tag
+// and digest.
 func (r Ref) SuggestedName() string {
 	_, rest, _ := strings.Cut(string(r), ":")
 	rest, _, _ = strings.Cut(strings.TrimRight(rest, "/"), "@")

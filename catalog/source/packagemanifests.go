@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// packageManifestsScheme is the scheme "package-manifests:path": the format before
-// bundles.
+// packageManifestsScheme is the scheme "package-manifests:path": a directory in the format
+// before bundles.
 const packageManifestsScheme = "package-manifests"
 
 func claimsPackageManifests(fsys fs.FS) (bool, error) {
@@ -22,11 +22,11 @@ func claimsPackageManifests(fsys fs.FS) (bool, error) {
 func findPackageManifests(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
 	return findDir(at, packageManifestsScheme, rest, func(c *Catalog) (_ Form, err error) {
 		c.FS, err = bundledir.Packages(c.FS)
-		return bundleDirs{c.FS, originalPos}, diag.Below(rest, err)
+		return bundleDirs{c.FS, originalPos}, diag.PrefixPositions(rest, err)
 	})
 }
 
-// originalPos returns the position before conversion to a bundle.
+// originalPos returns a position before the conversion to bundles.
 func originalPos(p diag.Pos) diag.Pos {
 	p.File = bundledir.Original(p.File)
 	return p

@@ -1,10 +1,9 @@
-// Package source finds and opens catalogs in all their locations: an image, a
-// layout, an archive, a directory or a database. The part before the colon of
-// "oci:catalogs/prod" is a [Scheme]. The table of [Schemes] defines all of
-// them; other packages do not depend on scheme names.
+// Package source finds and opens catalogs in all their locations: an image, a layout, an
+// archive, a directory or a database. The part before the colon of "oci:catalogs/prod" is a
+// [Scheme]. Only the table of [Schemes] contains the names of schemes.
 //
-// [Find] locates a source and reads only its identity; [Source.Open] opens
-// it. Caching is done by catalog/cache.
+// [Find] locates a source and reads only its identity; [Source.Open] opens it. catalog/cache
+// caches catalogs.
 //
 // Start from [Ref], [Find] and [Catalog].
 package source
@@ -17,43 +16,39 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Scheme is a way to refer to a catalog.
+// Scheme is a kind of reference to a catalog.
 type Scheme struct {
-	Name string // the part before the colon: "oci-archive"
+	Name string // part before the colon: "oci-archive"
 
 	image  bool // refers to an image
 	pulled bool // refers to an image in a registry
-	plain  bool // refers to a plain directory, which some commands accept for other purposes
+	plain  bool // refers to a plain directory, which some commands also accept for other purposes
 
 	// prefix returns the directory to prepend to the names of the catalog's
 	// files in messages. It is nil for images.
 	prefix func(rest string) string
-	// claims reports whether the scheme applies to a directory given without
-	// a scheme. The first matching scheme of the table wins. Nil matches
-	// nothing.
+	// claims reports whether the scheme applies to a directory given without a scheme. The first
+	// such scheme of the table wins. Nil means that the scheme never does.
 	claims func(fsys fs.FS) (bool, error)
-	// find finds the source of a reference. rest follows the scheme.
+	// find finds the source of a reference. rest is the part after the scheme.
 	find func(ctx context.Context, at Place, r Ref, rest string) (*Source, error)
 }
 
-// Place is the environment to find sources in.
+// Place finds files and images for sources.
 type Place struct {
-	// Lookup finds a file or directory and defines the base of relative
-	// paths; see Below.
+	// Lookup finds a file or directory. Relative paths have a base, see [LookupIn].
 	Lookup func(path string) (File, error)
 	// Image opens an image. It fails if a required signature is missing.
 	Image func(ctx context.Context, ref string) (*image.Image, error)
 }
 
-// Source is a catalog that was found but not read. Name and Files are the key
-// of its index.
+// Source is a catalog that was found but not loaded. Name and Files identify its index.
 type Source struct {
-	Name  string // unique; empty: the catalog is not indexed
-	Files fs.FS  // files of the catalog; nil: Name determines the content
-	File  string // the only file read; empty: all Files
+	Name  string // unique name; empty: the catalog has no index
+	Files fs.FS  // files of the catalog; nil: Name identifies the content
+	File  string // the only file of the catalog; empty: all Files
 
-	// Open opens the catalog. It is readable until it or the source is
-	// closed.
+	// Open opens the catalog. The catalog is readable until it or the source is closed.
 	Open  func(ctx context.Context) (*Catalog, error)
 	close func() error
 }
@@ -61,17 +56,16 @@ type Source struct {
 // Close releases all resources of the source.
 func (s *Source) Close() {
 	if s.close != nil {
-		_ = s.close() // only read
+		_ = s.close() // ignore the error: the source is only read
 	}
 }
 
 // Catalog is an opened catalog.
 type Catalog struct {
 	Form
-	FS fs.FS // files of the catalog in its form
+	FS fs.FS // files of the catalog in the format Form
 
-	// Digest returns the digest of the image, or of all files. The latter
-	// reads them.
+	// Digest returns the digest of the image, or after reading them, of all files.
 	Digest func() (model.Digest, error)
 
 	close []func() error
@@ -79,17 +73,16 @@ type Catalog struct {
 
 // Form is a catalog format.
 type Form interface {
-	// Content decodes the whole catalog. The caller sets ID, Priority,
-	// Labels, Source and Digest. The error is a diag.List of all faults; file
-	// names in it are relative to the catalog.
+	// Content decodes the whole catalog. The caller sets ID, Priority, Labels, Source and
+	// Digest. The error is a diag.List of all faults, with file names relative to the catalog.
 	Content(ctx context.Context) (model.Content, error)
-	// Bundle returns the content of a bundle embedded in the catalog, or an
-	// error that wraps fs.ErrNotExist if it is not embedded. known is the
-	// bundle according to an index and saves a search; it may be nil.
+	// Bundle returns the content of a bundle embedded in the catalog. The error wraps
+	// fs.ErrNotExist if the bundle is not embedded. known is the bundle according to an index,
+	// which saves a search; it may be nil.
 	Bundle(ctx context.Context, pkg, name string, known *model.Bundle) (fs.FS, error)
 }
 
-// IsFileBased reports whether the catalog is a file-based one.
+// IsFileBased reports whether the format is that of file-based catalogs.
 func (c *Catalog) IsFileBased() bool {
 	_, ok := c.Form.(fileBased)
 	return ok
@@ -104,6 +97,6 @@ func (c *Catalog) IsBundles() bool {
 // Close releases all resources of the catalog.
 func (c *Catalog) Close() {
 	for _, f := range c.close {
-		_ = f() // only read
+		_ = f() // ignore the error: the catalog is only read
 	}
 }

@@ -36,18 +36,18 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// example is how a scheme is tried out: one catalog, of the package lamp with
-// the bundles lamp.v1.0.0 and lamp.v1.1.0, in every form that there is.
+// example describes how to test a scheme. Each contains the same catalog in another form: the
+// package lamp with the bundles lamp.v1.0.0 and lamp.v1.1.0.
 type example struct {
-	// put writes the catalog below dir and returns what stands behind the colon.
-	// What editions have in common is all but a description; that of a broken one
-	// has a fault in the file called fault.
+	// put writes an edition of the catalog below dir and returns the part of the reference after
+	// the colon. Editions differ only in a description; the broken one also has a fault in the
+	// file fault.
 	put       func(t *testing.T, dir, edition string) (rest string)
-	fault     string // below the directory of the catalog; empty where it is in what rest names
-	wrong     string // what is something else: "" for a file in the place of a directory, or the other way round
+	fault     string // path below the directory of the catalog; empty if rest names the file
+	wrong     string // an invalid path: "" for a file instead of a directory, or the other way round
 	image     bool
 	fileBased bool
-	claimed   bool // the directory is known without its scheme
+	claimed   bool // the directory is recognized without its scheme
 }
 
 const broken = "broken"
@@ -59,21 +59,21 @@ func examples(t *testing.T) map[string]example {
 		"image": {
 			put: func(t *testing.T, _, edition string) string {
 				ref := server.Host + "/" + edition + "/catalog:v1"
-				check(t, new(oci.Client).Push(t.Context(), ref, packed(t, edition)))
+				check(t, new(oci.Client).Push(t.Context(), ref, packCatalog(t, edition)))
 				return ref
 			},
 			fault: "lamp/catalog.json", wrong: "quay.io/UPPER", image: true, fileBased: true,
 		},
 		"oci": {
 			put: func(t *testing.T, dir, edition string) string {
-				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
+				check(t, packCatalog(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
 				return "layout"
 			},
 			fault: "lamp/catalog.json", image: true, fileBased: true, claimed: true,
 		},
 		"oci-archive": {
 			put: func(t *testing.T, dir, edition string) string {
-				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
+				check(t, packCatalog(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
 				check(t, os.WriteFile(filepath.Join(dir, "layout.tar"), tarOf(t, os.DirFS(filepath.Join(dir, "layout"))), 0o666))
 				return "layout.tar:v1"
 			},
@@ -81,10 +81,10 @@ func examples(t *testing.T) map[string]example {
 		},
 		"docker-archive": {
 			put: func(t *testing.T, dir, edition string) string {
-				layer := tarOf(t, mapped("configs/", fileBased(t, edition)))
+				layer := tarOf(t, newMapFS("configs/", fileBased(t, edition)))
 				config := fmt.Sprintf(`{"config":{"Labels":{"operators.operatorframework.io.index.configs.v1":"/configs"}},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer))
 				id := fmt.Sprintf("%x.json", sha256.Sum256([]byte(config)))
-				files := mapped("", map[string]string{"manifest.json": `[{"Config":"` + id + `","RepoTags":["lamps:v1"],"Layers":["layer.tar"]}]`, id: config, "layer.tar": string(layer)})
+				files := newMapFS("", map[string]string{"manifest.json": `[{"Config":"` + id + `","RepoTags":["lamps:v1"],"Layers":["layer.tar"]}]`, id: config, "layer.tar": string(layer)})
 				check(t, os.WriteFile(filepath.Join(dir, "saved.tar"), tarOf(t, files), 0o666))
 				return "saved.tar:lamps:v1"
 			},
@@ -123,7 +123,7 @@ func examples(t *testing.T) map[string]example {
 		"sqlite": {
 			put: func(t *testing.T, dir, edition string) string {
 				check(t, os.Mkdir(filepath.Join(dir, "old"), 0o777))
-				database(t, filepath.Join(dir, "old", "index.db"), edition)
+				writeDatabase(t, filepath.Join(dir, "old", "index.db"), edition)
 				return "old/index.db"
 			},
 		},
@@ -132,7 +132,7 @@ func examples(t *testing.T) map[string]example {
 
 func versions() []string { return []string{"1.0.0", "1.1.0"} }
 
-// lamp is where the catalog's content lies.
+// lamp is the directory with the content of the catalog.
 const lamp = "../../testdata/lamp"
 
 // csv returns the ClusterServiceVersion of a version.
@@ -147,7 +147,7 @@ func csv(t *testing.T, version, edition string) string {
 	return text
 }
 
-// manifest returns the ClusterServiceVersion as catalogs embed it.
+// manifest returns the ClusterServiceVersion of a version as embedded in catalogs.
 func manifest(t *testing.T, version, edition string) []byte {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(csv(t, version, edition)))
@@ -172,14 +172,14 @@ func fileBased(t *testing.T, edition string) map[string]string {
 	return map[string]string{"lamp/catalog.json": b.String()}
 }
 
-func packed(t *testing.T, edition string) *oci.Packed {
+func packCatalog(t *testing.T, edition string) *oci.Packed {
 	t.Helper()
-	p, err := oci.Pack(mapped("", fileBased(t, edition)), oci.PackOptions{Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}})
+	p, err := oci.Pack(newMapFS("", fileBased(t, edition)), oci.PackOptions{Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}})
 	check(t, err)
 	return p
 }
 
-func database(t *testing.T, name, edition string) {
+func writeDatabase(t *testing.T, name, edition string) {
 	t.Helper()
 	if edition == broken {
 		check(t, os.WriteFile(name, []byte("SQLite format 3\x00, or not"), 0o666))
@@ -198,7 +198,7 @@ func database(t *testing.T, name, edition string) {
 	}
 }
 
-// TestSchemes takes every scheme of the table through the same cases.
+// TestSchemes tests every scheme of the table with the same cases.
 func TestSchemes(t *testing.T) {
 	all := examples(t)
 	page, err := os.ReadFile("../../docs/catalogs.md")
@@ -224,8 +224,8 @@ func (ex example) try(t *testing.T, scheme string) {
 	rest := ex.put(t, dir, "first")
 	ref := source.Ref(scheme + ":" + rest)
 
-	t.Run("written", func(t *testing.T) { ex.written(t, ref, rest) })
-	t.Run("argument", func(t *testing.T) { ex.argument(t, dir, ref, rest) })
+	t.Run("written", func(t *testing.T) { ex.checkSyntax(t, ref, rest) })
+	t.Run("argument", func(t *testing.T) { ex.checkDirRef(t, dir, ref, rest) })
 	t.Run("content", func(t *testing.T) {
 		c := open(t, dir, ref)
 		content, err := c.Content(t.Context())
@@ -237,7 +237,7 @@ func (ex example) try(t *testing.T, scheme string) {
 			t.Errorf("file-based: %v, want %v", c.IsFileBased(), ex.fileBased)
 		}
 	})
-	t.Run("bundle", func(t *testing.T) { holds(t, open(t, dir, ref)) })
+	t.Run("bundle", func(t *testing.T) { checkBundles(t, open(t, dir, ref)) })
 	t.Run("digest", func(t *testing.T) {
 		first := digest(t, dir, ref)
 		if again := digest(t, dir, ref); again != first {
@@ -248,7 +248,7 @@ func (ex example) try(t *testing.T, scheme string) {
 			t.Error("another content has the same digest")
 		}
 	})
-	t.Run("index", func(t *testing.T) { indexed(t, dir, ref) })
+	t.Run("index", func(t *testing.T) { checkIndexed(t, dir, ref) })
 	t.Run("fault", func(t *testing.T) {
 		dir := t.TempDir()
 		rest := ex.put(t, dir, broken)
@@ -265,14 +265,14 @@ func (ex example) try(t *testing.T, scheme string) {
 		if scheme == "image" {
 			nowhere = "127.0.0.1:1/nowhere"
 		}
-		err := refused(t, dir, source.Ref(scheme+":"+nowhere))
+		err := loadError(t, dir, source.Ref(scheme+":"+nowhere))
 		if err != nil && !strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("%v: want the name of what is missing", err)
 		}
 	})
 	t.Run("something else", func(t *testing.T) {
 		wrong := ex.wrong
-		if wrong == "" { // a file in the place of a directory, or the other way round
+		if wrong == "" { // a file instead of a directory, or the other way round
 			wrong = "else"
 			if info, err := os.Stat(filepath.Join(dir, rest)); err == nil && info.IsDir() {
 				check(t, os.WriteFile(filepath.Join(dir, wrong), []byte("a file"), 0o666))
@@ -280,12 +280,12 @@ func (ex example) try(t *testing.T, scheme string) {
 				check(t, os.Mkdir(filepath.Join(dir, wrong), 0o777))
 			}
 		}
-		_ = refused(t, dir, source.Ref(scheme+":"+wrong))
+		_ = loadError(t, dir, source.Ref(scheme+":"+wrong))
 	})
 }
 
-// written checks what is said of a reference by its looks.
-func (ex example) written(t *testing.T, ref source.Ref, rest string) {
+// checkSyntax checks the methods of a reference that only use its text.
+func (ex example) checkSyntax(t *testing.T, ref source.Ref, rest string) {
 	check(t, ref.Check())
 	scheme, _, _ := strings.Cut(string(ref), ":")
 	dir, image := ref.Argument()
@@ -310,8 +310,8 @@ func (ex example) written(t *testing.T, ref source.Ref, rest string) {
 	}
 }
 
-// argument checks what becomes of a catalog that is named without its scheme.
-func (ex example) argument(t *testing.T, dir string, ref source.Ref, rest string) {
+// checkDirRef checks the reference of a directory that is given without a scheme.
+func (ex example) checkDirRef(t *testing.T, dir string, ref source.Ref, rest string) {
 	info, err := os.Stat(filepath.Join(dir, rest))
 	if err != nil || !info.IsDir() {
 		if ex.claimed {
@@ -324,8 +324,8 @@ func (ex example) argument(t *testing.T, dir string, ref source.Ref, rest string
 	}
 }
 
-// holds looks for bundles that a catalog holds, and for such as it does not.
-func holds(t *testing.T, c *source.Catalog) {
+// checkBundles checks that the existing bundles of a catalog are found, and others are not.
+func checkBundles(t *testing.T, c *source.Catalog) {
 	t.Helper()
 	for _, v := range versions() {
 		fsys, err := c.Bundle(t.Context(), "lamp", "lamp.v"+v, nil)
@@ -343,15 +343,15 @@ func holds(t *testing.T, c *source.Catalog) {
 	}
 }
 
-// later is a clock by which files that were just written are old enough to be indexed.
-func later() time.Time { return time.Now().Add(time.Minute) }
+// laterClock is a clock that is late enough to index files that were just written.
+func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
-// indexed reads a catalog twice, the second time from the index that the first
-// has left, and compares that with what the catalog itself says.
-func indexed(t *testing.T, dir string, ref source.Ref) {
+// checkIndexed opens a catalog twice, the second time with the index of the first, and compares
+// the content with that of the catalog.
+func checkIndexed(t *testing.T, dir string, ref source.Ref) {
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
-	c := &cache.Cache{Store: kept, Place: place(dir), Version: "test", Now: later}
+	c := &cache.Cache{Store: kept, Place: newPlace(dir), Version: "test", Now: laterClock}
 	id := model.ID{Name: "lamps"}
 	pick := func(what cache.Picker) *model.Catalog {
 		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
@@ -391,7 +391,7 @@ func data(c *model.Catalog) (out []model.PackageData) {
 	return out
 }
 
-// TestRefs is about references that no scheme has to do with.
+// TestRefs checks references without a valid scheme.
 func TestRefs(t *testing.T) {
 	for ref, want := range map[source.Ref]string{
 		"":                "missing",
@@ -410,7 +410,7 @@ func TestRefs(t *testing.T) {
 		}
 	}
 	for _, ref := range []source.Ref{"catalog", "directory:x"} {
-		_ = refused(t, t.TempDir(), ref)
+		_ = loadError(t, t.TempDir(), ref)
 		dir, image := ref.Argument()
 		if _, is := ref.Path(); is || dir+image+ref.Prefix() != "" || ref.IsRemote() || ref.MapPath(strings.ToUpper) != ref {
 			t.Errorf("%q means something", ref)
@@ -427,13 +427,13 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// TestBundles sees to it that what a declaration may name a bundle by is a
-// source that a bundle can be.
+// TestBundles checks that every scheme which a declaration accepts for a bundle is a scheme for
+// bundles.
 func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name + ":x\"}\n"
-		_, err := declare.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), declare.LoadOptions{Paths: []declare.Path{{Path: "subscriptions"}}})
+		_, err := declare.LoadFS(newMapFS("subscriptions/", map[string]string{"lamp.yaml": text}), declare.LoadOptions{Paths: []declare.Path{{Path: "subscriptions"}}})
 		if err == nil {
 			accepted++
 		}
@@ -446,7 +446,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-func place(dir string) source.Place {
+func newPlace(dir string) source.Place {
 	cache, err := store.Open(filepath.Join(dir, "store"))
 	if err != nil {
 		panic(err)
@@ -461,7 +461,7 @@ func place(dir string) source.Place {
 
 func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
 	t.Helper()
-	c, err := source.Open(t.Context(), place(dir), ref)
+	c, err := source.Open(t.Context(), newPlace(dir), ref)
 	check(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -477,10 +477,10 @@ func digest(t *testing.T, dir string, ref source.Ref) model.Digest {
 	return d
 }
 
-// refused opens and reads a catalog, and wants an error.
-func refused(t *testing.T, dir string, ref source.Ref) error {
+// loadError loads a catalog and returns the error, which must not be nil.
+func loadError(t *testing.T, dir string, ref source.Ref) error {
 	t.Helper()
-	c, err := source.Open(t.Context(), place(dir), ref)
+	c, err := source.Open(t.Context(), newPlace(dir), ref)
 	if err == nil {
 		defer c.Close()
 		_, err = c.Content(t.Context())
@@ -491,14 +491,14 @@ func refused(t *testing.T, dir string, ref source.Ref) error {
 	return err
 }
 
-// faultsOf returns what is wrong with a catalog, as it is told to whoever named it.
+// faultsOf returns the faults of a catalog, with file names as in messages.
 func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
 	t.Helper()
-	c, err := source.Open(t.Context(), place(dir), ref)
+	c, err := source.Open(t.Context(), newPlace(dir), ref)
 	if err == nil {
 		defer c.Close()
 		_, err = c.Content(t.Context())
-		err = diag.Below(ref.Prefix(), err)
+		err = diag.PrefixPositions(ref.Prefix(), err)
 	}
 	if !errors.As(err, &faults) {
 		t.Errorf("%v: no list of faults", err)
@@ -506,7 +506,7 @@ func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
 	return faults
 }
 
-func mapped(prefix string, files map[string]string) fs.FS {
+func newMapFS(prefix string, files map[string]string) fs.FS {
 	dir := fstest.MapFS{}
 	for name, data := range files {
 		dir[prefix+name] = &fstest.MapFile{Data: []byte(data), Mode: 0o644}
@@ -523,7 +523,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// tarOf returns a tar file of all files.
+// tarOf returns a tar file with all files.
 func tarOf(t *testing.T, fsys fs.FS) []byte {
 	t.Helper()
 	var buf bytes.Buffer

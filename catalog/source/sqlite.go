@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// sqliteScheme is the scheme "sqlite:path": an index database, the format before
-// file-based catalogs.
+// sqliteScheme is the scheme "sqlite:path": an index database, the format before file-based
+// catalogs.
 const sqliteScheme = "sqlite"
 
 func findDatabase(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
@@ -22,7 +22,7 @@ func findDatabase(_ context.Context, at Place, _ Ref, rest string) (*Source, err
 	}), nil
 }
 
-// sqliteForm is the form of index databases. It holds the name of the file.
+// sqliteForm is the format of index databases.
 type sqliteForm struct {
 	fsys fs.FS
 	file string

@@ -12,18 +12,18 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Schemes returns all schemes, in the order used by messages.
+// Schemes returns all schemes, in their order for messages.
 func Schemes() []Scheme {
-	asItIs := func(rest string) string { return rest }
+	unchanged := func(rest string) string { return rest }
 	return []Scheme{
 		{Name: string(oci.Remote), image: true, pulled: true, find: findImage},
 		{Name: string(oci.Layout), image: true, find: findImage, claims: func(fsys fs.FS) (bool, error) { return IsLayout(fsys), nil }},
 		{Name: string(oci.LayoutArchive), image: true, find: findArchive},
 		{Name: string(oci.DockerArchive), image: true, find: findArchive},
-		{Name: dirScheme, plain: true, find: findFileBased, prefix: asItIs},
+		{Name: dirScheme, plain: true, find: findFileBased, prefix: unchanged},
 		{Name: sqliteScheme, find: findDatabase, prefix: filepath.Dir},
-		{Name: bundlesScheme, find: findBundles, prefix: asItIs, claims: claimsBundles},
-		{Name: packageManifestsScheme, find: findPackageManifests, prefix: asItIs, claims: claimsPackageManifests},
+		{Name: bundlesScheme, find: findBundles, prefix: unchanged, claims: claimsBundles},
+		{Name: packageManifestsScheme, find: findPackageManifests, prefix: unchanged, claims: claimsPackageManifests},
 	}
 }
 
@@ -59,15 +59,15 @@ func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	return all[i], rest, true
 }
 
-// IsRemote reports whether the catalog is downloaded from a registry. Such a
-// catalog can be pinned by digest, signed and vendored.
+// IsRemote reports whether the catalog is downloaded from a registry. Only such a catalog can be
+// pinned by digest, signed and vendored.
 func (r Ref) IsRemote() bool {
 	s, _, _ := r.Scheme()
 	return s.pulled
 }
 
-// Argument returns the reference as an argument of a command that accepts a
-// directory or an image. At most one result is set.
+// Argument returns the reference as an argument of commands that accept a directory or an image.
+// At most one of the results is not empty.
 func (r Ref) Argument() (dir, image string) {
 	switch s, rest, _ := r.Scheme(); {
 	case s.plain:
@@ -91,7 +91,7 @@ func (r Ref) Path() (string, bool) {
 	return rest, true
 }
 
-// MapPath returns the reference with its path, if any, changed by move.
+// MapPath returns the reference after replacing its path, if any, by the result of move.
 func (r Ref) MapPath(move func(string) string) Ref {
 	s, rest, ok := r.Scheme()
 	if !ok || s.pulled {
@@ -100,8 +100,8 @@ func (r Ref) MapPath(move func(string) string) Ref {
 	return Ref(s.Name + ":" + move(rest))
 }
 
-// Directory returns the directory if the catalog is a plain directory, and
-// false otherwise.
+// Directory returns the directory if the catalog is a plain directory. Otherwise it returns
+// false.
 func (r Ref) Directory() (string, bool) {
 	s, rest, _ := r.Scheme()
 	return rest, s.prefix != nil && rest != "" && s.prefix(rest) == rest
@@ -116,8 +116,8 @@ func (r Ref) Prefix() string {
 	return ""
 }
 
-// Find finds the source of a reference without reading it. The caller closes
-// it.
+// Find finds the source of a reference without loading the catalog. The caller closes the
+// source.
 func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 	s, rest, ok := r.Scheme()
 	if name, _, found := strings.Cut(string(r), ":"); !found {
@@ -146,9 +146,8 @@ func Open(ctx context.Context, at Place, r Ref) (*Catalog, error) {
 	return c, nil
 }
 
-// DirRef returns a reference to a directory given without a scheme. It uses
-// the first scheme that claims the directory, or else that of file-based
-// catalogs.
+// DirRef returns a reference to a directory given without a scheme. The scheme is the first one
+// that claims the directory, or else that of file-based catalogs.
 func DirRef(fsys fs.FS, path string) (Ref, error) {
 	for _, s := range Schemes() {
 		if s.claims == nil {

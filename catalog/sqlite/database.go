@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	maxValue = 64 << 20 // bytes of one value
-	maxHeap  = 1 << 30  // bytes of the library's heap, for all databases; includes sorting
+	maxValue = 64 << 20 // maximum bytes of a value
+	maxHeap  = 1 << 30  // maximum bytes of the library's heap for all databases, including sorting
 )
 
-// limits bounds the resources for an untrusted database: its schema may
-// compute values and repeat rows without end.
+// limits are the limits for an untrusted database. Its schema can compute values and repeat rows
+// endlessly.
 type limits struct {
 	file int64         // bytes of the database
 	rows int           // of one table
@@ -69,9 +69,8 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 		return err
 	}
 	d.closers = append(d.closers, files.Close)
-	// The schema is untrusted: it may not call functions with side effects,
-	// and corruption is checked for. Temporary files are disabled, so that
-	// sorting happens in bounded memory.
+	// The schema is untrusted: functions with side effects are disabled, and corrupt cells are
+	// detected. Temporary files are disabled too, so that sorting uses only the limited memory.
 	options := url.Values{
 		"vfs": {via}, "immutable": {"1"}, "mode": {"ro"}, "_defensive": {"1"},
 		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)", "temp_store(memory)", fmt.Sprintf("hard_heap_limit(%d)", maxHeap)},
@@ -94,8 +93,8 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 	return d.readSchema(ctx)
 }
 
-// checkPages checks that every page has a single owner. With shared pages, a
-// small file could look like an endless table.
+// checkPages checks that every page belongs to only one table. If pages were shared, a small
+// file could contain an endless table.
 func (d *database) checkPages(ctx context.Context) error {
 	return d.query(ctx, "PRAGMA quick_check(1)", 1, func(row []sql.NullString) error {
 		if row[0].String == "ok" {
@@ -115,8 +114,7 @@ func (d *database) close() error {
 	return errors.Join(errs...)
 }
 
-// readSchema reads the names of tables and columns. It ignores views and virtual
-// tables.
+// readSchema reads the names of tables and columns, except those of views and virtual tables.
 func (d *database) readSchema(ctx context.Context) error {
 	var names []string
 	err := d.query(ctx, "SELECT name, sql FROM sqlite_master WHERE type = 'table'", 2, func(row []sql.NullString) error {
@@ -157,8 +155,7 @@ func (d *database) has(table string, columns ...string) bool {
 	return d.tables[table] != nil
 }
 
-// column returns the name of a column of operatorbundle, or NULL if it is
-// missing.
+// column returns the name of a column of operatorbundle, or NULL if the table does not have it.
 func (d *database) column(name string) string {
 	if d.has("operatorbundle", name) {
 		return name
@@ -166,19 +163,19 @@ func (d *database) column(name string) string {
 	return "NULL"
 }
 
-// errTooLong is returned for a database that exceeds the time limit.
+// errTooLong is the cause for exceeding the time limit.
 var errTooLong = errors.New("reading takes too long for a catalog")
 
-// query calls row for each row of n columns.
+// query calls row for each row of the result, with n columns.
 func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
-	err := d.run(ctx, text, n, row, args...)
+	err := d.queryRows(ctx, text, n, row, args...)
 	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
 		return errTooLong
 	}
 	return err
 }
 
-func (d *database) run(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
+func (d *database) queryRows(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
 	rows, err := d.conn.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err

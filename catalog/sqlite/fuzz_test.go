@@ -8,10 +8,10 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// FuzzLoad reads any bytes as an index database.
+// FuzzLoad loads any bytes as an index database.
 func FuzzLoad(f *testing.F) {
 	for _, script := range []string{newest, oldest} {
-		data, err := fs.ReadFile(made(f, "PRAGMA page_size = 512; VACUUM;"+script), "index.db")
+		data, err := fs.ReadFile(createDatabase(f, "PRAGMA page_size = 512; VACUUM;"+script), "index.db")
 		if err != nil {
 			f.Fatal(err)
 		}

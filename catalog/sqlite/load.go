@@ -19,9 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// LoadFS loads the database name in fsys. Files of fsys must implement
-// io.Seeker. The caller sets ID, Source and Digest. The error is a diag.List
-// of all faults; positions have no line.
+// LoadFS loads the database file name in fsys, whose files must implement io.Seeker. The caller
+// sets ID, Source and Digest. The error is a diag.List of all faults; positions have no line.
 func LoadFS(ctx context.Context, fsys fs.FS, name string) (model.Content, error) {
 	return loadFS(ctx, fsys, name, defaultLimits())
 }
@@ -41,9 +40,9 @@ func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c model
 	return l.content()
 }
 
-// Objects returns the manifests that the database holds for a bundle. It
-// returns none if there is only a reference to the bundle image, and an error
-// that wraps fs.ErrNotExist if the bundle does not exist.
+// Objects returns the manifests of a bundle in the database. It returns none if the database
+// only refers to the image of the bundle, and an error that wraps fs.ErrNotExist if the bundle
+// does not exist.
 func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects [][]byte, err error) {
 	limit := defaultLimits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
@@ -93,7 +92,7 @@ func splitObjects(stream string) ([][]byte, error) {
 // loader collects the rows of all tables.
 type loader struct {
 	*database
-	ctx      context.Context //nolint:containedctx // limited to one call
+	ctx      context.Context //nolint:containedctx // lives no longer than one call
 	file     string
 	packages map[string]*packageRow
 	bundles  map[string]*bundleRow
@@ -107,10 +106,10 @@ type packageRow struct {
 
 type channelRow struct {
 	name    string
-	entries []entryRow // by depth, then in table order
+	entries []entryRow // sorted by depth, then in table order
 }
 
-// entryRow is a row of channel_entry: an edge from a bundle.
+// entryRow is a row of channel_entry: a bundle in a channel, and the bundle that it replaces.
 type entryRow struct {
 	bundle, replaces string
 }
@@ -125,7 +124,7 @@ type bundleRow struct {
 	requires                   []model.Property
 }
 
-// read runs all queries except those of manifests.
+// read reads all tables, but not the manifests.
 func (l *loader) read() error {
 	for _, step := range []func() error{
 		l.readPackages, l.readBundles, l.readEntries, l.readTables, l.readAPIs,
@@ -187,8 +186,8 @@ func (l *loader) readBundles() error {
 	})
 }
 
-// readEntries reads the channel memberships. Rows of missing bundles
-// represent skipped or truncated entries.
+// readEntries reads the bundles of channels. A row of a missing bundle is a skipped entry, or
+// the end of a truncated channel.
 func (l *loader) readEntries() error {
 	id := "rowid"
 	if l.has("channel_entry", "entry_id") {
@@ -208,9 +207,8 @@ func (l *loader) readEntries() error {
 	})
 }
 
-// assemble returns a package. It encodes the package as a file-based catalog
-// and decodes it again to share the handling of ClusterServiceVersions and
-// properties.
+// assemble returns a package. It encodes the package as a file-based catalog and decodes it
+// again, so that package fbc handles ClusterServiceVersions and properties.
 func (l *loader) assemble(p *packageRow) model.PackageData {
 	out := model.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
 	members := map[string]*bundleRow{}
@@ -238,7 +236,7 @@ func (l *loader) assemble(p *packageRow) model.PackageData {
 	return out
 }
 
-// csv returns the ClusterServiceVersion of a bundle.
+// csv returns the ClusterServiceVersion of a bundle as the only manifest.
 func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
 	err = l.query(l.ctx, "SELECT csv FROM operatorbundle WHERE name = ? LIMIT 1", 1, func(row []sql.NullString) error {
 		if row[0].String != "" {
@@ -249,9 +247,9 @@ func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
 	return manifests, err
 }
 
-// edges returns the bundles that a bundle replaces and skips. They come from
-// its own row, or in older schemas from the entries of the channel. The first
-// entry is the replaced bundle.
+// edges returns the bundles that a bundle replaces and skips. Newer schemas have them in the row
+// of the bundle; in older ones, they are the rows of channel entries, and the first row has the
+// replaced bundle.
 func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []string) {
 	if l.has("operatorbundle", "replaces", "skips") {
 		for name := range strings.SplitSeq(b.skips, ",") {
@@ -293,7 +291,7 @@ func (l *loader) content() (model.Content, error) {
 	return c, l.faults.Err()
 }
 
-// addFault adds the faults of an encoded package, without their meaningless
+// addFault adds the faults of a package that was encoded and decoded, without their meaningless
 // positions.
 func (l *loader) addFault(err error) {
 	var list diag.List
@@ -305,7 +303,7 @@ func (l *loader) addFault(err error) {
 	}
 }
 
-// setMissingFields sets the fields that the encoded package does not have.
+// setMissingFields sets the fields that are lost by encoding and decoding a package.
 func (l *loader) setMissingFields(c *model.Content) {
 	here := diag.Pos{File: l.file}
 	for i := range c.Warnings {

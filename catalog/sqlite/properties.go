@@ -10,12 +10,12 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// readTables reads the properties and dependencies of bundles from the tables
-// present in the schema.
+// readTables reads the properties and dependencies of bundles from the tables that exist in the
+// schema.
 func (l *loader) readTables() error {
 	for _, t := range []struct {
 		name    string
-		columns []string // besides the bundle name
+		columns []string // further columns after the bundle name
 		take    func(b *bundleRow, r []string)
 	}{
 		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.add(b, &b.properties, r[1], r[2]) }},
@@ -39,8 +39,7 @@ func (l *loader) readTables() error {
 	return nil
 }
 
-// eachBundleRow calls take for each row that begins with the name of a known
-// bundle.
+// eachBundleRow calls take for each row whose first column is the name of a known bundle.
 func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow, r []string)) error {
 	return l.eachRow(query, columns, func(r []string) {
 		if b := l.bundles[r[0]]; b != nil {
@@ -58,8 +57,7 @@ func (l *loader) add(b *bundleRow, list *[]model.Property, typ, value string) {
 	*list = append(*list, model.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// require adds a dependency as the corresponding property of file-based
-// catalogs.
+// require adds a dependency as the equivalent property of file-based catalogs.
 func (l *loader) require(b *bundleRow, typ, value string) {
 	p, err := model.Dependency(model.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {
@@ -69,8 +67,8 @@ func (l *loader) require(b *bundleRow, typ, value string) {
 	l.add(b, &b.requires, p.Type, string(p.Value))
 }
 
-// readAPIs reads the predecessors of the tables properties and dependencies,
-// if the latter are missing.
+// readAPIs reads the tables of APIs in older schemas if the tables properties or dependencies
+// are missing.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
 		err := l.readAPITable("api_provider", func(b *bundleRow, g model.GVK) { b.properties = append(b.properties, model.GVKProperty(g)) })
@@ -84,8 +82,7 @@ func (l *loader) readAPIs() error {
 	return nil
 }
 
-// readAPITable reads one of two tables, which refer to the bundle or to an entry of
-// it.
+// readAPITable reads one of these tables, which refer to a bundle or to an entry of the bundle.
 func (l *loader) readAPITable(table string, take func(*bundleRow, model.GVK)) error {
 	var query string
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// The schema as its last form has it, but for constraints.
+// The latest schema, without constraints.
 const newest = `
 CREATE TABLE package (name TEXT PRIMARY KEY, default_channel TEXT, add_mode TEXT);
 CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT);
@@ -60,7 +60,7 @@ INSERT INTO related_image VALUES ('example.com/b', 'lamp.v3'), ('example.com/a',
 INSERT INTO deprecated VALUES ('lamp.v1');
 `
 
-// The first form: edges in channel_entry alone, APIs by entry.
+// The first schema: edges only in channel_entry, APIs by entry.
 const oldest = `
 CREATE TABLE package (name string, default_channel string);
 CREATE TABLE channel (name string, package_name string, head_operatorbundle_name string);
@@ -78,8 +78,8 @@ INSERT INTO api_provider VALUES ('x.io', 'v1', 'Lamp', 'lamps', 1);
 INSERT INTO api_requirer VALUES ('y.io', 'v1', 'Oil', 'oils', 1);
 `
 
-// made returns a directory with a database called index.db.
-func made(t testing.TB, script string) fs.FS {
+// createDatabase returns a directory with a database index.db that a script creates.
+func createDatabase(t testing.TB, script string) fs.FS {
 	t.Helper()
 	dir := t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "index.db"))
@@ -97,8 +97,8 @@ func made(t testing.TB, script string) fs.FS {
 	return os.DirFS(dir)
 }
 
-// show returns what tells catalogs apart, a line each.
-func show(c model.Content) string {
+// formatContent returns the differing parts of catalogs as text, one per line.
+func formatContent(c model.Content) string {
 	var b strings.Builder
 	for _, p := range c.Packages {
 		b.WriteString("package " + p.Name + " " + p.DefaultChannel + "\n")
@@ -130,7 +130,7 @@ func show(c model.Content) string {
 }
 
 func TestNewest(t *testing.T) {
-	fsys := made(t, newest)
+	fsys := createDatabase(t, newest)
 	c, err := LoadFS(t.Context(), fsys, "index.db")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ channel alpha: oil.v1
 bundle oil.v1 
   olm.package {"packageName":"oil","version":"1.0.0"}
 `
-	if d := cmp.Diff(want, strings.ReplaceAll(show(c), `\u003e`, ">")); d != "" {
+	if d := cmp.Diff(want, strings.ReplaceAll(formatContent(c), `\u003e`, ">")); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	oil := c.Packages[1].Bundles[0]
@@ -171,7 +171,7 @@ bundle oil.v1
 }
 
 func TestObjects(t *testing.T) {
-	fsys := made(t, newest)
+	fsys := createDatabase(t, newest)
 	got, err := Objects(t.Context(), fsys, "index.db", "oil", "oil.v1")
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%d objects, %v", len(got), err)
@@ -183,7 +183,7 @@ func TestObjects(t *testing.T) {
 	if got, err := Objects(t.Context(), fsys, "index.db", "lamp", "lamp.v1"); err != nil || len(got) != 0 {
 		t.Errorf("a bundle that is an image: %d objects, %v", len(got), err)
 	}
-	broken := made(t, newest+`UPDATE operatorbundle SET bundle = '{"kind"' WHERE name = 'oil.v1';`)
+	broken := createDatabase(t, newest+`UPDATE operatorbundle SET bundle = '{"kind"' WHERE name = 'oil.v1';`)
 	if _, err := Objects(t.Context(), broken, "index.db", "oil", "oil.v1"); err == nil || !strings.Contains(err.Error(), `bundle "oil.v1"`) {
 		t.Errorf("cut manifests: %v", err)
 	}
@@ -195,7 +195,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestOldest(t *testing.T) {
-	c, err := LoadFS(t.Context(), made(t, oldest), "index.db")
+	c, err := LoadFS(t.Context(), createDatabase(t, oldest), "index.db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ bundle lamp.v3 example.com/lamp:3
   olm.gvk.required {"group":"y.io","kind":"Oil","version":"v1"}
   olm.package {"packageName":"lamp","version":"3.0.0"}
 `
-	if d := cmp.Diff(want, show(c)); d != "" {
+	if d := cmp.Diff(want, formatContent(c)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -227,7 +227,7 @@ func TestFaults(t *testing.T) {
 		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" appears twice`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := LoadFS(t.Context(), made(t, tt.script), "index.db")
+			_, err := LoadFS(t.Context(), createDatabase(t, tt.script), "index.db")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -241,9 +241,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestLarge sorts more than the library keeps in memory by itself.
+// TestLarge sorts more rows than fit into the default memory of the library.
 func TestLarge(t *testing.T) {
-	c, err := LoadFS(t.Context(), made(t, newest+`
+	c, err := LoadFS(t.Context(), createDatabase(t, newest+`
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)
 		INSERT INTO properties (operatorbundle_name, type, value) SELECT 'lamp.v1', 'example.com/x', '"' || i || printf('%.*c', 500, 'x') || '"' FROM n;`), "index.db")
 	if err != nil {
@@ -254,7 +254,8 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestComputed lets a schema make much of little: an error, soon.
+// TestComputed checks that a schema that computes too many rows or bytes results in an error,
+// soon.
 func TestComputed(t *testing.T) {
 	const rows = ` WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) `
 	for _, tt := range []struct {
@@ -271,7 +272,7 @@ func TestComputed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			limit := defaultLimits()
 			limit.time = tt.time
-			_, err := loadFS(t.Context(), made(t, oldest+tt.script), "index.db", limit)
+			_, err := loadFS(t.Context(), createDatabase(t, oldest+tt.script), "index.db", limit)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -280,7 +281,7 @@ func TestComputed(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	fsys := made(t, newest)
+	fsys := createDatabase(t, newest)
 	for want, change := range map[string]func(*limits){
 		"bytes exceed the limit of 1000": func(l *limits) { l.file = 1000 },
 		"more than 3 rows":               func(l *limits) { l.rows = 3 },
@@ -307,11 +308,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDamaged overwrites bytes all over a database: an error or content that
-// can be checked, and no panic.
+// TestDamaged overwrites random bytes of a database. The result must be an error or valid
+// content, without a panic.
 func TestDamaged(t *testing.T) {
 	for _, script := range []string{newest, oldest} {
-		data, err := fs.ReadFile(made(t, script), "index.db")
+		data, err := fs.ReadFile(createDatabase(t, script), "index.db")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,10 +335,10 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestBomb lets one page be the child of another many times over, which a few
-// levels of turn into more rows than can ever be read.
+// TestBomb makes a page the child of many pages. A few levels of this result in an endless
+// number of rows.
 func TestBomb(t *testing.T) {
-	fsys := made(t, newest+`
+	fsys := createDatabase(t, newest+`
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
 		INSERT INTO related_image SELECT 'example.com/image-' || i, 'lamp.v3' FROM n;`)
 	data, err := fs.ReadFile(fsys, "index.db")

@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// checkImages refuses invalid image references: a pod with one never starts.
+// checkImages rejects invalid image references, because a pod with such a reference never
+// starts.
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {
 		pod := k8s.Map(d.Spec, "template", "spec")
@@ -26,8 +27,8 @@ func checkImages(c *checker) {
 	}
 }
 
-// Conventions returns sorted warnings for authors, about bundles that both OLMs install, but that
-// Operator Framework's own validators and publishing tools reject or warn of.
+// Conventions returns sorted warnings for authors about problems that prevent no installation,
+// but that Operator Framework's validators and publishing tools reject or warn of.
 func Conventions(b *Bundle) []diag.Warning {
 	c := &checker{b: b, csv: b.CSV}
 	for i, r := range c.csv.RelatedImages {
@@ -37,7 +38,7 @@ func Conventions(b *Bundle) []diag.Warning {
 	}
 	const maxLabel = 63
 	if len(c.csv.Name) > maxLabel {
-		c.refusedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit of OLM v0's labels", c.csv.Name, maxLabel)
+		c.warnRejectedf(nil, "csv-name", "metadata.name: %q is longer than %d characters, the limit of OLM v0's labels", c.csv.Name, maxLabel)
 	}
 	c.checkServiceAccounts()
 	c.checkUnowned()
@@ -46,27 +47,28 @@ func Conventions(b *Bundle) []diag.Warning {
 	return diag.SortWarnings(c.warnings)
 }
 
-func (c *checker) refusedf(o *Object, code, format string, args ...any) {
+func (c *checker) warnRejectedf(o *Object, code, format string, args ...any) {
 	c.warnf(code, "%s, which operator-framework's validators refuse", fmt.Sprintf(format, args...))
 	if o != nil {
 		c.warnings[len(c.warnings)-1].Pos = o.Pos()
 	}
 }
 
-// checkServiceAccounts finds ServiceAccounts that OLM also creates for the CSV's permissions.
+// checkServiceAccounts warns of ServiceAccounts that OLM also creates for the permissions in the
+// CSV.
 func (c *checker) checkServiceAccounts() {
-	made := map[string]bool{}
+	generated := map[string]bool{}
 	for _, p := range slices.Concat(c.csv.Permissions, c.csv.ClusterPerms) {
-		made[p.ServiceAccount] = true
+		generated[p.ServiceAccount] = true
 	}
 	for i := range c.b.Objects {
-		if o := &c.b.Objects[i]; o.Is("", "ServiceAccount") && made[o.Name()] {
-			c.refusedf(o, "service-account-twice", "%s is also generated from the CSV's permissions; the two are merged", o)
+		if o := &c.b.Objects[i]; o.Is("", "ServiceAccount") && generated[o.Name()] {
+			c.warnRejectedf(o, "service-account-twice", "%s is also generated from the CSV's permissions; the two are merged", o)
 		}
 	}
 }
 
-// checkUnowned finds versions of CRDs that the CSV does not own.
+// checkUnowned warns of versions of CRDs that the CSV does not own.
 func (c *checker) checkUnowned() {
 	owned := map[[2]string]bool{}
 	for _, api := range c.csv.OwnedCRDs {
@@ -85,26 +87,26 @@ func (c *checker) checkUnowned() {
 	}
 }
 
-// checkAnnotations finds misspelt OLM annotations and invalid skip ranges.
+// checkAnnotations warns of misspelt OLM annotations and invalid skip ranges.
 func (c *checker) checkAnnotations() {
 	for _, name := range []string{"olm.skipRange", "olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.maxOpenShiftVersion"} {
 		for key := range c.csv.Annotations {
 			if key != name && strings.EqualFold(key, name) {
-				c.refusedf(nil, "annotation-name", "metadata.annotations: %q is spelled %q", key, name)
+				c.warnRejectedf(nil, "annotation-name", "metadata.annotations: %q is spelled %q", key, name)
 			}
 		}
 	}
 	if c.csv.Annotations["olm.properties"] != "" {
-		c.refusedf(nil, "properties", "metadata.annotations: olm.properties should be in metadata/properties.yaml")
+		c.warnRejectedf(nil, "properties", "metadata.annotations: olm.properties should be in metadata/properties.yaml")
 	}
 	if r := c.csv.Annotations["olm.skipRange"]; r != "" {
 		if _, err := model.ParseRange(r); err != nil {
-			c.refusedf(nil, "bad-skip-range", "metadata.annotations: invalid olm.skipRange: %v", err)
+			c.warnRejectedf(nil, "bad-skip-range", "metadata.annotations: invalid olm.skipRange: %v", err)
 		}
 	}
 }
 
-// checkExamples checks the examples that consoles show.
+// checkExamples checks the examples for consoles.
 func (c *checker) checkExamples() {
 	examples := c.csv.Annotations["alm-examples"]
 	if strings.TrimSpace(examples) == "" {
@@ -112,7 +114,7 @@ func (c *checker) checkExamples() {
 	}
 	var list []struct{ APIVersion, Kind string }
 	if err := json.Unmarshal([]byte(examples), &list); err != nil {
-		c.refusedf(nil, "examples", "metadata.annotations: alm-examples is not a list of objects: %v", err)
+		c.warnRejectedf(nil, "examples", "metadata.annotations: alm-examples is not a list of objects: %v", err)
 		return
 	}
 	for _, e := range list {
@@ -122,7 +124,7 @@ func (c *checker) checkExamples() {
 			return a.Kind == e.Kind && a.Version == version && (of == group || a.Group == group)
 		}
 		if !slices.ContainsFunc(c.csv.OwnedCRDs, provides) && !slices.ContainsFunc(c.csv.OwnedAPIs, provides) {
-			c.refusedf(nil, "examples", "metadata.annotations: alm-examples has a %s %s, which the CSV does not own", e.APIVersion, e.Kind)
+			c.warnRejectedf(nil, "examples", "metadata.annotations: alm-examples has a %s %s, which the CSV does not own", e.APIVersion, e.Kind)
 		}
 	}
 }

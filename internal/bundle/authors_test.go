@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-// TestImages refuses what a container runtime refuses.
+// TestImages checks that references which a container runtime rejects are faults.
 func TestImages(t *testing.T) {
 	image := func(spec string) map[string]string {
 		return map[string]string{"manifests/csv.yaml": strings.Replace(csv, "containers: []", spec, 1)}
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  string // empty: no fault
+		want  string // part of the fault; empty: valid
 	}{
 		"image":       {image("containers: [{name: a, image: quay.io/a}, {name: b, image: 'oci://quay.io/a'}]"), `containers[1].image: "oci://quay.io/a" is not an image reference`},
 		"image first": {image("initContainers: [{name: a, image: Quay.io/A/b}]"), "initContainers[0].image"},
 	} {
-		b, err := Load(dir(c.files))
+		b, err := Load(newBundleDir(c.files))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -27,8 +27,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestConventions says what OLM installs and operator-framework's validators
-// refuse, each once, with the file that it stands in.
+// TestConventions checks that bundles which OLM installs but operator-framework's validators
+// reject cause one warning each, with its file.
 func TestConventions(t *testing.T) {
 	annotated := func(text string) string {
 		return strings.Replace(csv, "metadata: {name: lamp.v1.0.0}", "metadata: {name: lamp.v1.0.0, annotations: {"+text+"}}", 1)
@@ -41,7 +41,7 @@ func TestConventions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  string // empty: nothing
+		want  string // the warning; empty: none
 	}{
 		"nothing":               {nil, ""},
 		"long name":             {in(strings.ReplaceAll(csv, "lamp.v1.0.0", strings.Repeat("lamp", 16)+".v1.0.0")), "csv.yaml: metadata.name: "},
@@ -56,7 +56,7 @@ func TestConventions(t *testing.T) {
 		"example":               {in(example("lamp.io/v1")), ""},
 		"another's example":     {in(example("lamp.io/v2")), "alm-examples has a lamp.io/v2 Beam, which the CSV does not own"},
 	} {
-		b, err := Load(dir(c.files))
+		b, err := Load(newBundleDir(c.files))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -1,11 +1,12 @@
 // Package bundle loads and validates operator bundles.
 //
-// A bundle is one version of an operator as a directory. The only format, registry+v1, has
-// manifests/ and metadata/. A new format needs one file and one line in bundleFormats.
+// A bundle is a directory with one version of an operator. The only format, registry+v1, has the
+// directories manifests/ and metadata/. To add a format, write one file and add one line to
+// bundleFormats.
 //
 // The package decodes files without loss: it keeps every field of every object, splits
-// multi-document files and lists, and interprets numbers and YAML 1.1 booleans like the API
-// server. Loading does not validate (see [Validate]), and nothing is rendered.
+// multi-document files and lists, and decodes numbers and YAML 1.1 booleans like the API server.
+// Loading does not validate (see [Validate]).
 //
 // The API is not stable yet: exported names may change in any release.
 //
@@ -25,7 +26,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Bundle is the content of one bundle. Treat it as read-only: its maps are shared.
+// Bundle is the content of one bundle. Do not change its maps: they are shared.
 type Bundle struct {
 	Package        string   // "etcd", from metadata/annotations.yaml
 	Channels       []string // in file order
@@ -33,10 +34,10 @@ type Bundle struct {
 	Properties     []model.Property
 	Dependencies   []model.Property // {type, value} as in metadata/dependencies.yaml
 	CSV            *CSV             // never nil
-	Objects        []Object         // all but the CSV, ordered by file name, then document
-	Warnings       []diag.Warning   // ignored files
+	Objects        []Object         // all objects except the CSV, ordered by file name, then document
+	Warnings       []diag.Warning   // about ignored files
 
-	dropped []diag.Warning // dropped fields of the CSV, for Validate
+	dropped []diag.Warning // warnings about unknown fields of the CSV, for Validate
 }
 
 // Object is one Kubernetes object of a bundle. Its values are string, bool, int64, float64,
@@ -44,7 +45,7 @@ type Bundle struct {
 type Object struct {
 	k8s.Object
 	File     string // "manifests/etcd.crd.yaml"
-	Document int    // index in the file, from 0, after splitting lists
+	Document int    // index in the file, from 0, with lists split
 }
 
 // Pos returns the object's file.
@@ -77,16 +78,16 @@ func loadV1(fsys fs.FS) (*Bundle, error) {
 	objects, warnings, err := readManifests(fsys, meta.manifests)
 	errs.Add(diag.Pos{}, err)
 	b.Warnings = warnings
-	b.take(objects, meta.manifests, &errs)
+	b.splitCSV(objects, meta.manifests, &errs)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// take splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
-// group, it uses one with a misspelt group.
-func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
+// splitCSV splits objects into the CSV and the others. If no ClusterServiceVersion has OLM's API
+// group, it accepts a misspelt group.
+func (b *Bundle) splitCSV(objects []Object, dir string, errs *diag.List) {
 	proper := slices.ContainsFunc(objects, func(o Object) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {
 		switch {
@@ -114,7 +115,7 @@ const csvVersion = "operators.coreos.com/v1alpha1"
 
 func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
 
-// inOLMGroup reports whether an object has OLM's API group or none.
+// inOLMGroup reports whether the API group of an object is OLM's or empty.
 func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == "operators.coreos.com" }
 
 // readManifests decodes every manifest in dir, in the order of file names.
@@ -143,8 +144,8 @@ func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {
 	return objects, warnings, errs.Err()
 }
 
-// manifestFiles returns the sorted paths of the manifests in dir. Other files cause a warning,
-// and directories an error.
+// manifestFiles returns the sorted paths of the manifests in dir. Other files result in a
+// warning, and directories in an error.
 func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -158,7 +159,7 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	var warnings []diag.Warning
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		switch err := inert.Name(name); {
+		switch err := inert.CheckName(name); {
 		case err != nil:
 			errs.Addf(diag.Pos{File: name}, "file name %w", err)
 		case e.IsDir():

@@ -36,8 +36,8 @@ spec:
 `
 )
 
-// dir returns a bundle directory: the two files above, unless files has others.
-func dir(files map[string]string) fstest.MapFS {
+// newBundleDir returns a bundle directory with the two files above and files, which may replace them.
+func newBundleDir(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}, "manifests/csv.yaml": {Data: []byte(csv)}}
 	for name, data := range files {
 		if data == "-" {
@@ -50,7 +50,7 @@ func dir(files map[string]string) fstest.MapFS {
 }
 
 func TestLoad(t *testing.T) {
-	b, err := Load(dir(map[string]string{
+	b, err := Load(newBundleDir(map[string]string{
 		"metadata/properties.yaml":   "properties:\n- {type: olm.maxOpenShiftVersion, value: '4.14'}\n",
 		"metadata/dependencies.yaml": "dependencies:\n- {type: olm.package, value: {packageName: oil, version: '>=1'}}\n",
 		"manifests/many.yaml":        "---\n---\napiVersion: v1\nkind: List\nitems:\n- {kind: ConfigMap, apiVersion: v1, metadata: {name: a}, data: {}}\n- {kind: ConfigMap, apiVersion: v1, metadata: {name: b}}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: c}\n",
@@ -131,7 +131,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Load(dir(c.files))
+			_, err := Load(newBundleDir(c.files))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -144,11 +144,11 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestCSVVersion reads a CSV whose apiVersion is wrong, as OLM v1 does, and says
-// so; a kind of somebody else's is none where there is a proper one.
+// TestCSVVersion loads CSVs with a wrong apiVersion, as OLM v1 does, with a warning. If there is
+// a CSV of OLM's group, the same kind in other groups is an ordinary object.
 func TestCSVVersion(t *testing.T) {
 	for version, warns := range map[string]bool{"operators.coreos.com/v1alpha1": false, "operators.coreos.com/v1": true, "operator.coreos.com/v1alpha1": true, "operators.coreos.io/v1alpha1": true} {
-		b, err := Load(dir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
+		b, err := Load(newBundleDir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
 		if err != nil {
 			t.Errorf("%s: %v", version, err)
 			continue
@@ -157,7 +157,7 @@ func TestCSVVersion(t *testing.T) {
 			t.Errorf("%s: got %v, warnings %v", version, b.CSV.Name, b.Warnings)
 		}
 	}
-	b, err := Load(dir(map[string]string{"manifests/a.yaml": "{apiVersion: other.io/v1, kind: ClusterServiceVersion, metadata: {name: a}}"}))
+	b, err := Load(newBundleDir(map[string]string{"manifests/a.yaml": "{apiVersion: other.io/v1, kind: ClusterServiceVersion, metadata: {name: a}}"}))
 	if err != nil || b.CSV.Name != "lamp.v1.0.0" || len(b.Warnings) != 0 {
 		t.Errorf("beside a proper one: %v, %v", b, err)
 	}
@@ -168,7 +168,7 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 		ms, err := Manifests(fsys)
 		return string(DigestList(ms)), err
 	}
-	a, err := digest(dir(map[string]string{"manifests/x.yaml": "{kind: A}"}))
+	a, err := digest(newBundleDir(map[string]string{"manifests/x.yaml": "{kind: A}"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	if b, err := digest(fsys); err != nil || a != b {
 		t.Errorf("got %s and %s, %v", a, b, err)
 	}
-	if c, err := digest(dir(nil)); err != nil || a == c {
+	if c, err := digest(newBundleDir(nil)); err != nil || a == c {
 		t.Errorf("other content has the same digest %s, %v", c, err)
 	}
 	if b, err := Load(fsys); err != nil || b.CSV.Name != "lamp.v1.0.0" || b.Package != "lamp" {
@@ -187,7 +187,7 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	}
 }
 
-// TestObjectNames names files by what they hold, as far as a name can say it.
+// TestObjectNames checks that file names contain kind and name if these are safe.
 func TestObjectNames(t *testing.T) {
 	fsys, err := FSFromObjects([][]byte{[]byte(`{"kind":"Service","metadata":{"name":"lamp.v1"}}`), []byte(`{"kind":"../x","metadata":{"name":"/etc"}}`), []byte(csv), []byte(`{"kind":"List"}`)}, "lamp")
 	if err != nil {
@@ -233,7 +233,7 @@ func TestValidate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b, err := Load(dir(c.files))
+			b, err := Load(newBundleDir(c.files))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,8 +253,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestCSVIsTyped leaves out what the API's types do not have of what the CSV makes
-// objects of, and says so; a value of another type is a fault with its field.
+// TestCSVIsTyped checks that unknown fields in the CSV's parts of API objects are dropped with a
+// warning, and that values of a wrong type are faults with their field.
 func TestCSVIsTyped(t *testing.T) {
 	typed := func(deployment, rule, webhook string) map[string]string {
 		text := strings.Replace(csv, "containers: []", "containers: [{name: c, "+deployment+"}]", 1)
@@ -262,7 +262,7 @@ func TestCSVIsTyped(t *testing.T) {
 		text = strings.Replace(text, "  version: 1.0.0\n", "  version: 1.0.0\n  webhookdefinitions: [{type: MutatingAdmissionWebhook, generateName: v.lamp.io, deploymentName: lamp, reinvocationPolicy: Never, "+webhook+"}]\n", 1)
 		return map[string]string{"manifests/csv.yaml": text}
 	}
-	b, err := Load(dir(typed("arg: [a], env: []", "apiGroup: ['']", "sideEffect: None")))
+	b, err := Load(newBundleDir(typed("arg: [a], env: []", "apiGroup: ['']", "sideEffect: None")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestCSVIsTyped(t *testing.T) {
 		!cmp.Equal(b.CSV.Permissions[0].Rules, []any{map[string]any{"verbs": []any{"get"}}}) {
 		t.Errorf("got %v, %v\n%s", w, b.CSV.Permissions, d)
 	}
-	_, err = Load(dir(typed("args: a", "apiGroups: x", "rules: {}, sideEffects: []")))
+	_, err = Load(newBundleDir(typed("args: a", "apiGroups: x", "rules: {}, sideEffects: []")))
 	wrong := `manifests/csv.yaml: spec.install.spec.deployments[0].spec.template.spec.containers[0].args: want a list, got a string
 manifests/csv.yaml: spec.install.spec.permissions[0].rules[0].apiGroups: want a list, got a string
 manifests/csv.yaml: spec.webhookdefinitions[0].rules: want a list, got an object
@@ -299,7 +299,7 @@ manifests/csv.yaml: spec.webhookdefinitions[0].sideEffects: want a string, got a
 
 func TestReferencesThatNobodyMeets(t *testing.T) {
 	spec := "spec: {volumes: [{name: a, secret: {secretName: mine}}, {name: b, secret: {secretName: other, optional: true}}, {name: c, configMap: {name: there}}], containers: []"
-	b, err := Load(dir(map[string]string{
+	b, err := Load(newBundleDir(map[string]string{
 		"manifests/csv.yaml": strings.Replace(csv, "spec: {containers: []", spec, 1),
 		"manifests/c.yaml":   "{kind: ConfigMap, apiVersion: v1, metadata: {name: there}}",
 	}))
@@ -321,7 +321,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"kind":"List","items":[{"kind":"A"}]}`))
 	f.Add([]byte("? {a: b}\n: c\n--- !!binary x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := Load(dir(map[string]string{"manifests/a.yaml": string(data)}))
+		b, err := Load(newBundleDir(map[string]string{"manifests/a.yaml": string(data)}))
 		if err != nil {
 			return
 		}
@@ -332,8 +332,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestHiddenObjects wants a list to be taken apart whatever it is called, and
-// what hides objects from one of its readers to be refused with file and field.
+// TestHiddenObjects checks that lists of any kind are split, and that manifests with objects
+// that some decoder would not find are rejected, with file and field.
 func TestHiddenObjects(t *testing.T) {
 	const secret = `{kind: Secret, apiVersion: v1, metadata: {name: s}}`
 	for text, want := range map[string]string{
@@ -350,7 +350,7 @@ func TestHiddenObjects(t *testing.T) {
 		`{kind: ResourceList, apiVersion: config.kubernetes.io/v1, metadata: {name: l}, items: [` + secret + `]}`:                                              "manifests/x.yaml: document 1: a ResourceList is not an object of a cluster",
 		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"<<": {"securityContext": {"privileged": true}}}], "<<": 1}}`: `manifests/x.yaml: document 1: spec.<<: key "<<", which YAML tools treat as a merge`,
 	} {
-		b, err := Load(dir(map[string]string{"manifests/x.yaml": text}))
+		b, err := Load(newBundleDir(map[string]string{"manifests/x.yaml": text}))
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -363,10 +363,10 @@ func TestHiddenObjects(t *testing.T) {
 	}
 }
 
-// TestDirectives warns of every annotation and label that steers who applies
-// the bundle, and of no other.
+// TestDirectives checks that exactly the annotations and labels which control a tool that
+// applies the bundle cause a warning.
 func TestDirectives(t *testing.T) {
-	b, err := Load(dir(map[string]string{
+	b, err := Load(newBundleDir(map[string]string{
 		"manifests/x.yaml": `{kind: Secret, apiVersion: v1, metadata: {name: s, annotations: {config.kubernetes.io/local-config: "true", Internal.config.kubernetes.io/needsHashSuffix: enabled, notconfig.kubernetes.io/a: b, config.kubernetes.io: c}, labels: {kustomize.config.k8s.io/behavior: merge, a: b}}}`,
 	}))
 	if err != nil {
@@ -392,13 +392,13 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// TestDirectivesAreToldOnce warns once of what every object of a bundle bears.
+// TestDirectivesAreToldOnce checks that a label of many objects causes only one warning.
 func TestDirectivesAreToldOnce(t *testing.T) {
 	files := map[string]string{}
 	for _, name := range []string{"a", "b", "c"} {
 		files["manifests/"+name+".yaml"] = `{kind: Secret, apiVersion: v1, metadata: {name: ` + name + `, labels: {app.kubernetes.io/instance: x}, annotations: {helm.sh/hook: pre-install}}}`
 	}
-	b, err := Load(dir(files))
+	b, err := Load(newBundleDir(files))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,8 +417,9 @@ func TestDirectivesAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedLabelsThatFind says which selectors of the bundle lose an object with
-// its label; those of pods do not, nor those that never found it.
+// TestDroppedLabelsThatFind checks which warnings name an object whose selector no longer
+// matches after a label is dropped. Selectors of pods, and selectors that never matched, are not
+// named.
 func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
 	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles may not steer Argo CD`
@@ -431,7 +432,7 @@ func TestDroppedLabelsThatFind(t *testing.T) {
 		`{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: p}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                                at,
 		`{kind: ClusterRole, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {app.kubernetes.io/instance: x}}]}, rules: []}`: at,
 	} {
-		b, err := Load(dir(map[string]string{"manifests/s.yaml": service, "manifests/z.yaml": other}))
+		b, err := Load(newBundleDir(map[string]string{"manifests/s.yaml": service, "manifests/z.yaml": other}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// CSV is a ClusterServiceVersion: the fields that rendering, catalogs and
-// validation need.
+// CSV contains the fields of a ClusterServiceVersion that rendering, catalogs and validation
+// need.
 type CSV struct {
 	File string // "manifests/etcdoperator.v0.9.4.clusterserviceversion.yaml"
 
 	Name           string // "etcdoperator.v0.9.4"
 	Annotations    map[string]string
 	Version        string // "0.9.4"; empty if missing
-	Release        string // distinguishes packagings of one version: "2"; usually empty
+	Release        string // distinguishes builds of the same version: "2"; usually empty
 	MinKubeVersion string
 	Replaces       string
 	Skips          []string
@@ -24,13 +24,13 @@ type CSV struct {
 	Maturity       string
 	Provider       string
 	Keywords       []string
-	Links          []Link // pages that the author names, in order
+	Links          []Link // pages for users, in order
 
 	Modes        []model.InstallMode // supported modes, in the order of model.InstallModes; never nil
-	ModesListed  []string            // as written, including the unsupported ones
+	ModesListed  []string            // all entries in the file, including unsupported modes
 	Strategy     string              // spec.install.strategy
 	Deployments  []Deployment
-	Permissions  []Permission // in the namespaces of the operator
+	Permissions  []Permission // in the watched namespaces
 	ClusterPerms []Permission // in the whole cluster
 	Webhooks     []Webhook
 
@@ -48,19 +48,19 @@ type Link struct{ Name, URL string }
 // Deployment is one entry of spec.install.spec.deployments.
 type Deployment struct {
 	Name   string
-	Labels map[string]string // the entry's "label"
-	Spec   map[string]any    // a Deployment's spec
+	Labels map[string]string // labels in the field "label" of the entry
+	Spec   map[string]any    // spec of a Deployment
 	Field  string            // "spec.install.spec.deployments[0]"
 }
 
 // Permission is one entry of permissions or clusterPermissions.
 type Permission struct {
-	ServiceAccount string // as written; empty means "default"
+	ServiceAccount string // as in the file; empty means "default"
 	Rules          []any
 	Field          string
 }
 
-// Account returns the name of the ServiceAccount, with the default applied.
+// Account returns the name of the ServiceAccount, by default "default".
 func (p Permission) Account() string {
 	if p.ServiceAccount == "" {
 		return "default"
@@ -70,11 +70,11 @@ func (p Permission) Account() string {
 
 // API is an owned or required CRD or API service.
 type API struct {
-	Name           string // "etcdclusters.etcd.database.coreos.com"; an API service's plural: "etcdclusters"
-	Group          string // of an API service
+	Name           string // "etcdclusters.etcd.database.coreos.com"; for an API service, the plural: "etcdclusters"
+	Group          string // only for an API service
 	Version, Kind  string
-	DeploymentName string // of an API service
-	ContainerPort  int64  // of an API service; 0 if missing
+	DeploymentName string // only for an API service
+	ContainerPort  int64  // only for an API service; 0 if missing
 	Field          string
 }
 
@@ -87,10 +87,10 @@ const (
 
 // Webhook is one entry of spec.webhookdefinitions.
 type Webhook struct {
-	Type           string // Validating, Mutating, Conversion, or any other value in the file
+	Type           string // Validating, Mutating, Conversion, or an invalid value
 	GenerateName   string
 	DeploymentName string
-	ContainerPort  int64 // default 443, as in the CSV's own CRD
+	ContainerPort  int64 // default 443, as in the schema of ClusterServiceVersions
 	TargetPort     any   // int64 or string; nil if missing
 	Path           string
 	ConversionCRDs []string
@@ -100,8 +100,8 @@ type Webhook struct {
 
 const defaultWebhookPort = 443
 
-// readCSV decodes the fields of CSV from o. Values that become API objects are decoded by the
-// API's types, as the API server decodes a CSV: unknown fields are dropped with a warning.
+// readCSV decodes a CSV from an object. Parts that become API objects are decoded with the types
+// of the API, as the API server decodes a CSV: unknown fields are dropped with a warning.
 func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
@@ -124,7 +124,7 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	for _, l := range k8s.Items(spec, "links") {
 		c.Links = append(c.Links, Link{Name: k8s.Text(l, "name"), URL: k8s.Text(l, "url")})
 	}
-	r.strings(meta, "metadata", "labels") // only to report faults
+	r.strings(meta, "metadata", "labels") // only to report values of a wrong type
 	if c.Name == "" {
 		errs.Addf(o.Pos(), "metadata.name is missing")
 	}
@@ -140,8 +140,8 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	return c, r.dropped, errs.Err()
 }
 
-// scalarText returns a field that should be a string but that YAML may decode as a number,
-// such as version: 1.0.
+// scalarText returns a string field. It also accepts a value that YAML decodes as another
+// scalar, such as version: 1.0.
 func (r *reader) scalarText(m map[string]any, at, key string) string {
 	switch v := m[key].(type) {
 	case int64, float64, bool:
@@ -174,14 +174,14 @@ func (c *CSV) readInstall(r *reader, install map[string]any) {
 	spec := r.object(install, "spec.install", "spec")
 	r.objects(spec, at, "deployments", func(at string, m map[string]any) {
 		c.Deployments = append(c.Deployments, Deployment{
-			Name: r.str(m, at, "name"), Labels: r.strings(m, at, "label"), Spec: typed(r, admit.DeploymentSpec(), r.object(m, at, "spec"), at+".spec"), Field: at,
+			Name: r.str(m, at, "name"), Labels: r.strings(m, at, "label"), Spec: readTyped(r, admit.DeploymentSpec(), r.object(m, at, "spec"), at+".spec"), Field: at,
 		})
 	})
 	permission := func(into *[]Permission) func(string, map[string]any) {
 		return func(at string, m map[string]any) {
 			p := Permission{ServiceAccount: r.str(m, at, "serviceAccountName"), Field: at}
 			for i, rule := range r.list(m, at, "rules") {
-				p.Rules = append(p.Rules, typed(r, admit.PolicyRule(), rule, diag.Item(at+".rules", i)))
+				p.Rules = append(p.Rules, readTyped(r, admit.PolicyRule(), rule, diag.Item(at+".rules", i)))
 			}
 			*into = append(*into, p)
 		}
@@ -220,6 +220,6 @@ func (r *reader) webhook(at string, m map[string]any) Webhook {
 		w.ContainerPort = defaultWebhookPort
 	}
 	w.TargetPort = m["targetPort"]
-	w.Fields = typed(r, admit.Webhook(w.Type == Mutating), m, at)
+	w.Fields = readTyped(r, admit.Webhook(w.Type == Mutating), m, at)
 	return w
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// maxNodes limits the values of one file after expansion of aliases.
+// maxNodes is the maximum number of values in a file after expansion of aliases.
 const maxNodes = 4_000_000
 
-// decodeDocuments decodes every non-empty document. The last value of a repeated key wins:
-// some published bundles repeat keys.
+// decodeDocuments decodes the non-empty documents of a file. The last value of a repeated key
+// wins, because some published bundles repeat keys.
 func decodeDocuments(file string, data []byte) ([]map[string]any, error) {
 	return yamlnode.Objects(file, data, yamlnode.Limits{Nodes: maxNodes, Repeated: true})
 }
@@ -28,25 +28,25 @@ func decodeObjects(file string, data []byte) ([]Object, error) {
 	var errs diag.List
 	var objects []Object
 	for i, doc := range docs {
-		if where, ok := mergeKey(doc); ok {
-			at{file, i + 1, where}.faultf(&errs, "key %q, which YAML tools treat as a merge", "<<")
+		if where, ok := findMergeKey(doc); ok {
+			fieldPosition{file, i + 1, where}.faultf(&errs, "key %q, which YAML tools treat as a merge", "<<")
 			continue
 		}
-		for _, item := range flatten(at{file, i + 1, ""}, doc, &errs) {
+		for _, item := range flatten(fieldPosition{file, i + 1, ""}, doc, &errs) {
 			objects = append(objects, Object{File: file, Document: len(objects), Object: item})
 		}
 	}
 	return objects, errs.Err()
 }
 
-// at is a position in a manifest file: a field of a document.
-type at struct {
+// fieldPosition is a position in a manifest file: a field of a document.
+type fieldPosition struct {
 	file     string
 	document int    // from 1
 	field    string // "items[2]"; empty: the document itself
 }
 
-func (a at) faultf(errs *diag.List, format string, args ...any) {
+func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
 	where := fmt.Sprintf("document %d: ", a.document)
 	if a.field != "" {
 		where += a.field + ": "
@@ -54,19 +54,19 @@ func (a at) faultf(errs *diag.List, format string, args ...any) {
 	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
 }
 
-// flatten returns the objects of a list, including nested lists, and any other object
-// unchanged. A list is any object with items and a kind that ends in List.
-// This is kustomize's rule, and both must see the same objects.
-func flatten(a at, m map[string]any, errs *diag.List) []map[string]any {
+// flatten returns the objects of a list, including nested lists, or the object itself if it is
+// not a list. A list is an object with items whose kind ends in List. This is the rule of
+// kustomize, which must find the same objects.
+func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
 	kind := k8s.Text(m, "kind")
 	value, listed := m["items"]
 	items, ok := value.([]any)
 	switch {
 	case !strings.HasSuffix(kind, "List"):
-		podPath(a, kind, m, errs)
+		checkPodPath(a, kind, m, errs)
 		return []map[string]any{m}
 	case listed && !ok:
-		at{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want a list of objects, got %s", k8s.TypeName(value))
+		fieldPosition{a.file, a.document, diag.Member(a.field, "items")}.faultf(errs, "want a list of objects, got %s", k8s.TypeName(value))
 		return nil
 	case kind == "ResourceList", kind == "List" && !listed:
 		a.faultf(errs, "a %s is not an object of a cluster", kind)
@@ -76,7 +76,7 @@ func flatten(a at, m map[string]any, errs *diag.List) []map[string]any {
 	}
 	var out []map[string]any
 	for i, item := range items {
-		here := at{a.file, a.document, diag.Item(diag.Member(a.field, "items"), i)}
+		here := fieldPosition{a.file, a.document, diag.Item(diag.Member(a.field, "items"), i)}
 		if m, ok := item.(map[string]any); ok {
 			out = append(out, flatten(here, m, errs)...)
 		} else {
@@ -86,10 +86,10 @@ func flatten(a at, m map[string]any, errs *diag.List) []map[string]any {
 	return out
 }
 
-// podPath refuses values other than objects on the path to a pod's spec. kustomize selects
-// these paths only by kind, regardless of the API group (its namereference.go), and fails to build
-// a tree with any other value there.
-func podPath(a at, kind string, m map[string]any, errs *diag.List) {
+// checkPodPath rejects values other than objects on the path to the spec of a pod. kustomize
+// selects these paths only by kind, in any API group (see its namereference.go), and a build
+// fails if there is another value.
+func checkPodPath(a fieldPosition, kind string, m map[string]any, errs *diag.List) {
 	var path []string
 	switch kind {
 	case "Pod":
@@ -114,9 +114,9 @@ func podPath(a at, kind string, m map[string]any, errs *diag.List) {
 	}
 }
 
-// mergeKey returns the first path with a remaining key "<<" in a decoded value. A second
-// decoder would interpret the key as a merge, quoted or not.
-func mergeKey(v any) (place string, found bool) {
+// findMergeKey returns the first path with a remaining key "<<" in a decoded value. Another
+// decoder of the output would interpret the key as a merge, even if it is quoted.
+func findMergeKey(v any) (place string, found bool) {
 	first := func(where string) {
 		if !found || where < place {
 			place, found = where, true
@@ -127,13 +127,13 @@ func mergeKey(v any) (place string, found bool) {
 		for key, e := range v {
 			if key == "<<" {
 				first(key)
-			} else if where, ok := mergeKey(e); ok {
+			} else if where, ok := findMergeKey(e); ok {
 				first(key + "." + where)
 			}
 		}
 	case []any:
 		for i, e := range v {
-			if where, ok := mergeKey(e); ok {
+			if where, ok := findMergeKey(e); ok {
 				first(diag.Item("", i) + "." + where)
 			}
 		}

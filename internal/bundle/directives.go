@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// bundleDirectives lists the keys of annotations and labels that control a tool. The user
-// chooses the tool that applies a bundle, and its options.
+// bundleDirectives lists the keys of annotations and labels that control a tool which applies
+// the bundle. Bundles must not set them, because the user chooses the tool and its options.
 func bundleDirectives() []profile.Directive {
 	return append(profile.Directives(),
 		profile.Directive{Tool: "kustomize", Domains: []string{"config.kubernetes.io", "config.k8s.io"}},
@@ -27,9 +27,9 @@ func bundleDirectives() []profile.Directive {
 // Steers returns the tool controlled by an annotation or label with that key, or "".
 func Steers(key string) string { return profile.ToolOfKey(key, bundleDirectives()) }
 
-// checkDirectives warns of annotations and labels that control tools, because they are
-// dropped. It reports each key once, and each object selected by such a label. Labels and
-// annotations of pods are kept.
+// checkDirectives warns of annotations and labels that control tools, because rendering drops
+// them. It reports each key once, and in addition each object whose selector uses such a label.
+// Labels and annotations of pods are kept.
 func checkDirectives(c *checker) {
 	first := map[string]int{} // index of the first warning by key
 	more := map[string]int{}
@@ -39,16 +39,16 @@ func checkDirectives(c *checker) {
 			if tool == "" {
 				continue
 			}
-			finds := c.finds(o, key)
-			if _, said := first[key]; said && finds == "" {
+			selectors := c.describeSelectors(o, key)
+			if _, reported := first[key]; reported && selectors == "" {
 				more[key]++
 				continue
 			}
-			if finds == "" {
+			if selectors == "" {
 				first[key] = len(c.warnings)
 			}
-			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Minor: finds == "", Msg: fmt.Sprintf(
-				"%s: %q ignored: bundles may not steer %s%s", at, key, tool, finds)})
+			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Minor: selectors == "", Msg: fmt.Sprintf(
+				"%s: %q ignored: bundles may not steer %s%s", at, key, tool, selectors)})
 		}
 	}
 	for _, o := range c.b.Objects {
@@ -64,20 +64,20 @@ func checkDirectives(c *checker) {
 	}
 }
 
-// finds describes the objects of the bundle that select an object by its label with that key. It
-// returns "" if there are none, or if the object is the zero Object.
-func (c *checker) finds(of Object, key string) string {
-	finds := ""
+// describeSelectors describes the objects of the bundle that select an object by its label with
+// this key. It returns "" if there are none, or if the object is the zero Object.
+func (c *checker) describeSelectors(of Object, key string) string {
+	selectors := ""
 	for _, o := range c.b.Objects {
 		if selectsPods(o, of, key) {
-			finds += fmt.Sprintf("; %s finds the object by it, and no longer will", o)
+			selectors += fmt.Sprintf("; %s finds the object by it, and no longer will", o)
 		}
 	}
-	return finds
+	return selectors
 }
 
-// selectsPods reports whether a selector in o matches the labels of an object and uses the
-// given key. Most of Kubernetes' own kinds select pods, and pods keep their labels.
+// selectsPods reports whether a selector in o matches the labels of an object and uses a key. It
+// ignores most of Kubernetes' own kinds, which select pods, because pods keep their labels.
 func selectsPods(o, of Object, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// published returns the manifests of the corpus by path.
-func published(tb testing.TB) map[string][]byte {
+// corpusManifests returns the manifests of the corpus by path.
+func corpusManifests(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	out := map[string][]byte{}
 	for _, dir := range corpusBundles(tb) {
@@ -31,8 +31,8 @@ func published(tb testing.TB) map[string][]byte {
 	return out
 }
 
-// byAPIServer reads documents with the reader that kubectl and the API server share.
-func byAPIServer(tb testing.TB, data []byte) []map[string]any {
+// decodeLikeAPIServer decodes documents with the decoder of kubectl and the API server.
+func decodeLikeAPIServer(tb testing.TB, data []byte) []map[string]any {
 	tb.Helper()
 	var out []map[string]any
 	var docs yamlnode.Stream
@@ -56,9 +56,10 @@ func byAPIServer(tb testing.TB, data []byte) []map[string]any {
 	}
 }
 
-// TestCorpusIsReadAsByTheAPIServer compares without regard to how numbers are held.
+// TestCorpusIsReadAsByTheAPIServer compares decoded documents, regardless of the types of
+// numbers.
 func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
-	for file, data := range published(t) {
+	for file, data := range corpusManifests(t) {
 		docs, err := decodeDocuments("f", data)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -72,14 +73,14 @@ func TestCorpusIsReadAsByTheAPIServer(t *testing.T) {
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(byAPIServer(t, data), got); d != "" {
+		if d := cmp.Diff(decodeLikeAPIServer(t, data), got); d != "" {
 			t.Errorf("%s: -API server +bundle\n%s", file, d)
 		}
 	}
 }
 
-// TestKeysAreThoseOfTheAPIServer compares with the reader that kubectl and the
-// API server share.
+// TestKeysAreThoseOfTheAPIServer compares keys with those of the decoder of kubectl and the API
+// server.
 func TestKeysAreThoseOfTheAPIServer(t *testing.T) {
 	for _, key := range []string{
 		"a", "'1'", "1", "-1", "0x10", "1.5", "1e10", "1e100", "0.1", ".inf", "+.inf", "-.inf", ".nan", "yes", "off", "y", "true", "~",

@@ -50,9 +50,9 @@ func DigestList(ms []Manifest) []byte {
 	return []byte(strings.Join(sums, "\n"))
 }
 
-// FSFromObjects returns a registry+v1 directory with the unmodified manifests, and with the
-// minimal metadata of a bundle of pkg. The file names contain the index in manifests, and for
-// JSON also the kind and the name.
+// FSFromObjects returns a registry+v1 directory with the unmodified manifests and the minimal
+// metadata of a bundle of pkg. File names contain the index in manifests, and for JSON also the
+// kind and the name.
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	ms := make([]Manifest, len(manifests))
 	for i, data := range manifests {
@@ -77,7 +77,7 @@ func nameSuffix(data []byte) string {
 	return strings.ToLower(strings.TrimRight(text, ".-"))
 }
 
-// filesV1 writes all manifests directly below manifests/.
+// filesV1 returns a directory with all manifests directly below manifests/.
 func filesV1(ms []Manifest, pkg string) (fs.FS, error) {
 	if pkg == "" {
 		return nil, errors.New("bundle without a package")

@@ -8,15 +8,15 @@ import (
 
 // format is one directory layout of bundles.
 type format struct {
-	marker    string // file that identifies a directory of the format
+	marker    string // file by which directories of the format are recognized
 	load      func(fsys fs.FS) (*Bundle, error)
-	manifests func(fsys fs.FS) ([]Manifest, error)               // the manifests to store and to digest
-	files     func(ms []Manifest, pkg string) (fs.FS, error)     // a directory with these manifests, the inverse of manifests
-	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // the content of an image, and its labels
+	manifests func(fsys fs.FS) ([]Manifest, error)               // manifests to store and to hash
+	files     func(ms []Manifest, pkg string) (fs.FS, error)     // directory with these manifests, the inverse of manifests
+	image     func(fsys fs.FS) (fs.FS, map[string]string, error) // content of an image, and its labels
 }
 
-// bundleFormats returns all formats. A directory without the marker file of any format is read in
-// the first format, which reports the missing files. Images of every format need the labels of
+// bundleFormats returns all formats. A directory without the marker file of any format has the
+// first one, which reports the missing files. Images of every format need the labels of
 // registry+v1.
 func bundleFormats() []format {
 	return []format{
@@ -24,7 +24,8 @@ func bundleFormats() []format {
 	}
 }
 
-// formatOf returns the format whose marker file exists according to has.
+// formatOf returns the first format whose marker file exists according to has, or else the first
+// format.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {
@@ -47,15 +48,16 @@ func IsDir(fsys fs.FS, dir string) bool {
 	return slices.ContainsFunc(bundleFormats(), func(f format) bool { return isRegular(fsys, path.Join(dir, f.marker)) })
 }
 
-// Load reads the bundle at the root of fsys. It reports all faults as a diag.List with file
+// Load reads the bundle at the root of fsys. The error is a diag.List of all faults, with file
 // names and fields.
 func Load(fsys fs.FS) (*Bundle, error) { return formatIn(fsys).load(fsys) }
 
 // Manifests returns the manifests of the bundle at the root of fsys, sorted by path.
-// [DigestList] covers these bytes.
+// [DigestList] returns their digests.
 func Manifests(fsys fs.FS) ([]Manifest, error) { return formatIn(fsys).manifests(fsys) }
 
-// FSFromManifests returns the directory of a bundle of pkg with manifests at their own paths.
+// FSFromManifests returns the directory of a bundle of pkg with these manifests. The format is
+// the one whose marker file is among the manifests, or else registry+v1.
 func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	return formatOf(func(name string) bool {
 		return slices.ContainsFunc(ms, func(m Manifest) bool { return m.Path == name })

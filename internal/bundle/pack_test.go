@@ -9,7 +9,7 @@ import (
 )
 
 func TestImage(t *testing.T) {
-	fsys := dir(map[string]string{
+	fsys := newBundleDir(map[string]string{
 		"tests/scorecard/config.yaml": "kind: Configuration",
 		"bundle.Dockerfile":           "FROM scratch",
 		"manifests/.DS_Store":         "junk",

@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// reader takes typed values from decoded maps. It reports a value of the wrong type as a fault
+// reader returns typed values from decoded maps. It reports a value of a wrong type as a fault
 // with file and field, and continues with the zero value.
 type reader struct {
 	file    string
 	errs    *diag.List
 	types   *admit.Types
-	dropped []diag.Warning // unknown fields dropped by typed
+	dropped []diag.Warning // warnings about unknown fields, from readTyped
 }
 
 func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
@@ -25,8 +25,8 @@ func (r *reader) addTypeFault(field, want string, got any) {
 	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, k8s.TypeName(got))
 }
 
-// fieldOf returns a field of type T, or the zero value if it is absent or null. The parameter
-// want is the type's name in messages.
+// fieldOf returns a field of type T, or the zero value if the field is missing or null. want is
+// the name of the type in messages.
 func fieldOf[T any](r *reader, m map[string]any, at, key, want string) T {
 	v, ok := m[key].(T)
 	if !ok && m[key] != nil {
@@ -69,8 +69,8 @@ func (r *reader) texts(m map[string]any, at, key string) []string {
 	return out
 }
 
-// strings returns a map of strings, never nil. It converts scalars that YAML decoded as other
-// types.
+// strings returns a map of strings, never nil. It also accepts values that YAML decodes as other
+// scalars.
 func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 	fields := r.object(m, at, key)
 	out := make(map[string]string, len(fields))
@@ -89,9 +89,9 @@ func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 	return out
 }
 
-// typed returns a value without the fields unknown to its type.
-func typed[V any](r *reader, part admit.Part, value V, at string) V {
-	value, shape := admit.Read(r.types, part, value, at)
+// readTyped returns a value without unknown fields, and reports these and values of a wrong type.
+func readTyped[V any](r *reader, part admit.Part, value V, at string) V {
+	value, shape := admit.PrunePart(r.types, part, value, at)
 	for _, f := range shape.Wrong {
 		r.errs.Addf(r.pos(), "%s: %s", f.Field, f.Message)
 	}
@@ -102,7 +102,7 @@ func typed[V any](r *reader, part admit.Part, value V, at string) V {
 	return value
 }
 
-// objects calls each for every object of a list, with its field path.
+// objects calls each with every object of a list and its field path.
 func (r *reader) objects(m map[string]any, at, key string, each func(at string, fields map[string]any)) {
 	for i, v := range r.list(m, at, key) {
 		here := diag.Item(diag.Member(at, key), i)

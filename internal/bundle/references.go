@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkReferences warns of Secrets and ConfigMaps that the operator's pods need and the bundle
-// does not provide.
+// checkReferences warns of Secrets and ConfigMaps that the operator's pods need, but the bundle
+// does not contain.
 func checkReferences(c *checker) {
 	known := c.providedNames()
 	serving := map[string]bool{}
@@ -37,7 +37,7 @@ func checkReferences(c *checker) {
 	}
 }
 
-// podReferences calls expect for each Secret and ConfigMap that a pod references, except in
+// podReferences calls expect for each Secret and ConfigMap that a pod refers to, except in
 // replaced volumes.
 func podReferences(pod map[string]any, replaced map[string]bool, expect func(kind string, ref map[string]any, key string)) {
 	for _, v := range k8s.Items(pod, "volumes") {
@@ -68,7 +68,7 @@ func podReferences(pod map[string]any, replaced map[string]bool, expect func(kin
 }
 
 // providedNames returns the Secrets and ConfigMaps in the bundle, and those that controllers
-// create from its objects.
+// create for its objects.
 func (c *checker) providedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range c.b.Objects {

@@ -15,7 +15,8 @@ import (
 // validator checks one aspect of a bundle.
 type validator func(*checker)
 
-// objectValidators returns the checks for conditions of OLM v0, OLM v1 and the API server.
+// objectValidators returns the checks of conditions required by OLM v0, OLM v1 or the API
+// server.
 func objectValidators() []validator {
 	return []validator{
 		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
@@ -23,9 +24,9 @@ func objectValidators() []validator {
 	}
 }
 
-// Validate checks b. The error is a diag.List of all faults that prevent installation, with
-// file and field. The sorted warnings are for authors and users; some of them report faults
-// that only one of the two OLMs refuses.
+// Validate checks b. The error is a diag.List of all faults that prevent installation, with file
+// and field. The warnings, for authors and users, are sorted; some of them are faults that only
+// one of the two OLMs rejects.
 func Validate(b *Bundle) ([]diag.Warning, error) {
 	c := &checker{b: b, csv: b.CSV}
 	for _, validate := range objectValidators() {
@@ -125,8 +126,7 @@ func checkPermissions(c *checker) {
 	}
 }
 
-// checkObjects reports missing names and duplicate objects. All other checks of objects happen
-// during rendering.
+// checkObjects reports missing names and duplicate objects. Rendering checks everything else.
 func checkObjects(c *checker) {
 	seen := map[string]Object{}
 	for _, o := range c.b.Objects {
@@ -144,8 +144,8 @@ func checkObjects(c *checker) {
 	}
 }
 
-// checkKind refuses objects and CRDs with API names that are invalid or reserved. An empty
-// apiVersion is accepted, because OLM may fill it in.
+// checkKind rejects objects and CRDs with invalid or reserved API names. It accepts an empty
+// apiVersion, because OLM may set it.
 func checkKind(c *checker, o Object) {
 	var faults []string
 	if o.APIVersion() != "" {
@@ -183,8 +183,8 @@ func checkOwned(c *checker) {
 			if _, ok := k8s.ParseCRD(crd.Object).Version(api.Version); !ok {
 				c.warnf("owned-version", "%s: CRD %q has no version %q: OLM v0 cannot install it", api.Field, api.Name, api.Version)
 			}
-			c.legal(api.Field+".version", k8s.LabelFault(api.Version))
-			c.legal(api.Field+".kind", k8s.LabelFault(strings.ToLower(api.Kind)))
+			c.addFieldFault(api.Field+".version", k8s.LabelFault(api.Version))
+			c.addFieldFault(api.Field+".kind", k8s.LabelFault(strings.ToLower(api.Kind)))
 		}
 	}
 	for _, api := range c.csv.RequiredAPIs {
@@ -193,16 +193,16 @@ func checkOwned(c *checker) {
 		}
 	}
 	for _, api := range c.csv.OwnedAPIs {
-		c.legal(api.Field+".group", k8s.GroupFault(api.Group))
-		c.legal(api.Field+".version", k8s.LabelFault(api.Version))
-		c.legal(api.Field+".kind", k8s.LabelFault(strings.ToLower(api.Kind)))
-		c.legal(api.Field+".name", k8s.LabelFault(api.Name))
+		c.addFieldFault(api.Field+".group", k8s.GroupFault(api.Group))
+		c.addFieldFault(api.Field+".version", k8s.LabelFault(api.Version))
+		c.addFieldFault(api.Field+".kind", k8s.LabelFault(strings.ToLower(api.Kind)))
+		c.addFieldFault(api.Field+".name", k8s.LabelFault(api.Name))
 		c.checkDeploymentName(api.Field, api.DeploymentName)
 	}
 }
 
-// legal adds a fault of a field of the CSV, unless fault is empty.
-func (c *checker) legal(field, fault string) {
+// addFieldFault adds a fault of a field of the CSV, unless fault is empty.
+func (c *checker) addFieldFault(field, fault string) {
 	if fault != "" {
 		c.faultf("%s: %s", field, fault)
 	}
@@ -259,8 +259,8 @@ func checkConversions(c *checker) {
 	}
 }
 
-// checkWebhookRules refuses webhooks that could block the repair of a cluster: on all groups,
-// on OLM's own, and on webhook configurations.
+// checkWebhookRules rejects webhooks that could prevent the repair of a cluster: for all API
+// groups, for OLM's groups, or for webhook configurations.
 func checkWebhookRules(c *checker) {
 	for _, w := range c.csv.Webhooks {
 		c.webhookRules(diag.Pos{File: c.csv.File}, w.Field, w.Fields)

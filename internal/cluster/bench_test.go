@@ -9,9 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/cluster/clustertest"
 )
 
-// installed returns a server with n operators of 66 objects each, and what to
-// ask it for.
-func installed(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectReference) {
+// newInstalledServer returns a server with n operators of 66 objects each, and references to the objects.
+func newInstalledServer(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectReference) {
 	b.Helper()
 	kinds := [][2]string{
 		{"v1", "ServiceAccount"},
@@ -26,7 +25,7 @@ func installed(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectRefer
 	for i := range n {
 		for j := range 11 {
 			for _, k := range kinds {
-				o := ours(k[0], k[1], fmt.Sprintf("ns%d", i), fmt.Sprintf("object%d", j))
+				o := managedObject(k[0], k[1], fmt.Sprintf("ns%d", i), fmt.Sprintf("object%d", j))
 				s.Put(o)
 				refs = append(refs, refTo(o))
 			}
@@ -35,11 +34,11 @@ func installed(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectRefer
 	return s, refs
 }
 
-// BenchmarkRead reads what 300 operators of 66 objects each have in a cluster.
-// The server's own work is in it.
+// BenchmarkRead reads 300 operators of 66 objects each. The time includes the work of the
+// server.
 func BenchmarkRead(b *testing.B) {
-	s, refs := installed(b, 300)
-	c, err := cluster.Open(cluster.Options{File: written(b, s.Kubeconfig())})
+	s, refs := newInstalledServer(b, 300)
+	c, err := cluster.Open(cluster.Options{File: writeKubeconfig(b, s.Kubeconfig())})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,19 +18,19 @@ import (
 
 // Client reads from the API server of one context. It is safe for concurrent use.
 type Client struct {
-	Context string // the context's name; "in-cluster" for a pod's own login
-	Server  string // the server's address, without credentials
+	Context string // name of the context; "in-cluster" for the service account of a pod
+	Server  string // address of the server, without credentials
 
-	rest    rest.Interface
-	objects dynamic.Interface
-	heads   metadata.Interface // for kinds of which only metadata is fetched
+	rest     rest.Interface
+	objects  dynamic.Interface
+	metadata metadata.Interface // for kinds whose content is not fetched
 
 	mu     sync.Mutex
 	groups map[string]func() (map[string]resource, error) // discovery, by "group/version"
 }
 
-// UnreachableError is the error for a cluster without a usable answer: the connection failed, its
-// certificate is not trusted, or it rejected the credentials.
+// UnreachableError is the error for a cluster that gives no usable response: the connection
+// failed, its certificate is not trusted, or it rejected the credentials.
 type UnreachableError struct {
 	Context, Server string
 	Err             error
@@ -44,17 +44,17 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Forget drops the results of discovery, for a cluster with changing kinds.
+// Forget drops the results of discovery, because the kinds of the cluster may have changed.
 func (c *Client) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.groups)
 }
 
-// failure converts the error of a request that client-go sent. An error about this request alone
-// becomes an *apierrors.StatusError, an error about the cluster an *UnreachableError; the error of
-// ctx stays unchanged. The result never contains the address, which may have a password.
-func (c *Client) failure(ctx context.Context, err error) error {
+// convertError converts an error of client-go. An error of only this request becomes an
+// *apierrors.StatusError, an error of the cluster an *UnreachableError; the error of ctx is
+// returned unchanged. The result never contains the address, which may contain a password.
+func (c *Client) convertError(ctx context.Context, err error) error {
 	var status *apierrors.StatusError
 	var sent *url.Error
 	switch {
@@ -63,22 +63,22 @@ func (c *Client) failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case apierrors.IsUnauthorized(err):
-		return c.unreachable(errors.New("login refused (401 Unauthorized)"))
+		return c.newUnreachableError(errors.New("login refused (401 Unauthorized)"))
 	case errors.As(err, &status):
 		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, maxMessageBytes)
 		return status
 	case errors.As(err, &sent):
-		return c.unreachable(sent.Err)
+		return c.newUnreachableError(sent.Err)
 	default:
 		return newStatusError(0, "decoding the response: "+inert.Clip(err.Error(), maxMessageBytes))
 	}
 }
 
-func (c *Client) unreachable(err error) error {
+func (c *Client) newUnreachableError(err error) error {
 	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
 }
 
-// hasCode reports whether a request was answered with one of these HTTP status codes.
+// hasCode reports whether err is a response with one of these HTTP status codes.
 func hasCode(err error, codes ...int32) bool {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -97,9 +97,9 @@ func newClient(config *rest.Config, client *http.Client) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := metadata.NewForConfigAndClient(config, client)
+	objectMetadata, err := metadata.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{rest: objects, objects: dynamic.New(objects), heads: heads, groups: map[string]func() (map[string]resource, error){}}, nil
+	return &Client{rest: objects, objects: dynamic.New(objects), metadata: objectMetadata, groups: map[string]func() (map[string]resource, error){}}, nil
 }

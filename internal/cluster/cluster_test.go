@@ -22,17 +22,17 @@ import (
 
 type object = clustertest.Object
 
-// opened returns a client of the server.
-func opened(t *testing.T, s *clustertest.Server, timeout time.Duration) *cluster.Client {
+// openClient returns a client for the server.
+func openClient(t *testing.T, s *clustertest.Server, timeout time.Duration) *cluster.Client {
 	t.Helper()
-	c, err := cluster.Open(cluster.Options{File: written(t, s.Kubeconfig()), Timeout: timeout, UserAgent: "quayside/test"})
+	c, err := cluster.Open(cluster.Options{File: writeKubeconfig(t, s.Kubeconfig()), Timeout: timeout, UserAgent: "quayside/test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func written(t testing.TB, kubeconfig string) string {
+func writeKubeconfig(t testing.TB, kubeconfig string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
@@ -41,7 +41,7 @@ func written(t testing.TB, kubeconfig string) string {
 	return file
 }
 
-func ours(apiVersion, kind, namespace, name string) object {
+func managedObject(apiVersion, kind, namespace, name string) object {
 	meta := object{"name": name, "labels": object{"quayside.dev/package": "etcd"}, "managedFields": []any{object{"manager": "x"}}}
 	if namespace != "" {
 		meta["namespace"] = namespace
@@ -56,8 +56,8 @@ func refTo(o object) v1alpha1.ObjectReference {
 	}
 }
 
-// summed returns one line for each object.
-func summed(seen []v1alpha1.Observed) []string {
+// summarize returns one line for each observation.
+func summarize(seen []v1alpha1.Observed) []string {
 	var out []string
 	for _, o := range seen {
 		what := "absent"
@@ -78,16 +78,16 @@ func TestRead(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for i := range 5 {
-		o := ours("v1", "ServiceAccount", fmt.Sprintf("ns%d", i%2), fmt.Sprintf("sa%d", i))
+		o := managedObject("v1", "ServiceAccount", fmt.Sprintf("ns%d", i%2), fmt.Sprintf("sa%d", i))
 		s.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	bare := ours("v1", "ServiceAccount", "ns0", "bare") // not labelled: someone else applied it
+	bare := managedObject("v1", "ServiceAccount", "ns0", "bare") // without labels, because somebody else applied it
 	delete(bare["metadata"].(object), "labels")
-	s.Put(bare, ours("apps/v1", "Deployment", "ns0", "operator"))
-	refs = append(refs, refTo(bare), refTo(ours("v1", "ServiceAccount", "ns0", "gone")), refTo(ours("apps/v1", "Deployment", "ns0", "operator")),
-		refTo(ours("etcd.database.coreos.com/v1beta2", "EtcdCluster", "ns0", "one")), refTo(ours("v1", "Nonsense", "ns0", "one")), refs[0])
-	c := opened(t, s, 0)
+	s.Put(bare, managedObject("apps/v1", "Deployment", "ns0", "operator"))
+	refs = append(refs, refTo(bare), refTo(managedObject("v1", "ServiceAccount", "ns0", "gone")), refTo(managedObject("apps/v1", "Deployment", "ns0", "operator")),
+		refTo(managedObject("etcd.database.coreos.com/v1beta2", "EtcdCluster", "ns0", "one")), refTo(managedObject("v1", "Nonsense", "ns0", "one")), refs[0])
+	c := openClient(t, s, 0)
 	got, err := c.Read(t.Context(), refs)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 		"Nonsense one is NoKind: the cluster serves no kind Nonsense in v1",
 		"ServiceAccount sa0 is v1 ServiceAccount sa0",
 	}
-	if d := cmp.Diff(want, summed(got)); d != "" {
+	if d := cmp.Diff(want, summarize(got)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	asked := s.Requests()
@@ -130,7 +130,7 @@ func TestReadOneNamespace(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for i := range 5 {
-		o := ours("rbac.authorization.k8s.io/v1", "Role", "ns", fmt.Sprintf("role%d", i))
+		o := managedObject("rbac.authorization.k8s.io/v1", "Role", "ns", fmt.Sprintf("role%d", i))
 		s.Put(o)
 		refs = append(refs, refTo(o))
 	}
@@ -141,8 +141,8 @@ func TestReadOneNamespace(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})
-	if got := read(t, opened(t, s, 0), refs); slices.ContainsFunc(got, func(o v1alpha1.Observed) bool { return o.Object == nil }) {
-		t.Errorf("%q", summed(got))
+	if got := read(t, openClient(t, s, 0), refs); slices.ContainsFunc(got, func(o v1alpha1.Observed) bool { return o.Object == nil }) {
+		t.Errorf("%q", summarize(got))
 	}
 	if n := len(s.Requests()); n != 2 {
 		t.Errorf("%d requests, want the discovery and one list of the namespace", n)
@@ -158,13 +158,13 @@ func read(t *testing.T, c *cluster.Client, refs []v1alpha1.ObjectReference) []v1
 	return got
 }
 
-// TestSecretsStayThere asks for the metadata of Secrets and ConfigMaps alone,
-// and drops what a server sends beside.
+// TestSecretsStayThere checks that only the metadata of Secrets and ConfigMaps is requested, and
+// that other content in the response is dropped.
 func TestSecretsStayThere(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for _, kind := range []string{"Secret", "ConfigMap"} {
-		o := ours("v1", kind, "ns", "hidden")
+		o := managedObject("v1", kind, "ns", "hidden")
 		o["data"] = object{"password": "c2VjcmV0"}
 		s.Put(o)
 		refs = append(refs, refTo(o))
@@ -179,7 +179,7 @@ func TestSecretsStayThere(t *testing.T) {
 			}
 			next.ServeHTTP(w, r)
 		})
-		for _, o := range read(t, opened(t, s, 0), refs) {
+		for _, o := range read(t, openClient(t, s, 0), refs) {
 			if o.Object == nil || o.Object["data"] != nil || o.Object["kind"] != o.Ref.Kind {
 				t.Errorf("%v", o)
 			}
@@ -189,13 +189,13 @@ func TestSecretsStayThere(t *testing.T) {
 
 func TestDefinitionsLoseTheirSchemas(t *testing.T) {
 	s := clustertest.New(t)
-	o := ours("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
+	o := managedObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
 	o["spec"] = object{
 		"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"},
 		"versions": []any{object{"name": "v1", "served": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
 	}
 	s.Put(o)
-	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)})
+	got := read(t, openClient(t, s, 0), []v1alpha1.ObjectReference{refTo(o)})
 	version := got[0].Object["spec"].(object)["versions"].([]any)[0].(object)
 	if d := cmp.Diff(object{"name": "v1", "served": true}, version); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -207,14 +207,14 @@ func answer(w http.ResponseWriter, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// TestReadFaults gives every object of one kind what a server can do to it; the
-// others are read as ever.
+// TestReadFaults simulates every kind of failure for the objects of one kind. The others must be
+// read as usual.
 func TestReadFaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		objects int
 		fault   func(w http.ResponseWriter, r *http.Request, next http.Handler, nth int)
-		want    string // how the reason and message of each object begin, %s for the timeout; empty: it is read
+		want    string // prefix of the reason and message of each object, %s for the timeout; empty: success
 	}{
 		{"ok/list forbidden, objects permitted", 5, func(w http.ResponseWriter, r *http.Request, next http.Handler, _ int) {
 			if r.URL.Query().Has("limit") {
@@ -288,11 +288,11 @@ func TestReadFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := clustertest.New(t)
-			account := ours("v1", "ServiceAccount", "ns", "operator")
+			account := managedObject("v1", "ServiceAccount", "ns", "operator")
 			s.Put(account)
 			refs := []v1alpha1.ObjectReference{}
 			for i := range c.objects {
-				o := ours("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))
+				o := managedObject("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))
 				s.Put(o)
 				refs = append(refs, refTo(o))
 			}
@@ -312,9 +312,9 @@ func TestReadFaults(t *testing.T) {
 			if strings.Contains(want, "%s") {
 				timeout = 300 * time.Millisecond
 			}
-			got := read(t, opened(t, s, timeout), refs)
-			for ; got[c.objects].Object == nil && timeout < time.Minute; timeout *= 4 { // on a busy machine what answers at once may be late as well
-				got = read(t, opened(t, s, timeout*4), refs)
+			got := read(t, openClient(t, s, timeout), refs)
+			for ; got[c.objects].Object == nil && timeout < time.Minute; timeout *= 4 { // on a busy machine, even a fast response may be late
+				got = read(t, openClient(t, s, timeout*4), refs)
 			}
 			want = strings.ReplaceAll(want, "%s", timeout.String())
 			for _, o := range got[:c.objects] {
@@ -329,13 +329,13 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestLateAnswersEnd stops asking for single objects of a kind whose requests
-// fail, so that a thousand of them do not take a thousand timeouts.
+// TestLateAnswersEnd checks that the client stops fetching single objects of a kind after a few
+// timeouts.
 func TestLateAnswersEnd(t *testing.T) {
 	s := clustertest.New(t)
 	var refs []v1alpha1.ObjectReference
 	for i := range 200 {
-		refs = append(refs, refTo(ours("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))))
+		refs = append(refs, refTo(managedObject("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))))
 	}
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		switch {
@@ -347,7 +347,7 @@ func TestLateAnswersEnd(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	})
-	got := read(t, opened(t, s, 0), refs)
+	got := read(t, openClient(t, s, 0), refs)
 	for _, o := range got {
 		if o.Reason != v1alpha1.ReasonError {
 			t.Fatalf("%v", o)
@@ -361,9 +361,9 @@ func TestLateAnswersEnd(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := clustertest.New(t)
 	for i := range 620 {
-		s.Put(ours("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
+		s.Put(managedObject("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
 	}
-	c := opened(t, s, 0)
+	c := openClient(t, s, 0)
 	for _, test := range []struct {
 		most, want int
 		more       int64
@@ -388,17 +388,17 @@ func TestPages(t *testing.T) {
 		t.Errorf("%d objects have a label that none has, %v", len(got.Objects), err)
 	}
 	got, err = c.List(t.Context(), cluster.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
-	if want := (cluster.Found{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
+	if want := (cluster.ListResult{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
-// TestListExpires has a list that expires at its second page: it is read again, and
-// has each object once. A list that expires again is an error.
+// TestListExpires simulates a list that expires at its second page. It is listed again, and each
+// object returned once. If it expires again, this is an error.
 func TestListExpires(t *testing.T) {
 	s := clustertest.New(t)
 	for i := range 300 {
-		s.Put(ours("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
+		s.Put(managedObject("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
 	}
 	expire := 1
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -409,7 +409,7 @@ func TestListExpires(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})
-	c, pods := opened(t, s, 0), cluster.ListOptions{APIVersion: "v1", Kind: "Pod"}
+	c, pods := openClient(t, s, 0), cluster.ListOptions{APIVersion: "v1", Kind: "Pod"}
 	got, err := c.List(t.Context(), pods)
 	if err != nil || got.Reason != "" || expire != 0 {
 		t.Fatalf("%s %s, %v", got.Reason, got.Message, err)
@@ -427,16 +427,16 @@ func TestListExpires(t *testing.T) {
 	}
 }
 
-// TestForget sees a kind that came after discovery was asked.
+// TestForget reads a kind that the server did not serve during the first discovery.
 func TestForget(t *testing.T) {
 	s := clustertest.New(t)
-	c := opened(t, s, 0)
-	thing := ours("example.com/v1", "Thing", "ns", "one")
+	c := openClient(t, s, 0)
+	thing := managedObject("example.com/v1", "Thing", "ns", "one")
 	refs := []v1alpha1.ObjectReference{refTo(thing)}
 	if got := read(t, c, refs); got[0].Reason != v1alpha1.ReasonNoKind {
 		t.Fatalf("%v", got)
 	}
-	definition := ours("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
+	definition := managedObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
 	definition["spec"] = object{"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"}, "versions": []any{object{"name": "v1"}}}
 	s.Put(definition, thing)
 	c.Forget()
@@ -457,7 +457,7 @@ func TestCancelled(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	_, err := opened(t, s, 0).Read(ctx, []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+	_, err := openClient(t, s, 0).Read(ctx, []v1alpha1.ObjectReference{refTo(managedObject("v1", "Secret", "ns", "x"))})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

@@ -20,15 +20,15 @@ import (
 
 // Options select the cluster to read, and its timeouts.
 type Options struct {
-	File      string        // the one kubeconfig; empty: Files
-	Files     []string      // kubeconfigs; the first one that sets a value wins, and missing files are skipped
-	Context   string        // empty: the kubeconfig's current one
-	InCluster bool          // where there is no kubeconfig, log in as the pod that this runs in
+	File      string        // the only kubeconfig; empty: Files
+	Files     []string      // kubeconfigs; the first one that sets a value wins, missing files are skipped
+	Context   string        // empty: the current context of the kubeconfig
+	InCluster bool          // without a kubeconfig, use the service account of the pod
 	UserAgent string        // "quayside/v1.0.0"
-	Timeout   time.Duration // for each answer; 0: 30 seconds
+	Timeout   time.Duration // for each response; 0: 30 seconds
 }
 
-// inCluster is the name of the context of a pod's own credentials.
+// inCluster is the context name for the service account of a pod.
 const inCluster = "in-cluster"
 
 // Contexts returns the names of the contexts in the kubeconfigs, sorted.
@@ -40,15 +40,15 @@ func Contexts(opt Options) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// Open reads the kubeconfig and returns the cluster of its context. It sends
-// nothing.
+// Open reads the kubeconfig and returns a client for the cluster of its context. It sends no
+// request.
 func Open(opt Options) (*Client, error) {
 	config, name, err := opt.login()
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = opt.UserAgent
-	config.QPS = -1 // the transport bounds how much is asked
+	config.QPS = -1 // the transport limits requests
 	config.WarningHandler = rest.NoWarnings{}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -120,8 +120,8 @@ func (opt Options) files() []string {
 	return opt.Files
 }
 
-// withoutAddress removes the address from an error of net/url and net/http, because it may contain
-// a password.
+// withoutAddress returns the cause of an error of net/url or net/http. The error itself contains
+// the address, which may contain a password.
 func withoutAddress(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// resource is how a kind is addressed.
+// resource is the API resource of a kind.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
@@ -33,8 +33,8 @@ type noKindError struct{ message string }
 func (e *noKindError) Error() string { return e.message }
 
 // resource returns the API resource of a kind. It sends one discovery request for each group and
-// version. If the server does not serve the kind, the error is a *noKindError, and otherwise like
-// that of failure.
+// version. The error is a *noKindError if the server does not serve the kind, and otherwise an
+// error of convertError.
 func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resource, error) {
 	c.mu.Lock()
 	discovered := c.groups[apiVersion]
@@ -54,8 +54,8 @@ func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resourc
 	return r, nil
 }
 
-// discover reads the kinds of one group and version. It does not use client-go's discovery
-// package, which would link every API type into the program.
+// discover reads the kinds of one group and version. The discovery package of client-go would
+// link the types of all APIs into the program.
 func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]resource, error) {
 	path := []string{"api", apiVersion}
 	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
@@ -66,7 +66,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]re
 		return nil, none
 	}
 	var list metav1.APIResourceList
-	err := c.failure(ctx, c.rest.Get().AbsPath(path...).Do(ctx).Into(&list))
+	err := c.convertError(ctx, c.rest.Get().AbsPath(path...).Do(ctx).Into(&list))
 	if hasCode(err, http.StatusNotFound) {
 		return nil, none
 	}
@@ -76,7 +76,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]re
 	version := schema.FromAPIVersionAndKind(apiVersion, "").GroupVersion()
 	kinds := map[string]resource{}
 	for _, r := range list.APIResources {
-		if !strings.Contains(r.Name, "/") { // status, scale and the like
+		if !strings.Contains(r.Name, "/") { // no subresources such as status or scale
 			kinds[r.Kind] = resource{version.WithResource(r.Name), r.Namespaced}
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/quayside/quayside/internal/cluster/clustertest"
 )
 
-// TestDiscoveryFails has an API server that cannot serve one group: its objects
-// cannot be read, and the others are.
+// TestDiscoveryFails checks that objects of a group without discovery have an error, and all
+// others are read.
 func TestDiscoveryFails(t *testing.T) {
 	s := clustertest.New(t)
-	account := ours("v1", "ServiceAccount", "ns", "operator")
+	account := managedObject("v1", "ServiceAccount", "ns", "operator")
 	s.Put(account)
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if strings.HasPrefix(r.URL.Path, "/apis/packages.example.com/") {
@@ -28,11 +28,11 @@ func TestDiscoveryFails(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})
-	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{
-		refTo(ours("packages.example.com/v1", "Package", "ns", "one")), refTo(account),
+	got := read(t, openClient(t, s, 0), []v1alpha1.ObjectReference{
+		refTo(managedObject("packages.example.com/v1", "Package", "ns", "one")), refTo(account),
 	})
 	if got[0].Reason != v1alpha1.ReasonError || got[0].Message != "the server is currently unable to handle the request" || got[1].Object == nil {
-		t.Errorf("%q", summed(got))
+		t.Errorf("%q", summarize(got))
 	}
 	asked := slices.DeleteFunc(s.Requests(), func(r string) bool { return !strings.HasPrefix(r, "GET /apis/packages.example.com/") })
 	if len(asked) != 4 {
@@ -40,11 +40,11 @@ func TestDiscoveryFails(t *testing.T) {
 	}
 }
 
-// TestRetryAfter waits as long as the server wants.
+// TestRetryAfter checks that the client waits as long as the server requests.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := clustertest.New(t)
-	o := ours("v1", "ServiceAccount", "ns", "operator")
+	o := managedObject("v1", "ServiceAccount", "ns", "operator")
 	s.Put(o)
 	var asked []time.Time
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -57,7 +57,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})
-	if got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}); got[0].Object == nil {
+	if got := read(t, openClient(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}); got[0].Object == nil {
 		t.Fatalf("%v", got)
 	}
 	if len(asked) != 2 || asked[1].Sub(asked[0]) < time.Second {
@@ -65,12 +65,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestDiscoveryLeadsNowhere has versions and kinds that would change the address of
-// a request.
+// TestDiscoveryLeadsNowhere checks versions and kinds that would change the address of a
+// request.
 func TestDiscoveryLeadsNowhere(t *testing.T) {
 	s := clustertest.New(t)
-	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{
-		refTo(ours("../../version", "Secret", "ns", "x")), refTo(ours("..", "Secret", "ns", "x")), refTo(ours("a/b/c", "Secret", "ns", "x")),
+	got := read(t, openClient(t, s, 0), []v1alpha1.ObjectReference{
+		refTo(managedObject("../../version", "Secret", "ns", "x")), refTo(managedObject("..", "Secret", "ns", "x")), refTo(managedObject("a/b/c", "Secret", "ns", "x")),
 	})
 	for _, o := range got {
 		if o.Reason != v1alpha1.ReasonNoKind {
@@ -84,11 +84,11 @@ func TestDiscoveryLeadsNowhere(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts an answer short once, and sends ones that grow when they are
-// unpacked.
+// TestTruncated truncates a response once, and sends compressed responses that are too large
+// when decompressed.
 func TestTruncated(t *testing.T) {
 	s := clustertest.New(t)
-	o := ours("v1", "ServiceAccount", "ns", "operator")
+	o := managedObject("v1", "ServiceAccount", "ns", "operator")
 	s.Put(o)
 	cut, bomb := true, false
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -108,7 +108,7 @@ func TestTruncated(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	})
-	c, refs := opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}
+	c, refs := openClient(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}
 	if got := read(t, c, refs); got[0].Object == nil || cut {
 		t.Errorf("%v", got)
 	}
@@ -118,7 +118,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestLogins logs in as kubeconfigs say it, and sees with what the server is asked.
+// TestLogins logs in as described in kubeconfigs, and checks the credentials in requests.
 func TestLogins(t *testing.T) {
 	const program = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"printed"}}`
 	exec := map[string]any{"exec": map[string]any{
@@ -126,7 +126,7 @@ func TestLogins(t *testing.T) {
 	}}
 	for _, c := range []struct {
 		name    string
-		address string // user and password in the address
+		address string // the address with user and password
 		user    map[string]any
 		header  http.Header
 	}{
@@ -156,11 +156,11 @@ func TestLogins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client, err := cluster.Open(cluster.Options{File: written(t, string(text)), UserAgent: "quayside/test"})
+			client, err := cluster.Open(cluster.Options{File: writeKubeconfig(t, string(text)), UserAgent: "quayside/test"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			read(t, client, []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+			read(t, client, []v1alpha1.ObjectReference{refTo(managedObject("v1", "Secret", "ns", "x"))})
 			for name, want := range c.header {
 				if got.Get(name) != want[0] {
 					t.Errorf("%s: %q, want %q", name, got.Get(name), want[0])

@@ -15,22 +15,21 @@ import (
 // pageSize is the maximum number of objects in a page of a list.
 const pageSize = 250
 
-// metadataOnly reports whether only the metadata of a kind is fetched.
+// metadataOnly reports whether only the metadata of objects is fetched.
 func (k *kind) metadataOnly() bool {
-	return !k.whole && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
+	return !k.content && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
 }
 
-// trim returns the object without unused fields, and with its kind, which lists
-// omit.
+// trim removes unused fields from an object, and sets its kind, which is missing in lists.
 func (k *kind) trim(o map[string]any) map[string]any {
 	o["apiVersion"], o["kind"] = k.apiVersion, k.name
-	if !k.managed {
+	if !k.managedFields {
 		delete(k8s.Map(o, "metadata"), "managedFields")
 	}
 	delete(k8s.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
-	if k.name == "CustomResourceDefinition" && !k.whole {
+	if k.name == "CustomResourceDefinition" && !k.content {
 		for _, v := range k8s.Items(o, "spec", "versions") {
-			delete(v, "schema") // by far the most of it
+			delete(v, "schema") // the largest part of a CRD
 		}
 	}
 	return o
@@ -38,13 +37,13 @@ func (k *kind) trim(o map[string]any) map[string]any {
 
 // page holds the options of a list request.
 type page struct {
-	of        *kind
-	namespace string // empty: everywhere
-	labels    string // selector
-	most      int    // objects; 0: all
+	kind      *kind
+	namespace string // empty: all namespaces
+	labels    string // label selector
+	limit     int    // maximum number of objects; 0: all
 }
 
-// retryExpired calls list, and once more if the list changed between two pages.
+// retryExpired calls list, and once more if the list expired between two pages.
 func retryExpired(list func() error) error {
 	err := list()
 	if hasCode(err, http.StatusGone) {
@@ -53,27 +52,27 @@ func retryExpired(list func() error) error {
 	return err
 }
 
-// listPages lists objects in pages and calls keep with each. It returns the
-// minimum number of objects beyond the limit of p.
+// listPages lists objects in pages and calls keep with each object. If p limits the number of
+// objects, it returns the minimum number of further ones.
 func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
 	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {
 		opts.Limit = pageSize
-		if p.most > 0 {
-			opts.Limit = int64(min(pageSize, p.most-read))
+		if p.limit > 0 {
+			opts.Limit = int64(min(pageSize, p.limit-read))
 		}
 		list, err := c.listPage(ctx, r, p, opts)
 		if err != nil {
 			return 0, err
 		}
 		for i := range list.Items {
-			keep(p.of.trim(list.Items[i].Object))
+			keep(p.kind.trim(list.Items[i].Object))
 		}
 		read += len(list.Items)
 		switch next := list.GetContinue(); {
 		case next == "":
 			return 0, nil
-		case p.most > 0 && read >= p.most:
+		case p.limit > 0 && read >= p.limit:
 			if more := list.GetRemainingItemCount(); more != nil {
 				return max(1, *more), nil
 			}
@@ -88,18 +87,18 @@ func (c *Client) listPages(ctx context.Context, r resource, p page, keep func(ma
 
 // listPage lists the objects of one page.
 func (c *Client) listPage(ctx context.Context, r resource, p page, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	if !p.of.metadataOnly() {
+	if !p.kind.metadataOnly() {
 		list, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(p.namespace)).List(ctx, opts)
-		return list, c.failure(ctx, err)
+		return list, c.convertError(ctx, err)
 	}
-	heads, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(p.namespace)).List(ctx, opts)
+	found, err := c.metadata.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(p.namespace)).List(ctx, opts)
 	if err != nil {
-		return nil, c.failure(ctx, err)
+		return nil, c.convertError(ctx, err)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(heads)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
 	list := &unstructured.UnstructuredList{}
 	list.SetUnstructuredContent(fields)
-	return list, c.failure(ctx, err)
+	return list, c.convertError(ctx, err)
 }
 
 // get fetches one object.
@@ -107,40 +106,40 @@ func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name s
 	if !k.metadataOnly() {
 		o, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(namespace)).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, c.failure(ctx, err)
+			return nil, c.convertError(ctx, err)
 		}
 		return o.Object, nil
 	}
-	head, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(namespace)).Get(ctx, name, metav1.GetOptions{})
+	object, err := c.metadata.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(namespace)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, c.failure(ctx, err)
+		return nil, c.convertError(ctx, err)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(head)
-	return fields, c.failure(ctx, err)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	return fields, c.convertError(ctx, err)
 }
 
-// Found is the result of a list.
-type Found struct {
+// ListResult is the result of listing a kind.
+type ListResult struct {
 	Objects []map[string]any // in the server's order
-	More    int64            // minimum number of omitted objects
-	Reason  string           // one of v1alpha1's reasons, if the list failed
+	More    int64            // minimum number of objects beyond Limit
+	Reason  string           // one of the reasons in v1alpha1, if the list failed
 	Message string           // explains Reason
 }
 
-// ListOptions holds the options of a list.
+// ListOptions are the options of [Client.List].
 type ListOptions struct {
 	APIVersion, Kind string
-	Namespace        string // empty: everywhere
-	Labels           string // selector: "app=etcd"
-	Limit            int    // objects; 0: all
+	Namespace        string // empty: all namespaces
+	Labels           string // label selector: "app=etcd"
+	Limit            int    // maximum number of objects; 0: all
 	WithContent      bool   // include the content of Secrets and ConfigMaps and the schemas of CRDs
 	ManagedFields    bool   // include metadata.managedFields
 }
 
-// List lists objects of one kind. The error is like that of Read.
-func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
-	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.WithContent, managed: opt.ManagedFields}
-	var found Found
+// List lists objects of one kind. Its errors are those of [Client.Read].
+func (c *Client) List(ctx context.Context, opt ListOptions) (ListResult, error) {
+	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, content: opt.WithContent, managedFields: opt.ManagedFields}
+	var found ListResult
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {
 		err = retryExpired(func() (err error) {
@@ -155,17 +154,17 @@ func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
 		return found, nil
 	}
 	seen, err := observeError(err)
-	if seen.Reason == "" { // the kind is known, and yet there is no such list
+	if seen.Reason == "" { // the kind is served, but the server has no such list
 		seen.Reason, seen.Message = v1alpha1.ReasonNoKind, "the cluster does not list "+opt.Kind
 	}
-	return Found{Reason: seen.Reason, Message: seen.Message}, err
+	return ListResult{Reason: seen.Reason, Message: seen.Message}, err
 }
 
-// ListAll lists several kinds and returns the results in the order of opts.
-func (c *Client) ListAll(ctx context.Context, opts []ListOptions) ([]Found, error) {
+// ListAll lists several kinds concurrently. The results are in the order of opts.
+func (c *Client) ListAll(ctx context.Context, opts []ListOptions) ([]ListResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out := make([]Found, len(opts))
+	out := make([]ListResult, len(opts))
 	c.runParallel(len(opts), func(i int) {
 		found, err := c.List(ctx, opts[i])
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	s := clustertest.New(t)
-	good := written(t, s.Kubeconfig())
+	good := writeKubeconfig(t, s.Kubeconfig())
 	var config object
 	if err := json.Unmarshal([]byte(s.Kubeconfig()), &config); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return written(t, string(text))
+		return writeKubeconfig(t, string(text))
 	}
 	absent := filepath.Join(t.TempDir(), "absent")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 		{"error/context", cluster.Options{File: good, Context: "tset"}, `no context "tset" in the kubeconfig (have test) (did you mean "test"?)`},
 		{"error/no current", cluster.Options{File: without("current-context")}, "the kubeconfig has no current context: give one with --context (have test)"},
 		{"error/no cluster", cluster.Options{File: without("clusters")}, `context "test": `},
-		{"error/no yaml", cluster.Options{File: written(t, "{token: "+clustertest.Token)}, "reading the kubeconfig: "},
+		{"error/no yaml", cluster.Options{File: writeKubeconfig(t, "{token: "+clustertest.Token)}, "reading the kubeconfig: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := cluster.Open(c.opt)
@@ -71,8 +71,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestUnreachable has clusters that give no answer, and looks for the token in
-// what is said of them.
+// TestUnreachable checks the errors for unreachable clusters, which must not contain the token.
 func TestUnreachable(t *testing.T) {
 	s := clustertest.New(t)
 	gone := clustertest.New(t)
@@ -86,11 +85,11 @@ func TestUnreachable(t *testing.T) {
 		{"error/no host", clustertest.KubeconfigOf("https://no-such-host.invalid:6443", nil, clustertest.Token), "no-such-host.invalid"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := cluster.Open(cluster.Options{File: written(t, tc.kubeconfig)})
+			c, err := cluster.Open(cluster.Options{File: writeKubeconfig(t, tc.kubeconfig)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = c.Read(t.Context(), []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+			_, err = c.Read(t.Context(), []v1alpha1.ObjectReference{refTo(managedObject("v1", "Secret", "ns", "x"))})
 			var unreachable *cluster.UnreachableError
 			if !errors.As(err, &unreachable) {
 				t.Fatalf("%v", err)

@@ -18,20 +18,19 @@ import (
 // maxSingleReads is the maximum number of objects of a kind that are fetched one by one.
 const maxSingleReads = 3
 
-// kind is one kind of objects to read, with the objects read so far.
+// kind is a kind of objects to read, with the objects read so far.
 type kind struct {
 	apiVersion, name string
-	whole            bool // with contents
-	managed          bool // with managedFields
+	content          bool // include the content
+	managedFields    bool // include metadata.managedFields
 	refs             []v1alpha1.ObjectReference
-	got              map[string]v1alpha1.Observed // by namespace/name
+	observed         map[string]v1alpha1.Observed // by namespace/name
 }
 
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// Read reads the objects of refs and returns their observations in the same
-// order. The error is an *UnreachableError or that of ctx; errors of single
-// objects are in their observations.
+// Read reads the objects of refs and returns their observations in the same order. The error is
+// an *UnreachableError or that of ctx. Errors of single objects are in their observations.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, of := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -46,14 +45,14 @@ func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v
 	}
 	out := make([]v1alpha1.Observed, len(refs))
 	for i, ref := range refs {
-		out[i] = of[i].got[namespacedName(ref.Namespace, ref.Name)]
+		out[i] = of[i].observed[namespacedName(ref.Namespace, ref.Name)]
 		out[i].Ref = ref
 	}
 	return out, nil
 }
 
-// groupByKind returns the kinds of refs, and the kind of each ref. A repeated
-// object is read once.
+// groupByKind returns the kinds of refs, and the kind of each ref. It adds a repeated object
+// only once to its kind.
 func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	var kinds []*kind
 	byName := map[[2]string]*kind{}
@@ -62,22 +61,21 @@ func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 		key := [2]string{ref.APIVersion, ref.Kind}
 		k := byName[key]
 		if k == nil {
-			k = &kind{apiVersion: ref.APIVersion, name: ref.Kind, got: map[string]v1alpha1.Observed{}}
+			k = &kind{apiVersion: ref.APIVersion, name: ref.Kind, observed: map[string]v1alpha1.Observed{}}
 			byName[key] = k
 			kinds = append(kinds, k)
 		}
 		of[i] = k
 		at := namespacedName(ref.Namespace, ref.Name)
-		if _, twice := k.got[at]; !twice {
-			k.got[at] = v1alpha1.Observed{Ref: ref}
+		if _, twice := k.observed[at]; !twice {
+			k.observed[at] = v1alpha1.Observed{Ref: ref}
 			k.refs = append(k.refs, ref)
 		}
 	}
 	return kinds, of
 }
 
-// runParallel calls do with 0 to n-1 concurrently and returns when all calls
-// have returned.
+// runParallel calls do concurrently with the numbers from 0 to n-1, and returns after all calls.
 func (c *Client) runParallel(n int, do func(i int)) {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 2*maxRequests)
@@ -102,7 +100,7 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 		listed, err := c.listKind(ctx, r, k)
 		switch {
 		case hasCode(err, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusGone):
-			// One by one they may be had.
+			// Reading the objects one by one may succeed.
 		case err != nil:
 			return k.failAll(err)
 		}
@@ -110,7 +108,7 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 			at := namespacedName(ref.Namespace, ref.Name)
 			o, ok := listed[at]
 			if ok {
-				k.got[at] = v1alpha1.Observed{Object: o}
+				k.observed[at] = v1alpha1.Observed{Object: o}
 			}
 			return ok
 		})
@@ -118,21 +116,21 @@ func (c *Client) readKind(ctx context.Context, k *kind) error {
 	return c.readEach(ctx, r, k, missing)
 }
 
-// failAll sets err as the observation of every object of the kind. It returns
-// err if it concerns the whole cluster.
+// failAll sets the observation of err for every object of the kind. It returns err if it is an
+// error of the whole cluster.
 func (k *kind) failAll(err error) error {
 	seen, err := observeError(err)
 	if err != nil {
 		return err
 	}
-	for at := range k.got {
-		k.got[at] = seen
+	for at := range k.observed {
+		k.observed[at] = seen
 	}
 	return nil
 }
 
-// observeError returns the observation for an error of single objects. It
-// returns any other error.
+// observeError returns the observation for an error of single objects. Any other error is
+// returned unchanged.
 func observeError(err error) (v1alpha1.Observed, error) {
 	var noKind *noKindError
 	var status *apierrors.StatusError
@@ -150,8 +148,7 @@ func observeError(err error) (v1alpha1.Observed, error) {
 	}
 }
 
-// listKind lists the objects of a kind that quayside manages and returns the
-// requested ones by name.
+// listKind lists the managed objects of a kind and returns the requested ones by name.
 func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]map[string]any, error) {
 	namespace := k.refs[0].Namespace
 	if slices.ContainsFunc(k.refs, func(ref v1alpha1.ObjectReference) bool { return ref.Namespace != namespace }) {
@@ -160,9 +157,9 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 	var out map[string]map[string]any
 	err := retryExpired(func() error {
 		out = map[string]map[string]any{}
-		_, err := c.listPages(ctx, r, page{of: k, namespace: namespace, labels: k8s.LabelPackage}, func(o map[string]any) {
+		_, err := c.listPages(ctx, r, page{kind: k, namespace: namespace, labels: k8s.LabelPackage}, func(o map[string]any) {
 			at := namespacedName(k8s.Text(o, "metadata", "namespace"), k8s.Text(o, "metadata", "name"))
-			if _, asked := k.got[at]; asked {
+			if _, asked := k.observed[at]; asked {
 				out[at] = o
 			}
 		})
@@ -171,8 +168,8 @@ func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]
 	return out, err
 }
 
-// readEach fetches objects one by one. After a few errors it skips the remaining
-// objects of the kind, which saves a thousand requests to a slow API server.
+// readEach fetches objects one by one. After a few errors it skips the other objects of the
+// kind, to avoid a thousand requests to a slow API server.
 func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var failed error
@@ -203,12 +200,12 @@ func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alp
 		if seen.Reason == v1alpha1.ReasonError {
 			late++
 		}
-		k.got[namespacedName(refs[i].Namespace, refs[i].Name)] = seen
+		k.observed[namespacedName(refs[i].Namespace, refs[i].Name)] = seen
 	})
 	return failed
 }
 
-// object fetches one object.
+// object fetches one object and checks its scope and name.
 func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.ObjectReference) (map[string]any, error) {
 	if r.namespaced != (ref.Namespace != "") {
 		return nil, newStatusError(0, fmt.Sprintf("the cluster serves %s with another scope", ref.Kind))

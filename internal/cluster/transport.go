@@ -15,25 +15,24 @@ import (
 
 // Limits of a request.
 const (
-	maxRequests     = 8        // requests in flight
-	maxAttempts     = 4        // of one request
-	maxObjectBytes  = 10 << 20 // bytes of one object …
-	maxPageBytes    = 64 << 20 // … and of one page of a list
+	maxRequests     = 8        // concurrent requests
+	maxAttempts     = 4        // attempts of one request
+	maxObjectBytes  = 10 << 20 // bytes of one object
+	maxPageBytes    = 64 << 20 // bytes of one page of a list
 	longWait        = 10 * time.Second
 	maxMessageBytes = 500 // bytes of a message of the server
 )
 
-// limitedTransport is a transport that limits concurrent requests, their
-// duration and the size of responses. It retries requests that a busy server
-// refused. It does not follow redirects, because they would send credentials
-// elsewhere.
+// limitedTransport limits concurrent requests, their duration and the size of responses. It
+// retries requests that a busy server rejected. It does not follow redirects, because they would
+// send credentials to another server.
 type limitedTransport struct {
 	next    http.RoundTripper
-	timeout time.Duration // for each answer
-	slots   chan struct{} // one for each request in flight
+	timeout time.Duration // for each response
+	slots   chan struct{} // one entry per concurrent request
 }
 
-// RoundTrip implements http.RoundTripper. The body of the response is in memory.
+// RoundTrip implements http.RoundTripper. It reads the body of the response into memory.
 func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	select {
@@ -55,7 +54,7 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 			return nil, err
 		}
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		resp.Header.Del("Retry-After") // client-go would wait for the stated time
+		resp.Header.Del("Retry-After") // with this header, client-go would wait too
 		if !isRetryable(req.Method, resp.StatusCode) || pause >= 200*time.Millisecond<<(maxAttempts-1) {
 			return resp, nil
 		}
@@ -65,14 +64,14 @@ func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 }
 
-// isRetryable reports whether the same request may succeed later, without the
-// risk of being executed twice.
+// isRetryable reports whether a repeated request may succeed, without the risk of executing it
+// twice.
 func isRetryable(method string, code int) bool {
 	return code == http.StatusTooManyRequests ||
 		method == http.MethodGet && (code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)
 }
 
-// roundTripOnce sends a request and reads the answer.
+// roundTripOnce sends a request and reads the response.
 func (b *limitedTransport) roundTripOnce(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	short, cancel := context.WithTimeout(ctx, b.timeout)
@@ -103,12 +102,12 @@ func (b *limitedTransport) roundTripOnce(req *http.Request) (*http.Response, err
 	return resp, nil
 }
 
-// newStatusError returns an unusable response as the error of a refused request.
+// newStatusError returns the error of a request without a usable response.
 func newStatusError(code int, message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
 }
 
-// sleep waits, and returns early with the cause when ctx ends.
+// sleep waits for d. If ctx ends first, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,8 +20,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Writer reads and changes single objects. It does not repeat a change that may have happened: the
-// caller must read the object first. It is safe for concurrent use.
+// Writer reads and changes single objects. It does not repeat a change that may have been
+// executed: the caller must read the object first. It is safe for concurrent use.
 type Writer struct {
 	client  *Client
 	manager string
@@ -38,8 +38,7 @@ type RequestError struct {
 	Err    *apierrors.StatusError
 }
 
-// Error returns the message with the object and, in a conflict, the field
-// managers.
+// Error returns the message with the object and, for a conflict, the field managers.
 func (e *RequestError) Error() string {
 	if fields := e.Fields(); len(fields) > 0 {
 		return fmt.Sprintf("%s %s: conflict with other field managers: %s", e.Verb, e.Object, strings.Join(fields, ", "))
@@ -50,8 +49,7 @@ func (e *RequestError) Error() string {
 // Unwrap returns the error of the server.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// Fields returns the conflicting fields with their managers: "kubectl has
-// .spec.replicas".
+// Fields returns the conflicting fields and their managers: "kubectl has .spec.replicas".
 func (e *RequestError) Fields() []string {
 	var out []string
 	if details := e.Err.ErrStatus.Details; details != nil {
@@ -66,15 +64,14 @@ func (e *RequestError) Fields() []string {
 	return out
 }
 
-// IsRetryable reports whether the same request may succeed later: the server was busy
-// or failed, or the response was lost. The request may have been executed.
+// IsRetryable reports whether a repeated request may succeed: the server was busy or failed, or
+// the response was lost. The first request may have been executed.
 func (e *RequestError) IsRetryable() bool {
 	code := e.Err.ErrStatus.Code
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// newRequestError returns err as a *RequestError if it concerns only this
-// request.
+// newRequestError returns err as a *RequestError if it is an error of only this request.
 func newRequestError(verb string, ref k8s.Ref, err error) error {
 	var status *apierrors.StatusError
 	var noKind *noKindError
@@ -91,7 +88,7 @@ func newRequestError(verb string, ref k8s.Ref, err error) error {
 }
 
 // resource returns the API resource of a kind. It repeats a failed discovery once, because the
-// server may serve the kind by then.
+// server may serve the kind in the meantime.
 func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	r, err := w.client.resource(ctx, ref.APIVersion, ref.Kind)
 	if err != nil && ctx.Err() == nil {
@@ -101,7 +98,7 @@ func (w *Writer) resource(ctx context.Context, ref k8s.Ref) (resource, error) {
 	return r, err
 }
 
-// send sends a request about one object by calling do.
+// send sends a request about one object with do.
 func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (k8s.Object, error) {
 	r, err := w.resource(ctx, ref)
 	if err != nil {
@@ -109,7 +106,7 @@ func (w *Writer) send(ctx context.Context, verb string, ref k8s.Ref, do func(dyn
 	}
 	o, err := do(w.client.objects.Resource(r.GroupVersionResource).Namespace(r.requestNamespace(ref.Namespace)))
 	if err != nil {
-		return nil, newRequestError(verb, ref, w.client.failure(ctx, err))
+		return nil, newRequestError(verb, ref, w.client.convertError(ctx, err))
 	}
 	return o.Object, nil
 }
@@ -133,15 +130,15 @@ func (w *Writer) Get(ctx context.Context, ref k8s.Ref) (k8s.Object, error) {
 	return o, nil
 }
 
-// newKind returns a kind to read, with only the metadata of Secrets.
+// newKind returns a kind to read. It includes the content unless the kind is Secret.
 func newKind(apiVersion, name string) *kind {
-	return &kind{apiVersion: apiVersion, name: name, whole: !(apiVersion == "v1" && name == "Secret")}
+	return &kind{apiVersion: apiVersion, name: name, content: !(apiVersion == "v1" && name == "Secret")}
 }
 
 // List returns the objects of a kind with these labels, in all namespaces if namespace is empty.
-// It returns none if the kind is not served, and only the metadata of Secrets.
+// It returns nil if the kind is not served, and only the metadata of Secrets.
 func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
-	found, err := w.client.List(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels, WithContent: newKind(apiVersion, kind).whole})
+	found, err := w.client.List(ctx, ListOptions{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Labels: labels, WithContent: newKind(apiVersion, kind).content})
 	switch {
 	case err != nil:
 		return nil, err
@@ -161,8 +158,8 @@ func (w *Writer) List(ctx context.Context, apiVersion, kind, namespace, labels s
 	return out, nil
 }
 
-// Apply applies an object server-side and returns the resulting object. Without
-// force, a field of another manager is a conflict.
+// Apply applies an object server-side and returns the result. Unless force is true, changing a
+// field of another manager is a conflict.
 func (w *Writer) Apply(ctx context.Context, o k8s.Object, manager string, force, dryRun bool) (k8s.Object, error) {
 	opts := metav1.ApplyOptions{FieldManager: manager, Force: force, DryRun: dryRunOption(dryRun)}
 	return w.send(ctx, "apply", k8s.RefTo(o), func(objects dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
@@ -170,7 +167,7 @@ func (w *Writer) Apply(ctx context.Context, o k8s.Object, manager string, force,
 	})
 }
 
-// Patch is a patch of one of two types; the field of the other is empty.
+// Patch is either a JSON patch or a merge patch; the other field is empty.
 type Patch struct {
 	JSON  []Operation    // a JSON patch
 	Merge map[string]any // a merge patch
@@ -183,7 +180,7 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Encode returns the patch as it is sent.
+// Encode returns the type and the body of the request.
 func (p Patch) Encode() (types.PatchType, []byte, error) {
 	if p.JSON != nil {
 		data, err := json.Marshal(p.JSON)
@@ -205,8 +202,7 @@ func (w *Writer) Patch(ctx context.Context, ref k8s.Ref, patch Patch, dryRun boo
 	})
 }
 
-// DeleteOptions holds the preconditions of a deletion and the treatment of
-// dependents.
+// DeleteOptions are the preconditions of a deletion and the handling of dependents.
 type DeleteOptions struct {
 	UID             string
 	ResourceVersion string // empty: any
@@ -238,7 +234,8 @@ func (w *Writer) Delete(ctx context.Context, ref k8s.Ref, opt DeleteOptions, dry
 	return err
 }
 
-// Create creates an object, or requests a review.
+// Create creates an object, or sends a review such as a SelfSubjectAccessReview, and returns the
+// response.
 func (w *Writer) Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Object, error) {
 	opts := metav1.CreateOptions{FieldManager: w.manager, DryRun: dryRunOption(dryRun)}
 	return w.send(ctx, "create", k8s.RefTo(o), func(objects dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
@@ -246,7 +243,7 @@ func (w *Writer) Create(ctx context.Context, o k8s.Object, dryRun bool) (k8s.Obj
 	})
 }
 
-// dryRunOption returns the value of the option dryRun.
+// dryRunOption returns the value of the request option dryRun.
 func dryRunOption(dryRun bool) []string {
 	if dryRun {
 		return []string{metav1.DryRunAll}

@@ -55,7 +55,7 @@ func (c checker) enum(field, value string, allowed ...string) {
 
 // oneOf reports a fault if value is empty or not allowed.
 func (c checker) oneOf(field, value string, allowed ...string) {
-	if c.Given(field, value) {
+	if c.Require(field, value) {
 		c.Enum(field, value, allowed...)
 	}
 }
@@ -94,7 +94,7 @@ func (c checker) checkSelector(field string, s *labelSelector) *LabelSelector {
 	out := &LabelSelector{MatchLabels: s.MatchLabels}
 	for i, e := range s.MatchExpressions {
 		path := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
-		c.Given(path+".key", e.Key)
+		c.Require(path+".key", e.Key)
 		c.oneOf(path+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
 		switch needsValues := e.Operator == "In" || e.Operator == "NotIn"; {
 		case needsValues && len(e.Values) == 0:

@@ -76,7 +76,7 @@ func (l *loader) build() {
 // adds a hint, because it may be unrelated to operators.
 func (l *loader) addFaults(d candidate, err error) {
 	var errs diag.List
-	errs.Add(l.pos(d.path), diag.Moved(err, l.displayPos))
+	errs.Add(l.pos(d.path), diag.MapPositions(err, l.displayPos))
 	for _, e := range errs {
 		if !d.named {
 			fault := diag.Error{Msg: e.Msg, Err: e.Err}
@@ -121,7 +121,7 @@ func (l *loader) readBuild(o *overlay.Overlay, d candidate) {
 			mapPos = l.originOf(trace, o, i, r)
 		}
 		if err := r.errs.Err(); err != nil {
-			l.errs.Add(l.pos(o.File), diag.Moved(err, mapPos))
+			l.errs.Add(l.pos(o.File), diag.MapPositions(err, mapPos))
 			continue
 		}
 		r.set.mapPositions(mapPos)

@@ -72,7 +72,7 @@ func TestKustomizeIsStock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := overlay.New(overlay.Plain(func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) })).Open(dir)
+		o, err := overlay.New(overlay.FileFunc(func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) })).Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

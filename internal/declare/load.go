@@ -118,7 +118,7 @@ func newLoader(fsys fs.FS, opt LoadOptions) *loader {
 	for _, dir := range opt.Applied {
 		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
 	}
-	l.kustomizations = overlay.New(overlay.Plain(l.readRegular))
+	l.kustomizations = overlay.New(overlay.FileFunc(l.readRegular))
 	return l
 }
 
@@ -232,7 +232,7 @@ func (l *loader) walk(root candidate) {
 		case !info.Mode().IsRegular():
 			return nil
 		}
-		if err := inert.Name(p); err != nil {
+		if err := inert.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}

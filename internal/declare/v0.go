@@ -144,7 +144,7 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	}
 	for i, e := range o.Env {
 		field := diag.Item(at+".env", i)
-		c.Given(field+".name", e.Name)
+		c.Require(field+".name", e.Name)
 		c.checkKube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
 	}
 	c.checkSelector(at+".selector", o.Selector)
@@ -153,7 +153,7 @@ func (c checker) checkConfig(n *yaml.Node, at string, o *configV0) []byte {
 	for i, data := range o.Volumes {
 		field := diag.Item(at+".volumes", i)
 		name := k8s.Text(c.checkKube(field, data, admit.Volume()), "name")
-		if len(data) > 0 && c.Given(field+".name", name) && volumes[name] {
+		if len(data) > 0 && c.Require(field+".name", name) && volumes[name] {
 			c.Addf(field+".name", "volume %q is given twice", name)
 		}
 		volumes[name] = true
@@ -176,7 +176,7 @@ func (c checker) checkKube(at string, data json.RawMessage, part admit.Part) map
 	if err := utiljson.Unmarshal(data, &v); err != nil {
 		return nil // no valid JSON, reported earlier
 	}
-	_, shape := admit.Read(admit.NewTypes(), part, v, at)
+	_, shape := admit.PrunePart(admit.NewTypes(), part, v, at)
 	for _, field := range shape.Unknown {
 		name := strings.TrimPrefix(field, at+".")
 		c.Faults.Addf(c.At(field), "unknown field %q in %s%s", name, at, diag.DidYouMean(name, part.Fields()))

@@ -177,7 +177,7 @@ func (r *reader) readClusterCatalog(n *yaml.Node) {
 	c.oneOf("spec.source.type", o.Spec.Source.Type, "Image")
 	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
 	image := o.Spec.Source.Image.Ref
-	c.Given("spec.source.image.ref", image)
+	c.Require("spec.source.image.ref", image)
 	if poll := o.Spec.Source.Image.PollIntervalMinutes; poll != nil {
 		switch {
 		case *poll < 1:

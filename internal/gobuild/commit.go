@@ -17,8 +17,8 @@ const (
 	License  = "Apache-2.0"
 )
 
-// Quayside returns the options to compile the program for releases and for the image for CI,
-// with its commit recorded in it.
+// Quayside returns the options to compile quayside for a platform, for releases and for the
+// image for CI. The program records its commit.
 func Quayside(platform, to string, stderr io.Writer) Compilation {
 	return Compilation{
 		Source: "./cmd/quayside", Platform: platform, To: to, Stderr: stderr,
@@ -42,21 +42,21 @@ func CommitIn(program []byte, snapshot bool) (Commit, error) {
 	return CommitOf(info, snapshot)
 }
 
-// CommitOf returns the commit that a program was built from. It refuses a program without a
-// recorded commit and, except for a snapshot, a program with uncommitted changes: its build
-// could not be reproduced.
+// CommitOf returns the commit that a program was built from. The error is set if the program has
+// no recorded commit, or, unless snapshot is true, if it was built with uncommitted changes:
+// such a build cannot be reproduced.
 func CommitOf(info *debug.BuildInfo, snapshot bool) (Commit, error) {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
 	version := info.Main.Version
-	made, err := time.Parse(time.RFC3339, settings["vcs.time"])
+	committed, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	switch {
 	case err != nil || version == "" || version == "(devel)":
 		return Commit{}, errors.New("commit unknown: build in a clone of the repository, not in a linked worktree, with git installed")
 	case settings["vcs.modified"] == "true" && !snapshot:
 		return Commit{}, fmt.Errorf("%s has changes that are not committed: commit them, or build a -snapshot", version)
 	}
-	return Commit{strings.TrimPrefix(version, "v"), settings["vcs.revision"], made}, nil
+	return Commit{strings.TrimPrefix(version, "v"), settings["vcs.revision"], committed}, nil
 }

@@ -56,7 +56,7 @@ func ParseCRD(crd map[string]any) CRD {
 	return d
 }
 
-// Version returns the version of that name.
+// Version returns the version with this name.
 func (d CRD) Version(name string) (CRDVersion, bool) {
 	return d.first(func(v CRDVersion) bool { return v.Name == name })
 }
@@ -86,9 +86,8 @@ func (d CRD) Served() []string {
 	return out
 }
 
-// Faults returns the reasons why API servers reject the CRD because of its
-// names, each with its field: names that are invalid, duplicate, or reserved by
-// Kubernetes.
+// Faults returns the reasons of API servers to reject the CRD because of its names, each with
+// its field: names that are invalid, duplicate, or reserved by Kubernetes.
 func (d CRD) Faults() []string {
 	var out []string
 	fault := func(field, text string) {

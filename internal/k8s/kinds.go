@@ -13,9 +13,8 @@ import (
 // quaysideGroup is the API group of quayside's own objects.
 const quaysideGroup = "quayside.dev"
 
-// builtinKinds returns the readable built-in kinds of a group, namespaced and
-// cluster-scoped, including those of versions that are no longer served. ok is
-// false if the group is not built in.
+// builtinKinds returns the readable built-in kinds of a group, namespaced and cluster-scoped,
+// including kinds whose versions are no longer served. ok is false if the group is not built in.
 func builtinKinds(group string) (namespaced, cluster []string, ok bool) {
 	kinds, ok := map[string][2]string{
 		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
@@ -78,7 +77,7 @@ func commonClusterKinds(group string) []string {
 	}[group])
 }
 
-// Namespaced reports whether a kind is namespaced. Unknown kinds are.
+// Namespaced reports whether a kind is namespaced. It returns true for unknown kinds.
 func Namespaced(group, kind string) bool {
 	_, cluster, own := builtinKinds(group)
 	if !own {
@@ -87,9 +86,8 @@ func Namespaced(group, kind string) bool {
 	return !slices.Contains(cluster, kind)
 }
 
-// KindFaults returns the reasons why API servers reject an apiVersion and kind,
-// each with its field. The core group and the groups of Kubernetes have a fixed
-// set of kinds.
+// KindFaults returns the reasons of API servers to reject an apiVersion and kind, each with its
+// field. The core group and the groups of Kubernetes have a fixed set of kinds.
 func KindFaults(apiVersion, kind string) []string {
 	var out []string
 	version, group := apiVersion, ""
@@ -124,7 +122,7 @@ func describeGroup(group string) string {
 	return "its group " + group
 }
 
-// GroupFault returns why custom kinds must not be added to a group, or "".
+// GroupFault returns the reason why custom kinds must not be added to a group, or "".
 func GroupFault(group string) string {
 	_, _, own := builtinKinds(group)
 	bad := validation.IsDNS1123Subdomain(group)
@@ -141,8 +139,8 @@ func GroupFault(group string) string {
 	return ""
 }
 
-// LabelFault returns why s is not a valid version, resource or lower-case kind,
-// which are DNS-1035 labels in API servers, or "".
+// LabelFault returns the reason why s is not a valid name of a version, a resource or a
+// lower-case kind, or "". API servers require DNS-1035 labels for these names.
 func LabelFault(s string) string {
 	if bad := validation.IsDNS1035Label(s); len(bad) > 0 {
 		return fmt.Sprintf("%q is not valid: %s", s, bad[0])

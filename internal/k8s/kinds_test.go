@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestBuiltin holds the table against the types of Kubernetes: it has every
-// group of theirs and every kind that they can list, and no other but those
-// whose types lie elsewhere, or that are gone.
+// TestBuiltin compares the table with the types of Kubernetes: it contains exactly their groups
+// and their kinds with a list type, and a few kinds that were removed or are defined elsewhere.
 func TestBuiltin(t *testing.T) {
 	elsewhere := []string{"CustomResourceDefinition.apiextensions.k8s.io", "APIService.apiregistration.k8s.io", "PodSecurityPolicy.policy", "PodSecurityPolicy.extensions"}
 	groups := []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
@@ -109,7 +108,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// crd returns a definition with its names.
+// crd returns a CRD with these names.
 func crd(name, group, plural, kind, version string) map[string]any {
 	o := New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
 	o["spec"] = map[string]any{
@@ -151,8 +150,7 @@ func TestDefinitionFaults(t *testing.T) {
 	}
 }
 
-// TestDefine reads a definition of v1beta1, whose schema and subresources stand
-// once, and one of v1.
+// TestDefine parses a v1beta1 CRD, whose versions share schema and subresources, and a v1 CRD.
 func TestDefine(t *testing.T) {
 	schema, status := map[string]any{"type": "object"}, map[string]any{"status": map[string]any{}}
 	old := crd("things.example.com", "example.com", "things", "Thing", "v2")
@@ -230,10 +228,10 @@ func TestReserved(t *testing.T) {
 		{"security.openshift.io/v1", "SecurityContextConstraints", "things-privileged", false},
 	} {
 		o := New(c.apiVersion, c.kind, "", c.name)
-		if got := Reserved(o); got != c.want {
+		if got := IsReserved(o); got != c.want {
 			t.Errorf("%s: got %v", o.Key(), got)
 		}
-		if c.want && !ReservedName(c.kind+"/"+c.name) {
+		if c.want && !IsReservedName(c.kind+"/"+c.name) {
 			t.Errorf("%s/%s cannot be allowed", c.kind, c.name)
 		}
 	}
@@ -243,12 +241,12 @@ func TestReserved(t *testing.T) {
 	} {
 		named, spelled := New("apiregistration.k8s.io/v1", "APIService", "", "v1."+group), New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com")
 		named["spec"], spelled["spec"] = map[string]any{"group": "example.com"}, map[string]any{"group": group}
-		if Reserved(named) != want || Reserved(spelled) != want {
-			t.Errorf("APIService of %q: got %v, %v", group, Reserved(named), Reserved(spelled))
+		if IsReserved(named) != want || IsReserved(spelled) != want {
+			t.Errorf("APIService of %q: got %v, %v", group, IsReserved(named), IsReserved(spelled))
 		}
 	}
 	for _, id := range []string{"", "ClusterRole", "ClusterRole/", "/admin", "Role/admin", "clusterrole/admin", "Namespace/mine"} {
-		if ReservedName(id) {
+		if IsReservedName(id) {
 			t.Errorf("%q can be allowed, and nothing needs it", id)
 		}
 	}

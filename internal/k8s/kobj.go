@@ -1,13 +1,13 @@
 // Package k8s handles Kubernetes objects without Go types, and Kubernetes' own rules about them:
 // keys, built-in kinds, CRDs, label selectors, permissions of subjects, and Pod Security levels.
 //
-// An object is decoded YAML or JSON, in which any field may be missing or have another type.
-// Getters then return the zero value and never fail. Functions that change an object change a
-// copy, so that objects can share their parts. The package is independent of operators and reads
-// no cluster. Permissions are never guessed: a binding to a role that is neither passed in nor
-// built in becomes a grant with only the name of the role.
+// An object is decoded YAML or JSON, in which any field may be missing or have a wrong type.
+// Getters then return the zero value and never fail. Functions that change an object return a
+// changed copy, so objects can share parts. The package is independent of operators and does not
+// access clusters. Permissions are never guessed: a binding to a role that is neither passed in
+// nor built in becomes a grant with only the name of the role.
 //
-// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [Reserved];
+// Start from [Object], [Text] and [Items]; for kinds from [KindFaults], [ParseCRD] and [IsReserved];
 // for permissions from [NewPermissions]; for selectors from [SelectorOf].
 package k8s
 

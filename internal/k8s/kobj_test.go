@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// anyValue draws what a file can hold.
+// anyValue draws a value that a file can contain.
 func anyValue(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		kinds := 7
@@ -46,7 +46,7 @@ func path() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 4)
 }
 
-// TestReadersAgree holds every reader against At, and At against a walk.
+// TestReadersAgree compares every getter with At, and At with a loop over the path.
 func TestReadersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, p := mapping(3).Draw(t, "m"), path().Draw(t, "path")
@@ -84,8 +84,8 @@ func TestReadersAgree(t *testing.T) {
 	})
 }
 
-// TestChangesAreCopies changes an object in every way and wants it to be as it
-// was, and the change to be there.
+// TestChangesAreCopies checks that every function that changes an object returns the change and
+// does not modify the original.
 func TestChangesAreCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, p := mapping(3).Draw(t, "m"), path().Draw(t, "path")

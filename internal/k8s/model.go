@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// MaxGrants limits the grants of a model. Rules are products of lists, and may
-// be untrusted.
+// MaxGrants is the maximum number of grants of all objects. A rule expands to the product of its
+// lists, and may be untrusted.
 const MaxGrants = 200_000
 
 // ErrTooManyGrants is returned if roles expand to more than MaxGrants grants.
@@ -36,11 +36,11 @@ type ObjectGrants struct {
 type roleID struct{ namespace, name string }
 
 type role struct {
-	rules  []rule
-	labels map[string]string
-	adds   []labels.Selector // aggregation
-	ready  bool
-	open   bool // being resolved: cuts cycles
+	rules      []rule
+	labels     map[string]string
+	aggregates []labels.Selector // ClusterRoles to add
+	resolved   bool
+	resolving  bool // ends recursion in a cycle
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }
@@ -71,7 +71,7 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 	slices.SortFunc(m.known, Subject.Compare)
 	ids := slices.SortedFunc(maps.Keys(roles), compareIDs)
 	for _, id := range ids {
-		resolve(roles, ids, roles[id])
+		resolveAggregation(roles, ids, roles[id])
 	}
 	total := 0
 	for _, o := range bindings {
@@ -95,32 +95,32 @@ func compareIDs(a, b roleID) int {
 	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// resolve adds the rules of aggregated roles to a role, in the order of ids.
-func resolve(roles map[roleID]*role, ids []roleID, r *role) {
-	if r.ready || r.open {
+// resolveAggregation adds the rules of aggregated roles to a role, in the order of ids.
+func resolveAggregation(roles map[roleID]*role, ids []roleID, r *role) {
+	if r.resolved || r.resolving {
 		return
 	}
-	if len(r.adds) == 0 {
-		r.ready = true
+	if len(r.aggregates) == 0 {
+		r.resolved = true
 		return
 	}
-	r.open = true
+	r.resolving = true
 	for _, id := range ids {
 		other := roles[id]
-		if id.namespace != "" || other == r || !slices.ContainsFunc(r.adds, func(s labels.Selector) bool { return s.Matches(labels.Set(other.labels)) }) {
+		if id.namespace != "" || other == r || !slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool { return s.Matches(labels.Set(other.labels)) }) {
 			continue
 		}
-		resolve(roles, ids, other)
+		resolveAggregation(roles, ids, other)
 		r.rules = append(r.rules, other.rules...)
 	}
-	// Only cluster-admin is labelled so, in every cluster.
-	if slices.ContainsFunc(r.adds, func(s labels.Selector) bool {
+	// Every cluster has exactly one role with this label: cluster-admin.
+	if slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool {
 		return s.Matches(labels.Set{"kubernetes.io/bootstrapping": "rbac-defaults"})
 	}) {
 		all, _ := wellKnown(roleID{"", "cluster-admin"})
 		r.rules = append(r.rules, all...)
 	}
-	r.open, r.ready = false, true
+	r.resolving, r.resolved = false, true
 }
 
 // bind adds the grants of a binding to its subjects.
@@ -135,7 +135,7 @@ func (m *Permissions) bind(roles map[roleID]*role, b map[string]any, total *int)
 		id.namespace = scope
 	}
 	grants := expandRole(roles, id, refers, scope)
-	for _, s := range subjects(b) {
+	for _, s := range bindingSubjects(b) {
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, Text(b, "metadata", "name"), ErrTooManyGrants)
 		}
@@ -151,15 +151,15 @@ func expandRole(roles map[roleID]*role, id roleID, kind, scope string) []Grant {
 		rules, known = append(rules, r.rules...), true
 	}
 	if known {
-		return expand(rules, scope)
+		return expandRules(rules, scope)
 	}
 	return []Grant{{Namespace: scope, Role: strings.TrimSpace(kind + " " + id.name)}}
 }
 
-// expand returns the product of rules. As in the API server, non-resource URLs
-// count only cluster-wide. A product beyond the limit is cut just above it, so
-// the caller detects it.
-func expand(rules []rule, scope string) []Grant {
+// expandRules returns the grants of rules: the products of their lists. As in the API server,
+// non-resource URLs count only cluster-wide. It stops just above MaxGrants, so that the caller
+// detects the excess.
+func expandRules(rules []rule, scope string) []Grant {
 	var out []Grant
 	for _, r := range rules {
 		for _, verb := range r.verbs {
@@ -183,8 +183,8 @@ func expand(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltInSubjects adds the pseudo-subjects: all subjects that are bound to
-// built-in roles into which ClusterRoles of the set are aggregated.
+// addBuiltInSubjects adds a subject for each built-in role that aggregates ClusterRoles of the
+// set. It stands for all subjects bound to that role.
 func (m *Permissions) addBuiltInSubjects(roles map[roleID]*role, ids []roleID, total *int) error {
 	for _, id := range ids {
 		r := roles[id]
@@ -193,7 +193,7 @@ func (m *Permissions) addBuiltInSubjects(roles map[roleID]*role, ids []roleID, t
 			if id.namespace != "" || value != "true" || name == "" {
 				continue
 			}
-			grants := expand(r.rules, "")
+			grants := expandRules(r.rules, "")
 			if *total += len(grants); *total > MaxGrants {
 				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooManyGrants)
 			}
@@ -231,8 +231,8 @@ func (m *Permissions) ObjectGrants() []ObjectGrants { return m.objectGrants }
 // sorted.
 func (m *Permissions) Direct(s Subject) []Grant { return slices.Clone(m.direct[s]) }
 
-// Of returns all permissions of a subject, reduced and sorted: its own, and
-// those of its user name and implied groups.
+// Of returns all permissions of a subject, reduced and sorted: its own, and those of its user
+// and groups.
 func (m *Permissions) Of(s Subject) []Grant {
 	all := m.Direct(s)
 	for _, also := range impliedSubjects(s) {
@@ -241,7 +241,7 @@ func (m *Permissions) Of(s Subject) []Grant {
 	return ReduceGrants(all)
 }
 
-// impliedSubjects returns the user and the groups of a subject.
+// impliedSubjects returns the user and the groups that a subject always belongs to.
 func impliedSubjects(s Subject) []Subject {
 	group := func(name string) Subject { return Subject{Kind: "Group", Name: name} }
 	switch s.Kind {

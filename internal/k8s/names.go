@@ -21,8 +21,8 @@ func Fit(name string, limit int) string {
 	return appendHash(name, name, limit)
 }
 
-// FitWithout is like Fit, but also replaces part by a dash and adds digits if
-// name contains it.
+// FitWithout is like [Fit], but if name contains part, it replaces part by a dash and appends
+// the digits.
 func FitWithout(part, name string, limit int) string {
 	plain := name
 	for strings.Contains(plain, part) {
@@ -40,8 +40,9 @@ func appendHash(text, name string, limit int) string {
 	return strings.TrimRight(text[:min(len(text), limit-9)], "-._:") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Suffixed returns base-suffix, with base truncated if the result is longer than 63 bytes, as in
-// OLM v1. Like there, a result of exactly 63 bytes is extended to 64.
+// Suffixed returns base-suffix. If base and suffix together are longer than 63 bytes, it
+// truncates base so that the result has 63 bytes. As in OLM v1, the dash does not count, so the
+// result may have 64 bytes.
 func Suffixed(base, suffix string) string {
 	if len(base)+len(suffix) > MaxLabel {
 		base = base[:MaxLabel-len(suffix)-1]

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestFit keeps a name of exactly the limit, and cuts one of a byte more.
+// TestFit checks that a name at the limit is kept, and a longer one is truncated.
 func TestFit(t *testing.T) {
 	for length, whole := range map[int]bool{62: true, 63: true, 64: false, 300: false} {
 		name := strings.Repeat("n", length)
@@ -18,8 +18,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestSuffixed cuts the base where the two are longer than 63 bytes without
-// their dash, as OLM v1 does.
+// TestSuffixed checks that the base is truncated if base and suffix together, without the dash,
+// are longer than 63 bytes, as in OLM v1.
 func TestSuffixed(t *testing.T) {
 	for length, want := range map[int]int{58: 63, 59: 64, 60: 63, 80: 63} {
 		got := k8s.Suffixed(strings.Repeat("n", length), "cert")

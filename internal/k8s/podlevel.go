@@ -18,9 +18,9 @@ const (
 	Restricted = "restricted"
 )
 
-// WeakerPodSecurity reports whether the enforced level rejects a pod that needs
+// RejectsPodLevel reports whether a namespace with the level enforced rejects a pod that needs the
 // level need. Unknown levels reject nothing.
-func WeakerPodSecurity(need, enforced string) bool {
+func RejectsPodLevel(need, enforced string) bool {
 	levels := []string{Privileged, Baseline, Restricted}
 	a, b := slices.Index(levels, need), slices.Index(levels, enforced)
 	return a >= 0 && b >= 0 && a < b

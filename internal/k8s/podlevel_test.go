@@ -42,7 +42,7 @@ func TestWeaker(t *testing.T) {
 	}{
 		{Privileged, Baseline, true}, {Baseline, Baseline, false}, {Restricted, Baseline, false}, {Baseline, "", false}, {Baseline, "strict", false},
 	} {
-		if got := WeakerPodSecurity(c.need, c.enforced); got != c.want {
+		if got := RejectsPodLevel(c.need, c.enforced); got != c.want {
 			t.Errorf("Weaker(%q, %q): got %v", c.need, c.enforced, got)
 		}
 	}

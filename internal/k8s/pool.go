@@ -8,11 +8,11 @@ import (
 // Pool deduplicates parts of objects, such as the schemas of pods in many CRDs.
 type Pool struct {
 	scalars map[any]uint64
-	nodes   map[string]node // by the numbers of their elements
+	nodes   map[string]node // by the numbers of their parts
 	last    uint64
 }
 
-// node is a mapping or a list with its number.
+// node is a shared mapping or list with its number.
 type node struct {
 	v  any
 	no uint64
@@ -21,15 +21,16 @@ type node struct {
 // NewPool returns an empty pool.
 func NewPool() *Pool { return &Pool{scalars: map[any]uint64{}, nodes: map[string]node{}} }
 
-// Share replaces the mappings and lists in o by equal ones of previously shared objects. No other
-// code may hold o. Afterwards o is only changed by copying, like all objects of this package.
+// Share replaces the mappings and lists in o by equal ones of previously shared objects. No
+// other code may hold o. Afterwards, o must only be changed by copying, like all objects of this
+// package.
 func (p *Pool) Share(o Object) {
 	for key, v := range o {
 		o[key], _ = p.share(v)
 	}
 }
 
-// share returns the shared equal of a value, and the unique number of that content.
+// share returns the shared value equal to v, and the unique number of its content.
 func (p *Pool) share(v any) (any, uint64) {
 	var key []byte
 	switch v := v.(type) {

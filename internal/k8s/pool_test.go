@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestPool holds that objects stay what they are, and that what two of them have in
-// common is there once.
+// TestPool checks that shared objects keep their content, and that equal parts of two objects
+// are stored once.
 func TestPool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := k8s.NewPool()

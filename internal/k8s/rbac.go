@@ -9,7 +9,7 @@ import (
 
 // Subject is a user, a group or a ServiceAccount with permissions.
 type Subject struct {
-	Kind      string // "ServiceAccount", "User", "Group"; "ClusterRole" for everybody bound to a role that others aggregate into
+	Kind      string // "ServiceAccount", "User", "Group"; "ClusterRole" for all subjects bound to a role that aggregates others
 	Namespace string // of a ServiceAccount
 	Name      string
 }
@@ -33,7 +33,7 @@ type Grant struct {
 	Verb      string `json:"verb,omitempty"`      // "get", "*"
 	Group     string `json:"group,omitempty"`     // "apps", "*"; empty: the core group
 	Resource  string `json:"resource,omitempty"`  // "pods/exec", "*"; empty for a URL or a role
-	Name      string `json:"name,omitempty"`      // the one object; empty: all
+	Name      string `json:"name,omitempty"`      // name of the only object; empty: all
 	URL       string `json:"url,omitempty"`       // non-resource URL: "/metrics"; else empty
 	Role      string `json:"role,omitempty"`      // "ClusterRole view": a role that is not in the set; else empty
 }
@@ -62,7 +62,7 @@ func (g Grant) Covers(h Grant) bool {
 	return (g.Group == "*" || g.Group == h.Group) && coversResource(g.Resource, h.Resource) && (g.Name == "" || g.Name == h.Name)
 }
 
-// coversURL follows the API server: "*" or a prefix that ends in "*".
+// coversURL compares URLs as the API server does: a pattern is "*" or a prefix that ends in "*".
 func coversURL(have, want string) bool {
 	if have == want {
 		return have != ""
@@ -71,8 +71,8 @@ func coversURL(have, want string) bool {
 	return ok && want != "" && strings.HasPrefix(want, prefix)
 }
 
-// coversResource follows the API server: "*" covers everything, "*/sub" that subresource of
-// everything. "pods" does not cover "pods/exec".
+// coversResource compares resources as the API server does: "*" covers everything, and "*/sub"
+// covers this subresource of every resource. "pods" does not cover "pods/exec".
 func coversResource(have, want string) bool {
 	if have == "*" || have == want {
 		return true
@@ -97,10 +97,11 @@ func NewGrantSet(grants []Grant) GrantSet {
 	return s
 }
 
-// Covers reports whether the set permits g. It is exact, because in RBAC several grants never
-// combine to a further permission. Its duration is independent of the size of the set.
+// Covers reports whether the set permits g. A lookup is sufficient, because in RBAC several
+// grants never combine to a further permission. Its duration does not depend on the size of the
+// set.
 func (s GrantSet) Covers(g Grant) bool {
-	for have := range wider(g) {
+	for have := range coveringGrants(g) {
 		if _, ok := s[have]; ok {
 			return true
 		}
@@ -108,8 +109,8 @@ func (s GrantSet) Covers(g Grant) bool {
 	return false
 }
 
-// wider yields g and every grant that covers it.
-func wider(g Grant) iter.Seq[Grant] {
+// coveringGrants yields g and every grant that covers it.
+func coveringGrants(g Grant) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
 		for _, ns := range distinctPair(g.Namespace, "") {
 			if g.Role != "" {
@@ -119,7 +120,7 @@ func wider(g Grant) iter.Seq[Grant] {
 				continue
 			}
 			for _, verb := range distinctPair(g.Verb, "*") {
-				for have := range widerObjects(g) {
+				for have := range coveringObjects(g) {
 					have.Namespace, have.Verb = ns, verb
 					if !yield(have) {
 						return
@@ -130,9 +131,9 @@ func wider(g Grant) iter.Seq[Grant] {
 	}
 }
 
-// widerObjects yields the object of g, without verb and namespace, and every
+// coveringObjects yields the object of g, without verb and namespace, and every
 // pattern that covers it.
-func widerObjects(g Grant) iter.Seq[Grant] {
+func coveringObjects(g Grant) iter.Seq[Grant] {
 	return func(yield func(Grant) bool) {
 		if g.URL != "" {
 			for i := range len(g.URL) {
@@ -167,8 +168,8 @@ func distinctPair(s, other string) []string {
 	return []string{s, other}
 }
 
-// GainedGrants returns the grants in after that before does not cover, in order. It leaves out
-// grants covered by another gained one.
+// GainedGrants returns the grants in after that before does not cover, in order. It omits grants
+// covered by another gained one.
 func GainedGrants(before, after []Grant) []Grant {
 	had := NewGrantSet(before)
 	return ReduceGrants(slices.DeleteFunc(slices.Clone(after), had.Covers))
@@ -181,7 +182,7 @@ func ReduceGrants(grants []Grant) []Grant {
 	out := make([]Grant, 0, len(set))
 	for g := range set {
 		covered := false
-		for have := range wider(g) {
+		for have := range coveringGrants(g) {
 			if _, ok := set[have]; ok && have != g {
 				covered = true
 				break

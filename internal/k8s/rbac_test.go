@@ -202,8 +202,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestSetAgrees holds the set, which looks up what is wider, against Covers,
-// which compares two grants.
+// TestSetAgrees compares GrantSet.Covers, which looks up wider grants, with Grant.Covers, which
+// compares two grants.
 func TestSetAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) Grant {

@@ -10,7 +10,7 @@ func newRole(o map[string]any) *role {
 		// The API server overwrites the rules of an aggregated role.
 		for _, s := range Items(o, "aggregationRule", "clusterRoleSelectors") {
 			if selects, ok := SelectorOf(s); ok {
-				r.adds = append(r.adds, selects)
+				r.aggregates = append(r.aggregates, selects)
 			}
 		}
 		return r
@@ -34,9 +34,9 @@ func newRule(m map[string]any) rule {
 	return r
 }
 
-// subjects returns the subjects of a binding. A ServiceAccount without a namespace is in the
+// bindingSubjects returns the subjects of a binding. A ServiceAccount without a namespace is in the
 // namespace of the binding.
-func subjects(b map[string]any) []Subject {
+func bindingSubjects(b map[string]any) []Subject {
 	var out []Subject
 	for _, m := range Items(b, "subjects") {
 		s := Subject{Kind: Text(m, "kind"), Name: Text(m, "name")}
@@ -52,7 +52,7 @@ func subjects(b map[string]any) []Subject {
 	return out
 }
 
-// wellKnown returns the rules of the roles that every API server has and that do not depend on
+// wellKnown returns the rules of roles that exist in every cluster and do not depend on
 // installed components (kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
 func wellKnown(id roleID) ([]rule, bool) {
 	one := func(group, resource string, verbs ...string) rule {

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// AllNamespaces reports whether every new cluster has the namespace.
-func AllNamespaces(namespace string) bool {
+// IsDefaultNamespace reports whether a namespace exists in every new cluster.
+func IsDefaultNamespace(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// ReservedNamespace reports whether the cluster or its vendor creates a namespace.
-func ReservedNamespace(name string) bool {
-	return AllNamespaces(name) || strings.HasPrefix(name, "openshift")
+// IsReservedNamespace reports whether the cluster or its vendor creates a namespace.
+func IsReservedNamespace(name string) bool {
+	return IsDefaultNamespace(name) || strings.HasPrefix(name, "openshift")
 }
 
-// claim is a kind with names that belong to the cluster.
-type claim struct {
+// reservedKind is a kind with names that belong to the cluster.
+type reservedKind struct {
 	group, kind string
 	own         func(o Object) bool
 }
 
-func claims() []claim {
+func reservedKinds() []reservedKind {
 	role := func(o Object) bool {
-		return strings.HasPrefix(o.Name(), "system:") || slices.Contains(roles(), o.Name())
+		return strings.HasPrefix(o.Name(), "system:") || slices.Contains(bootstrapRoles(), o.Name())
 	}
 	flow := func(o Object) bool {
-		return strings.HasPrefix(o.Name(), "system") || strings.HasPrefix(o.Name(), "kube-") || slices.Contains(flows(), o.Name())
+		return strings.HasPrefix(o.Name(), "system") || strings.HasPrefix(o.Name(), "kube-") || slices.Contains(builtinFlowControl(), o.Name())
 	}
-	return []claim{
-		{"", "Namespace", func(o Object) bool { return ReservedNamespace(o.Name()) }},
+	return []reservedKind{
+		{"", "Namespace", func(o Object) bool { return IsReservedNamespace(o.Name()) }},
 		{"rbac.authorization.k8s.io", "ClusterRole", role},
 		{"rbac.authorization.k8s.io", "ClusterRoleBinding", role},
 		{"scheduling.k8s.io", "PriorityClass", func(o Object) bool { return strings.HasPrefix(o.Name(), "system-") }},
@@ -40,41 +40,41 @@ func claims() []claim {
 			return isServedGroup(group) || isServedGroup(Text(o, "spec", "group"))
 		}},
 		{"security.openshift.io", "SecurityContextConstraints", func(o Object) bool {
-			return slices.Contains(constraints(), strings.TrimRight(o.Name(), "-v0123456789"))
+			return slices.Contains(openShiftConstraints(), strings.TrimRight(o.Name(), "-v0123456789"))
 		}},
 	}
 }
 
-// Reserved reports whether the name of an object belongs to the cluster. Such an object would
-// replace the cluster's own.
-func Reserved(o Object) bool {
-	return slices.ContainsFunc(claims(), func(c claim) bool { return o.Is(c.group, c.kind) && c.own(o) })
+// IsReserved reports whether the cluster or its vendor owns objects of this kind and name.
+// Installing such an object would replace the cluster's own object.
+func IsReserved(o Object) bool {
+	return slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return o.Is(c.group, c.kind) && c.own(o) })
 }
 
-// ReservedName is Reserved for "Kind/name".
-func ReservedName(id string) bool {
+// IsReservedName is IsReserved for "Kind/name".
+func IsReservedName(id string) bool {
 	kind, name, _ := strings.Cut(id, "/")
-	return name != "" && slices.ContainsFunc(claims(), func(c claim) bool { return c.kind == kind && c.own(New("", kind, "", name)) })
+	return name != "" && slices.ContainsFunc(reservedKinds(), func(c reservedKind) bool { return c.kind == kind && c.own(New("", kind, "", name)) })
 }
 
-// isServedGroup reports whether the cluster, OpenShift or an OLM in it serves a group. An
-// APIService for the group would receive all its requests.
+// isServedGroup reports whether Kubernetes, OpenShift or OLM serves a group. An APIService for
+// the group would receive all its requests.
 func isServedGroup(group string) bool {
 	_, _, own := builtinKinds(group)
-	return own || group == "packages.operators.coreos.com" || slices.Contains(aggregated(), group)
+	return own || group == "packages.operators.coreos.com" || slices.Contains(openShiftGroups(), group)
 }
 
-// aggregated lists the groups that OpenShift serves through APIServices.
-func aggregated() []string {
+// openShiftGroups lists the groups that OpenShift serves through APIServices.
+func openShiftGroups() []string {
 	return []string{
 		"apps.openshift.io", "authorization.openshift.io", "build.openshift.io", "image.openshift.io", "oauth.openshift.io", "project.openshift.io",
 		"quota.openshift.io", "route.openshift.io", "security.openshift.io", "template.openshift.io", "user.openshift.io",
 	}
 }
 
-// roles lists the roles and bindings that Kubernetes or OpenShift creates and restores, except
+// bootstrapRoles lists the roles and bindings that Kubernetes or OpenShift creates and restores, except
 // those with the prefix "system:".
-func roles() []string {
+func bootstrapRoles() []string {
 	return []string{
 		"admin", "cluster-admin", "edit", "view",
 		"basic-user", "basic-users", "cluster-admins", "cluster-debugger", "cluster-reader", "cluster-readers", "cluster-status", "cluster-status-binding",
@@ -83,17 +83,17 @@ func roles() []string {
 	}
 }
 
-// flows lists the flow schemas and priority levels that API servers create.
-func flows() []string {
+// builtinFlowControl lists the flow schemas and priority levels that API servers create.
+func builtinFlowControl() []string {
 	return []string{
 		"catch-all", "endpoint-controller", "exempt", "global-default", "leader-election", "node-high", "probes", "service-accounts", "workload-high",
 		"workload-leader-election", "workload-low",
 	}
 }
 
-// constraints lists OpenShift's own SecurityContextConstraints, without the version suffix of
+// openShiftConstraints lists OpenShift's own SecurityContextConstraints, without the version suffix of
 // newer ones.
-func constraints() []string {
+func openShiftConstraints() []string {
 	return []string{
 		"anyuid", "hostaccess", "hostmount-anyuid", "hostnetwork", "nested-container", "node-exporter", "nonroot", "privileged", "restricted",
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Selector is a metav1.LabelSelector, as it was written.
+// Selector is a metav1.LabelSelector as decoded.
 type Selector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []SelectorRequirement

@@ -41,7 +41,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestOfAgrees holds selectors in objects against the same ones as values.
+// TestOfAgrees compares selectors of objects with equal typed selectors.
 func TestOfAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c"})

@@ -112,7 +112,7 @@ func writesMessage(call *ast.CallExpr) bool {
 			return true
 		}
 	}
-	return regexp.MustCompile(`^(\w*[eE]rrorf|[fF]aultf?|[aA]ddf|[wW]arnf?|Hintf|Usagef|refusedf|changedf|errorAt)$`).MatchString(name)
+	return regexp.MustCompile(`^(\w*[eE]rrorf|[fF]aultf?|[aA]ddf|[wW]arnf?|Hintf|Usagef|warnRejectedf|changedf|errorAt)$`).MatchString(name)
 }
 
 // stringLiteral returns the value of a string literal.

@@ -21,7 +21,7 @@ const (
 	maxArchiveLinks = 10
 )
 
-// tarFiles gives access to the files of a tar file by path.
+// tarFiles provides the files of a tar file by path.
 type tarFiles struct {
 	file *os.File
 	temp bool // the file is a decompressed copy, to be removed on Close
@@ -31,8 +31,8 @@ type tarFiles struct {
 
 type span struct{ off, size int64 }
 
-// openTar indexes a tar file. A file that is compressed or not on disk is
-// first copied to an uncompressed temporary file.
+// openTar opens and indexes a tar file. If the file is compressed or not on disk, it first
+// copies it to an uncompressed temporary file.
 func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 	f, err := c.openFile(name)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 	in := bufio.NewReader(f)
 	head, err := in.Peek(2)
 	packed := bytes.Equal(head, []byte{0x1f, 0x8b}) || bytes.Equal(head, []byte{0x28, 0xb5})
-	if on, disk := f.(*os.File); disk && !packed {
-		t.file = on
+	if onDisk, ok := f.(*os.File); ok && !packed {
+		t.file = onDisk
 	} else {
 		defer f.Close()
 		t.temp = true
@@ -81,7 +81,7 @@ func (c *Client) openFile(name string) (fs.File, error) {
 	return f, nil
 }
 
-// unpack copies in to a writer, uncompressed.
+// unpack writes the uncompressed content of in to to, up to the limit for images.
 func (c *Client) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	r, err := decompress(in)
 	if err != nil {
@@ -89,14 +89,14 @@ func (c *Client) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
 	}
 	defer r.Close()
 	limit := c.Limits.withDefaults().ImageBytes
-	n, err := io.Copy(to, io.LimitReader(store.Until(ctx, r), limit+1))
+	n, err := io.Copy(to, io.LimitReader(store.NewContextReader(ctx, r), limit+1))
 	if err == nil && n > limit {
 		err = fmt.Errorf("larger than %d bytes when decompressed", limit)
 	}
 	return err
 }
 
-// createTemp creates a temporary file, in the store if there is one.
+// createTemp creates a temporary file, in the store if the client has one.
 func (c *Client) createTemp(prefix string) (*os.File, error) {
 	if c.Store != nil {
 		return c.Store.Temp(prefix)
@@ -104,7 +104,7 @@ func (c *Client) createTemp(prefix string) (*os.File, error) {
 	return os.CreateTemp("", "quayside-"+prefix)
 }
 
-// index records the offset of each file.
+// index records the offset of each file and the target of each link.
 func (t *tarFiles) index(ctx context.Context) error {
 	if _, err := t.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (t *tarFiles) index(ctx context.Context) error {
 	}
 }
 
-// open returns one file, following links within the archive.
+// open opens the file at a path, and follows links within the archive.
 func (t *tarFiles) open(p string) (io.ReadCloser, error) {
 	name := path.Clean("/" + p)[1:]
 	for range maxArchiveLinks {
@@ -190,7 +190,7 @@ func findTagged(all []dockerManifest, tag string) (dockerManifest, error) {
 	}
 }
 
-// sameTag compares two references in their full form.
+// sameTag reports whether two references are equal in their full form.
 func sameTag(a, b string) bool {
 	x, errX := parseRemote(a, a)
 	y, errY := parseRemote(b, b)

@@ -25,16 +25,15 @@ const emptyType types.MediaType = "application/vnd.oci.empty.v1+json"
 
 // Attachment is an artifact attached to an image by [Client.Attach].
 type Attachment struct {
-	Type        string // of the artifact and of Data: "application/vnd.cyclonedx+json"
+	Type        string // media type of the artifact and of Data: "application/vnd.cyclonedx+json"
 	Data        []byte
 	Annotations map[string]string // of the manifest
 }
 
-// Attach attaches a to an image in a registry and returns the digest of the
-// attachment, which depends only on image and attachment. ref has the digest
-// of the image. An attachment that the registry already lists is not sent.
-// For a registry without the referrers API, Attach maintains the list as an
-// index under a tag.
+// Attach attaches a to an image in a registry and returns the digest of the attachment, which
+// depends only on image and attachment. ref must contain the digest of the image. Attach sends
+// nothing if the registry already lists the attachment. If the registry has no referrers API, it
+// maintains the list as an index under a tag.
 func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest string, sent bool, err error) {
 	to, up, err := c.openSubject(ref)
 	if err != nil {
@@ -66,10 +65,9 @@ func (c *Client) Attach(ctx context.Context, ref string, a Attachment) (digest s
 	return digest, err == nil, wrapImageError(ref, err)
 }
 
-// AddSignature adds a simple signature of cosign to the signatures of an
-// image, under the tag sha256-<digest>.sig. ref has the digest of the image.
-// An existing signature is not sent. Concurrent additions by others can be
-// lost, because the last writer of a tag wins.
+// AddSignature adds a simple signature of cosign to the signatures of an image, under the tag
+// sha256-<digest>.sig. ref must contain the digest of the image. An existing signature is not
+// sent again. Concurrent additions by others can be lost, because the last writer of a tag wins.
 func (c *Client) AddSignature(ctx context.Context, ref string, payload []byte, annotations map[string]string) (sent bool, err error) {
 	to, up, err := c.openSubject(ref)
 	if err != nil {
@@ -111,8 +109,8 @@ func (c *Client) AddSignature(ctx context.Context, ref string, payload []byte, a
 	return err == nil, wrapImageError(ref, err)
 }
 
-// signatureConfig returns the configuration of an image of signatures with
-// uncompressed layers.
+// signatureConfig returns the configuration of an image whose uncompressed layers are
+// signatures.
 func signatureConfig(layers []v1.Descriptor) ([]byte, error) {
 	var ids []v1.Hash
 	for _, l := range layers {

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// signable is an image in a registry, by digest, and a client for it.
-func signable(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
+// newSignable pushes an image and returns a client and the reference of the image by digest.
+func newSignable(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	if err != nil {
@@ -29,12 +29,12 @@ func signable(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	return c, repo + "@" + p.Digest()
 }
 
-// TestAttach puts things beside an image, in registries that tell what refers to
-// it and in others: each is there once, whatever order and however often.
+// TestAttach attaches artifacts to an image, in registries with and without the referrers API.
+// Each must be attached once, in any order and after repeated calls.
 func TestAttach(t *testing.T) {
 	for name, server := range map[string]*ocitest.Server{"tag": ocitest.New(t), "referrers": ocitest.NewReferring(t)} {
 		t.Run(name, func(t *testing.T) {
-			c, ref := signable(t, server)
+			c, ref := newSignable(t, server)
 			seen := map[string]bool{}
 			for range 2 {
 				for _, data := range []string{`{"one":1}`, `{"two":2}`} {
@@ -63,10 +63,10 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAddSignature adds simple signatures to those that are there.
+// TestAddSignature adds simple signatures to existing ones.
 func TestAddSignature(t *testing.T) {
 	server := ocitest.New(t)
-	c, ref := signable(t, server)
+	c, ref := newSignable(t, server)
 	for i, s := range []struct {
 		payload, signature string
 		sent               bool
@@ -85,10 +85,10 @@ func TestAddSignature(t *testing.T) {
 	}
 }
 
-// TestAttachFaults wants errors that say what to do, and nothing sent.
+// TestAttachFaults checks that errors contain a hint, and that nothing is sent.
 func TestAttachFaults(t *testing.T) {
 	server := ocitest.New(t)
-	c, ref := signable(t, server)
+	c, ref := newSignable(t, server)
 	repo, _, _ := strings.Cut(ref, "@")
 	offline := &oci.Client{Store: c.Store, Retry: c.Retry, Offline: true}
 	server.Requests()

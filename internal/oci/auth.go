@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Credentials gives access to the user's logins. Nil means anonymous.
+// Credentials finds the user's logins. A nil *Credentials means anonymous access.
 type Credentials struct {
 	// Files are read in order, in the format of docker's config.json,
 	// including its credential helpers. Missing files are skipped. The first
@@ -67,20 +67,19 @@ func DefaultCertDirs(getenv func(string) string) []string {
 type credential struct {
 	config authn.AuthConfig
 	origin string // file with the login
-	note   string // error of reading a possible login
+	note   string // error while reading a possible login
 }
 
 func (c credential) found() bool { return c.origin != "" }
 
-// account is a repository with the login for it.
+// account is a repository and its login.
 type account struct {
 	repo  name.Repository
 	login credential
 }
 
-// find returns the login for a repository. If a file or helper fails, find
-// returns an anonymous login with a note, for the message in case the
-// registry denies access.
+// find returns the login for a repository. If a file or helper fails, it returns an anonymous
+// login with a note, which explains a later denial by the registry.
 func (c *Credentials) find(repo name.Repository) credential {
 	var none credential
 	if c == nil {
@@ -101,7 +100,7 @@ func (c *Credentials) find(repo name.Repository) credential {
 				none.note = fmt.Sprintf("the credential helper named in %s for %s %s", path, repo.RegistryStr(), helperFault(file, key, err))
 				continue
 			}
-			login.ServerAddress = "" // set even without a login
+			login.ServerAddress = "" // this field is also set without a login
 			if login != (types.AuthConfig{}) {
 				return credential{origin: path, config: authn.AuthConfig{
 					Username: login.Username, Password: login.Password, Auth: login.Auth,
@@ -117,13 +116,13 @@ func (c *Credentials) find(repo name.Repository) credential {
 // output of the helper, which may be secret.
 func helperFault(file *configfile.ConfigFile, key string, err error) string {
 	program := "docker-credential-" + cmp.Or(file.CredentialHelpers[key], file.CredentialsStore)
-	if strings.Contains(err.Error(), "executable file not found") { // os/exec's error is not wrapped
+	if strings.Contains(err.Error(), "executable file not found") { // the library does not wrap the error of os/exec
 		return "is not installed: no " + program + " on the PATH"
 	}
 	return "failed (" + program + ")"
 }
 
-// readLogins returns nil if the file does not exist. Its errors do not
+// readLogins reads a file with logins, or returns nil if it does not exist. Its errors do not
 // contain file content.
 func readLogins(path string) (*configfile.ConfigFile, error) {
 	f, err := os.Open(path)

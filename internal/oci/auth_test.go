@@ -28,7 +28,7 @@ const (
 	secret = "hunter2-s3cret"
 )
 
-// loginFile writes a docker config that holds a login for key.
+// loginFile writes a docker config with a login for key.
 func loginFile(t *testing.T, key string) string {
 	t.Helper()
 	auth := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
@@ -46,8 +46,8 @@ func write(t *testing.T, path, data string, mode os.FileMode) string {
 	return path
 }
 
-// basic wants the login on every request.
-func basic(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// requireBasic requires the login in every request.
+func requireBasic(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if u, p, ok := r.BasicAuth(); !ok || u != user || p != secret {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		http.Error(w, "you sent "+r.Header.Get("Authorization"), http.StatusUnauthorized)
@@ -56,8 +56,8 @@ func basic(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	next.ServeHTTP(w, r)
 }
 
-// bearer wants a token, which its token server gives for the login.
-func bearer(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// requireBearer requires a token, which its token server returns for the login.
+func requireBearer(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	const token = "bearer-t0ken"
 	switch {
 	case r.URL.Path == "/token":
@@ -75,10 +75,10 @@ func bearer(w http.ResponseWriter, r *http.Request, next http.Handler) {
 }
 
 func TestCredentials(t *testing.T) {
-	for scheme, guard := range map[string]servertest.Intercept{"basic": basic, "bearer": bearer} {
+	for scheme, guard := range map[string]servertest.Intercept{"basic": requireBasic, "bearer": requireBearer} {
 		t.Run(scheme, func(t *testing.T) {
 			srv := ocitest.New(t)
-			p, ref := pushed(t, srv)
+			p, ref := pushExample(t, srv)
 			srv.Intercept(guard)
 			for _, key := range []string{srv.Host, srv.Host + "/org", srv.Host + "/org/catalog", "http://" + srv.Host + "/v1/"} {
 				c := newClient(t)
@@ -89,7 +89,7 @@ func TestCredentials(t *testing.T) {
 				if err := c.Push(t.Context(), srv.Host+"/org/catalog:copy", p.Packed); err != nil {
 					t.Errorf("push with a login of %s: %v", key, err)
 				}
-				grep(t, c.Store.Dir(), secret)
+				checkNotStored(t, c.Store.Dir(), secret)
 			}
 			c := newClient(t)
 			c.Credentials = &oci.Credentials{Files: []string{loginFile(t, "elsewhere.example")}}
@@ -102,7 +102,7 @@ func TestCredentials(t *testing.T) {
 
 func TestRefusedCredentialsAreNotShown(t *testing.T) {
 	srv := ocitest.New(t)
-	_, ref := pushed(t, srv)
+	_, ref := pushExample(t, srv)
 	srv.Intercept(func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -124,8 +124,8 @@ func TestRefusedCredentialsAreNotShown(t *testing.T) {
 
 func TestCredentialHelper(t *testing.T) {
 	srv := ocitest.New(t)
-	_, ref := pushed(t, srv)
-	srv.Intercept(basic)
+	_, ref := pushExample(t, srv)
+	srv.Intercept(requireBasic)
 	bin := t.TempDir()
 	write(t, filepath.Join(bin, "docker-credential-good"), fmt.Sprintf("#!/bin/sh\necho '{\"ServerURL\":\"x\",\"Username\":\"%s\",\"Secret\":\"%s\"}'\n", user, secret), 0o755)
 	write(t, filepath.Join(bin, "docker-credential-bad"), "#!/bin/sh\necho "+secret+"\nexit 1\n", 0o755)
@@ -196,13 +196,13 @@ func TestLoginKeys(t *testing.T) {
 	}
 }
 
-// TestRedirect sends blobs to another host, as registries do, and sees to it
-// that no login goes there.
+// TestRedirect redirects requests for blobs to another host, as registries do, and checks that
+// the other host gets no login.
 func TestRedirect(t *testing.T) {
-	for scheme, guard := range map[string]servertest.Intercept{"basic": basic, "bearer": bearer} {
+	for scheme, guard := range map[string]servertest.Intercept{"basic": requireBasic, "bearer": requireBearer} {
 		t.Run(scheme, func(t *testing.T) {
 			srv := ocitest.New(t)
-			_, ref := pushed(t, srv)
+			_, ref := pushExample(t, srv)
 			var mu sync.Mutex
 			var leaked []string
 			var asked int
@@ -240,7 +240,7 @@ func TestRedirect(t *testing.T) {
 			if asked == 0 || len(leaked) > 0 {
 				t.Errorf("asked %d times, with %q", asked, leaked)
 			}
-			other.Close() // an error now holds the redirect's URL
+			other.Close() // the error then contains the redirect's URL
 			c = newClient(t)
 			c.Credentials = &oci.Credentials{Files: []string{loginFile(t, srv.Host)}}
 			if _, err := pull(t.Context(), c, ref); err == nil || strings.Contains(err.Error(), secret) {
@@ -250,7 +250,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// newBackend returns a handler that fetches from srv, past its guard.
+// newBackend returns a handler that fetches from srv without its intercept function.
 func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.Server) {
 	t.Helper()
 	return func(w http.ResponseWriter, r *http.Request, srv *ocitest.Server) {
@@ -267,8 +267,8 @@ func newBackend(t *testing.T) func(http.ResponseWriter, *http.Request, *ocitest.
 	}
 }
 
-// after is a request that an answer to another one led to.
-func after(from, to *http.Request) *http.Request {
+// redirected returns a request as the result of a redirect of from.
+func redirected(from, to *http.Request) *http.Request {
 	to.Response = &http.Response{Request: from}
 	return to
 }
@@ -296,13 +296,13 @@ func TestRedirectRules(t *testing.T) {
 		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
 	}
 	for _, tt := range tests {
-		if err := oci.CheckRedirect(after(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
+		if err := oci.CheckRedirect(redirected(request(tt.from), request(tt.to))); (err == nil) != tt.ok {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, err)
 		}
 	}
 	last := request("https://quay.io/")
 	for range oci.MaxRedirects + 1 {
-		last = after(last, request("https://quay.io/"))
+		last = redirected(last, request("https://quay.io/"))
 	}
 	if err := oci.CheckRedirect(last); err == nil {
 		t.Error("redirected for ever")
@@ -346,8 +346,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// grep fails the test where a file below dir holds word.
-func grep(t *testing.T, dir, word string) {
+// checkNotStored fails the test if a file below dir contains word.
+func checkNotStored(t *testing.T, dir, word string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

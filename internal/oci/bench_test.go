@@ -25,9 +25,9 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// The benchmarks pull the same image by this package and by the client of
-// go-containerregistry, in turns, and give the first as a part of the second.
-// Both leave the layers on disk, verified and synced.
+// The benchmarks pull the same image with this package and with the client of
+// go-containerregistry, alternately, and report the ratio of the times. Both write the layers to
+// disk, verified and synced.
 
 const benchLayer = 8 << 20 // bytes of a layer
 
@@ -56,7 +56,7 @@ func benchImage(b *testing.B, layers int) (*ocitest.Server, string) {
 	return server, ref
 }
 
-// pullInto brings an image into a store at dir.
+// pullInto pulls an image into a store at dir.
 func pullInto(ctx context.Context, dir, ref string) error {
 	s, err := store.Open(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func pullInto(ctx context.Context, dir, ref string) error {
 	return errors.Join(im.Fetch(ctx), im.Close())
 }
 
-// pullByLibrary brings an image's layers into files in dir, as many at once.
+// pullByLibrary pulls an image's layers into files in dir, with the same concurrency.
 func pullByLibrary(ctx context.Context, dir, ref string) error {
 	from, err := name.ParseReference(ref)
 	if err != nil {
@@ -101,7 +101,7 @@ func pullByLibrary(ctx context.Context, dir, ref string) error {
 }
 
 func saveLayer(path string, l v1.Layer) error {
-	r, err := l.Compressed() // which verifies
+	r, err := l.Compressed() // the reader verifies the layer
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func saveLayer(path string, l v1.Layer) error {
 	return os.Rename(path+".new", path)
 }
 
-// compared runs both in turns and reports their ratio.
-func compared(b *testing.B, own, library func(dir string) error) {
+// compareTimes runs both functions alternately and reports the ratio of their times.
+func compareTimes(b *testing.B, own, library func(dir string) error) {
 	b.Helper()
 	var took [2]time.Duration
 	for b.Loop() {
@@ -135,10 +135,10 @@ func compared(b *testing.B, own, library func(dir string) error) {
 	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "of-library")
 }
 
-// BenchmarkPull is a pull on which nothing goes wrong.
+// BenchmarkPull measures a pull without errors.
 func BenchmarkPull(b *testing.B) {
 	_, ref := benchImage(b, 4)
-	compared(b,
+	compareTimes(b,
 		func(dir string) error { return pullInto(b.Context(), dir, ref) },
 		func(dir string) error { return pullByLibrary(b.Context(), dir, ref) })
 }

@@ -25,15 +25,14 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-// Client opens and pushes images. The zero value reads layouts and archives;
-// reading from a registry needs a Store. It is safe for concurrent use once
-// its fields are set, and must not be copied.
+// Client opens and pushes images. The zero value opens layouts and archives; registries also
+// need a Store. It is safe for concurrent use after its fields are set, and must not be copied.
 type Client struct {
 	Store       *store.Store   // cache of content from registries
-	Vendored    string         // OCI layout to read after the store and before registries, as created by [Client.Vendor]; may be absent
-	Offline     bool           // never open a socket: content missing from the store is an [*OfflineError]
-	Lookup      Lookup         // finds layouts and archives, including the vendored layout; nil: named by the user, on disk
-	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
+	Vendored    string         // OCI layout to read after the store and before registries, as created by [Client.Vendor]; it need not exist
+	Offline     bool           // never open a socket; content that is not available locally is an [*OfflineError]
+	Lookup      Lookup         // finds layouts and archives, including the vendored layout; nil: by path on disk
+	Platform    string         // "linux/arm64": image to choose from a multi-platform index; default: see [Client.Open]
 	Credentials *Credentials   // nil: anonymous
 	Insecure    []string       // hosts that may use HTTP or an untrusted certificate, such as "registry.corp:5000"; loopback may always use HTTP
 	CertDirs    []string       // directories with <host[:port]>/*.crt, *.cert and *.key, like certs.d of docker and podman
@@ -44,21 +43,21 @@ type Client struct {
 	Progress    func(Progress) // called during transfers, by one goroutine at a time; may be nil
 
 	conns    sync.Map // *conn by repository
-	locks    sync.Map // *sync.Mutex by key of work that must be done only once
-	uploaded sync.Map // registry and digest → repository there with the blob
+	locks    sync.Map // *sync.Mutex by key of work to do once
+	uploaded sync.Map // registry and digest → repository with the blob
 	progress sync.Mutex
 }
 
-// Lookup finds a directory or a file. It returns the files of the directory, or those beside
-// the file with its base name.
+// Lookup finds a directory or a file. For a directory it returns its files, for a file those of
+// its directory and the base name.
 type Lookup func(name string) (files fs.FS, base string, err error)
 
-// Limits bounds the input from untrusted sources.
+// Limits are the limits for input from untrusted sources.
 type Limits struct {
 	Manifest   int64 // bytes of one manifest or index; default 4 MiB
 	Config     int64 // bytes of an image's configuration; default 4 MiB
 	Layers     int   // layers of one image; default 256
-	LayerBytes int64 // bytes of one layer as it is transferred; default 4 GiB
+	LayerBytes int64 // stored bytes of one layer; default 4 GiB
 	ImageBytes int64 // bytes of all layers of one image; default 8 GiB
 }
 
@@ -72,8 +71,8 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Retry configures timeouts and retries. Only temporary errors are retried: a
-// dropped or stalled connection, 408, 429 and 5xx; never 401, 403 or 404.
+// Retry configures timeouts and retries. Only temporary errors are retried: a lost or stalled
+// connection, 408, 429 and 5xx, but not 401, 403 or 404.
 type Retry struct {
 	Attempts int           // for each request, including the first; default 4
 	Wait     time.Duration // before the second attempt, doubled before each further one; default 500 ms
@@ -92,10 +91,10 @@ func (r Retry) withDefaults() Retry {
 	}
 }
 
-// Progress is the progress of transferring one blob. For layers fetched
-// together, all missing ones are reported at the start.
+// Progress is the progress of transferring one blob. Before layers are fetched together, each
+// missing one is reported once.
 type Progress struct {
-	Image  string // as requested
+	Image  string // reference as requested
 	Digest string // of the blob
 	Done   int64  // bytes
 	Total  int64  // bytes
@@ -152,7 +151,7 @@ func (c *Client) openManifest(ctx context.Context, im *Image, src Source) error 
 	return c.loadImage(ctx, im, from, digest, data)
 }
 
-// lockFor returns the lock of a key for work that must be done only once.
+// lockFor returns the lock for a key of work to do once.
 func (c *Client) lockFor(key string) *sync.Mutex {
 	lock, _ := c.locks.LoadOrStore(key, new(sync.Mutex))
 	return lock.(*sync.Mutex)

@@ -26,7 +26,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// newClient returns a client with an empty store and little patience.
+// newClient returns a client with an empty store and short timeouts.
 func newClient(t *testing.T) *oci.Client {
 	t.Helper()
 	s, err := store.Open(filepath.Join(t.TempDir(), "cache"))
@@ -36,14 +36,14 @@ func newClient(t *testing.T) *oci.Client {
 	return &oci.Client{Store: s, Retry: oci.Retry{Wait: time.Millisecond, MaxWait: 2 * time.Second, Stall: time.Minute}}
 }
 
-// imageParts is an image, and its parts as a layout has them.
+// imageParts is an image with its parts as stored in a layout.
 type imageParts struct {
 	*oci.Packed
 	manifest, config, layer       []byte
 	digest, configDigest, layerID string
 }
 
-// partsOf takes an image apart.
+// partsOf returns an image with its parts.
 func partsOf(t *testing.T, image *oci.Packed) *imageParts {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,8 +80,8 @@ func pack(t *testing.T, files map[string]string, opt oci.PackOptions) *imagePart
 	return partsOf(t, p)
 }
 
-// example is an image whose layer does not compress, so that it takes several
-// reads to transfer.
+// example returns an image with an incompressible layer, so that its transfer needs several
+// reads.
 func example(t *testing.T) *imageParts {
 	t.Helper()
 	var noise strings.Builder
@@ -92,7 +92,7 @@ func example(t *testing.T) *imageParts {
 	return pack(t, map[string]string{"configs/a.json": "{}", "configs/noise": noise.String()}, oci.PackOptions{Labels: map[string]string{"kind": "catalog"}})
 }
 
-func pushed(t *testing.T, srv *ocitest.Server) (*imageParts, string) {
+func pushExample(t *testing.T, srv *ocitest.Server) (*imageParts, string) {
 	t.Helper()
 	p := example(t)
 	ref := srv.Host + "/org/catalog:v1"
@@ -103,7 +103,7 @@ func pushed(t *testing.T, srv *ocitest.Server) (*imageParts, string) {
 	return p, ref
 }
 
-// contents returns the files of all layers.
+// contents returns the files of all layers of an image.
 func contents(ctx context.Context, im *oci.Image) (map[string]string, error) {
 	got := map[string]string{}
 	for _, l := range im.Layers() {
@@ -136,7 +136,7 @@ func contents(ctx context.Context, im *oci.Image) (map[string]string, error) {
 	return got, nil
 }
 
-// pull opens an image and reads all of it.
+// pull opens an image and reads all its layers.
 func pull(ctx context.Context, c *oci.Client, ref string) (*oci.Image, error) {
 	im, err := c.Open(ctx, ref)
 	if err != nil {
@@ -152,7 +152,7 @@ func pull(ctx context.Context, c *oci.Client, ref string) (*oci.Image, error) {
 
 func TestRegistry(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	c := newClient(t)
 	var last sync.Map
 	c.Progress = func(p oci.Progress) { last.Store(p.Digest, p) }
@@ -197,7 +197,7 @@ func TestRegistry(t *testing.T) {
 
 func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	c := newClient(t)
 	c.Offline = true
 	byDigest := srv.Host + "/org/catalog@" + p.Digest()
@@ -226,7 +226,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 func TestRetriesOnlyWhatMayPass(t *testing.T) {
 	for code, want := range map[int]int{401: 1, 403: 1, 404: 1, 429: 4, 503: 4} {
 		srv := ocitest.New(t)
-		_, ref := pushed(t, srv)
+		_, ref := pushExample(t, srv)
 		srv.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if r.URL.Path == "/v2/" {
 				next.ServeHTTP(w, r)
@@ -304,9 +304,9 @@ func TestStalls(t *testing.T) {
 	}{"greets slowly for ever": {greeting, "sends no data, or too slowly"}, "never answers": {never, "timeout awaiting response headers"}, "answers slowly for ever": {slowly, "sends no data, or too slowly"}} {
 		t.Run(name, func(t *testing.T) {
 			srv := ocitest.New(t)
-			_, ref := pushed(t, srv)
+			_, ref := pushExample(t, srv)
 			srv.Intercept(tt.f)
-			patiently(t, func(stall time.Duration) error {
+			retryWithLongerTimeouts(t, func(stall time.Duration) error {
 				c := newClient(t)
 				c.Retry = oci.Retry{Attempts: 2, Wait: time.Millisecond, Stall: stall}
 				if _, err := pull(t.Context(), c, ref); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -318,9 +318,9 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// patiently tries with a little patience, and where that fails with more: on a
-// busy machine even a server that answers at once may be late.
-func patiently(t *testing.T, try func(stall time.Duration) error) {
+// retryWithLongerTimeouts repeats a failed attempt with longer timeouts, because on a busy machine even a fast
+// server may respond late.
+func retryWithLongerTimeouts(t *testing.T, try func(stall time.Duration) error) {
 	t.Helper()
 	for stall := 200 * time.Millisecond; ; stall *= 3 {
 		err := try(stall)
@@ -336,7 +336,7 @@ func patiently(t *testing.T, try func(stall time.Duration) error) {
 
 func TestCancelled(t *testing.T) {
 	srv := ocitest.New(t)
-	_, ref := pushed(t, srv)
+	_, ref := pushExample(t, srv)
 	srv.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(503) })
 	c := newClient(t)
 	c.Retry = oci.Retry{Wait: time.Hour, MaxWait: time.Hour}
@@ -347,10 +347,10 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestPageInsteadOfManifest sees that what a proxy answers is not remembered.
+// TestPageInsteadOfManifest checks that an HTML page of a proxy is not cached.
 func TestPageInsteadOfManifest(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	srv.Intercept(manifestText("<html>log in first</html>"))
 	c := newClient(t)
 	if _, err := c.Open(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "manifest v1: not a manifest") {
@@ -368,10 +368,10 @@ func TestPageInsteadOfManifest(t *testing.T) {
 	}
 }
 
-// TestTwoClients has two clients fetch into one empty store at once.
+// TestTwoClients fetches into one empty store with two clients at once.
 func TestTwoClients(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	dir := filepath.Join(t.TempDir(), "cache")
 	var wg sync.WaitGroup
 	for range 2 {
@@ -396,7 +396,7 @@ func TestTwoClients(t *testing.T) {
 
 func TestDamagedStore(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	c := newClient(t)
 	if _, err := pull(t.Context(), c, ref); err != nil {
 		t.Fatal(err)
@@ -413,7 +413,7 @@ func TestDamagedStore(t *testing.T) {
 		}
 		_, err = pull(t.Context(), c, srv.Host+"/org/catalog@"+p.digest)
 		var corrupt *store.CorruptError
-		if digest == p.layerID { // that one is the caller's to read again
+		if digest == p.layerID { // the caller must read this layer again
 			if !errors.As(err, &corrupt) {
 				t.Errorf("a damaged layer: got %v", err)
 			}
@@ -427,7 +427,7 @@ func TestDamagedStore(t *testing.T) {
 
 func TestConcurrentFetch(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	c := newClient(t)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -449,10 +449,10 @@ func TestConcurrentFetch(t *testing.T) {
 	}
 }
 
-// TestSend sends nothing that the registry holds, whatever it is called there.
+// TestSend checks that existing blobs are not sent again, under any tag.
 func TestSend(t *testing.T) {
 	srv, p := ocitest.New(t), example(t)
-	send := func(tag string) (oci.Uploaded, []string) {
+	send := func(tag string) (oci.UploadResult, []string) {
 		t.Helper()
 		srv.Requests()
 		got, err := newClient(t).Send(t.Context(), srv.Host+"/org/catalog"+tag, p.Packed)
@@ -460,7 +460,7 @@ func TestSend(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := srv.Requests()
-		if all := strings.Join(asked, "\n"); got.Held && strings.Contains(all, "/blobs/") {
+		if all := strings.Join(asked, "\n"); got.Exists && strings.Contains(all, "/blobs/") {
 			t.Errorf("%s: what is held is asked for by its parts:\n%s", tag, all)
 		}
 		return got, slices.DeleteFunc(asked, func(line string) bool {
@@ -468,19 +468,19 @@ func TestSend(t *testing.T) {
 		})
 	}
 	first, _ := send(":v1")
-	if want := (oci.Uploaded{Digest: p.digest, Sent: 2, Bytes: int64(len(p.config) + len(p.layer))}); first != want {
+	if want := (oci.UploadResult{Digest: p.digest, Sent: 2, Bytes: int64(len(p.config) + len(p.layer))}); first != want {
 		t.Errorf("got %+v, want %+v", first, want)
 	}
 	again, changed := send(":v1")
-	if !again.Present || !again.Held || again.Sent != 0 || len(changed) != 0 {
+	if !again.UpToDate || !again.Exists || again.Sent != 0 || len(changed) != 0 {
 		t.Errorf("again: %+v, %v", again, changed)
 	}
 	other, changed := send(":v2")
-	if other.Present || !other.Held || other.Sent != 0 || len(changed) != 1 || changed[0] != "PUT /v2/org/catalog/manifests/v2" {
+	if other.UpToDate || !other.Exists || other.Sent != 0 || len(changed) != 1 || changed[0] != "PUT /v2/org/catalog/manifests/v2" {
 		t.Errorf("by another tag: %+v, %v", other, changed)
 	}
 	named, changed := send("@" + p.digest)
-	if !named.Present || len(changed) != 0 {
+	if !named.UpToDate || len(changed) != 0 {
 		t.Errorf("by digest: %+v, %v", named, changed)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-const maxParts = 10_000 // blobs and manifests of one image with all its platforms
+const maxParts = 10_000 // limit for the blobs and manifests of an image with all platforms
 
 // part is a stored part of an image: a manifest or a blob.
 type part struct {
@@ -23,8 +23,8 @@ type part struct {
 	manifest  []byte // nil for a blob
 }
 
-// openRoot returns the origin of a source with the digest and content of its root
-// manifest. The caller closes the closer, which may be nil.
+// openRoot returns the origin of a source, and the digest and content of its root manifest. The
+// caller must close closer, which may be nil.
 func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest string, data []byte, closer io.Closer, err error) {
 	var f files
 	switch src.Kind {
@@ -53,9 +53,9 @@ func (c *Client) openRoot(ctx context.Context, src Source) (from origin, digest 
 	return l, digest, data, f, nil
 }
 
-// listParts returns all parts of an image. Each part comes after the parts it refers to; the last
-// one is the part with the given digest. For an index it includes all images, or if one is set,
-// only the image that [Client.Open] chooses.
+// listParts returns all parts of an image. Each part comes after the parts that it refers to,
+// and the last one has the given digest. For an index, the parts include all images, or if one
+// is true, only the image that [Client.Open] chooses.
 func (c *Client) listParts(ctx context.Context, from origin, digest string, data []byte, one bool) ([]part, error) {
 	w := &partWalk{client: c, from: from, one: one, seen: map[string]bool{}}
 	err := w.manifest(ctx, digest, data, 0)
@@ -113,7 +113,7 @@ func (w *partWalk) image(data []byte) error {
 	}
 	for _, d := range append([]v1.Descriptor{m.Config}, m.Layers...) {
 		if !d.MediaType.IsDistributable() && len(d.URLs) > 0 {
-			continue // only available from its URLs
+			continue // such a layer is only available from its URLs
 		}
 		if err := checkDescriptor("blob", d, lim.LayerBytes); err != nil {
 			return err
@@ -167,8 +167,7 @@ func mediaTypeOf(data []byte, kind string) types.MediaType {
 	return types.OCIImageIndex
 }
 
-// openWhole returns a blob as a reader that returns io.EOF only after
-// verification.
+// openWhole opens a blob. The reader returns io.EOF only after the blob is verified.
 func openWhole(ctx context.Context, from origin, p part) (*store.Verifier, error) {
 	if p.manifest != nil {
 		return store.NewVerifier(io.NopCloser(bytes.NewReader(p.manifest)), p.digest, p.size), nil

@@ -20,13 +20,12 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// descriptorOf returns what an index says of a blob.
+// descriptorOf returns the descriptor of a blob in an index.
 func descriptorOf(kind string, data []byte) map[string]any {
 	return map[string]any{"mediaType": kind, "digest": store.DigestOf(data), "size": len(data)}
 }
 
-// twoPlatforms pushes an index of two images and returns its digest and the
-// digests of the images.
+// twoPlatforms pushes an index of two images and returns its digest and theirs.
 func twoPlatforms(t *testing.T, srv *ocitest.Server, repo string) (index, amd, arm string) {
 	t.Helper()
 	images := map[string]*imageParts{
@@ -60,7 +59,7 @@ func TestUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Digest != index || got.Sent != 4 || got.Present {
+	if got.Digest != index || got.Sent != 4 || got.UpToDate {
 		t.Errorf("got %+v, want 4 blobs of %s", got, index)
 	}
 	for _, digest := range []string{index, amd, arm} {
@@ -73,7 +72,7 @@ func TestUpload(t *testing.T) {
 	}
 	from.Requests()
 	again, err := c.Upload(t.Context(), from.Host+"/org/tool@"+index, to.Host+"/mirror/tool:v1")
-	if err != nil || !again.Present || again.Sent != 0 {
+	if err != nil || !again.UpToDate || again.Sent != 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if asked := from.Requests(); len(asked) > 0 {
@@ -81,7 +80,7 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// storedBlobs returns what the store holds.
+// storedBlobs returns the names of the blobs in the store.
 func storedBlobs(t *testing.T, c *oci.Client) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(c.Store.Dir(), "blobs", "sha256"))
@@ -95,7 +94,7 @@ func storedBlobs(t *testing.T, c *oci.Client) []string {
 	return names
 }
 
-// TestUploadGoesOn breaks an upload off: the next one sends the rest only.
+// TestUploadGoesOn interrupts an upload. The next one must send only the rest.
 func TestUploadGoesOn(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
 	twoPlatforms(t, from, "org/tool")
@@ -119,10 +118,10 @@ func TestUploadGoesOn(t *testing.T) {
 	}
 }
 
-// TestUploadTogether copies images that share blobs with one client at once.
+// TestUploadTogether uploads images that share blobs concurrently with one client.
 func TestUploadTogether(t *testing.T) {
 	from, to := ocitest.New(t), ocitest.New(t)
-	p, ref := pushed(t, from)
+	p, ref := pushExample(t, from)
 	c := newClient(t)
 	var wait sync.WaitGroup
 	for i := range 8 {
@@ -143,7 +142,7 @@ func TestUploadTogether(t *testing.T) {
 
 func TestUploadFaults(t *testing.T) {
 	srv := ocitest.New(t)
-	_, ref := pushed(t, srv)
+	_, ref := pushExample(t, srv)
 	for _, tt := range []struct{ from, to, want string }{
 		{ref, "oci:dir", "only registries can be pushed to"},
 		{"docker-archive:x", srv.Host + "/a/b:v1", "no manifest"},
@@ -171,7 +170,7 @@ func TestUploadFaults(t *testing.T) {
 
 func TestVendor(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	index, amd, arm := twoPlatforms(t, srv, "org/tool")
 	dir := filepath.Join(t.TempDir(), "vendor")
 	c := newClient(t)
@@ -193,7 +192,7 @@ func TestVendor(t *testing.T) {
 		t.Error("the other platform is there")
 	}
 
-	// From another client, in another order: the same bytes.
+	// Another client and another order give the same bytes.
 	other := filepath.Join(t.TempDir(), "vendor")
 	slices.Reverse(images)
 	if _, err := newClient(t).Vendor(t.Context(), filetree.Named(other), images, oci.VendorOptions{}); err != nil {
@@ -203,7 +202,7 @@ func TestVendor(t *testing.T) {
 		t.Errorf("differs: %v", d)
 	}
 
-	// Alone: an empty store, no registry.
+	// An offline client with an empty store uses only the layout.
 	alone := newClient(t)
 	alone.Vendored, alone.Offline = dir, true
 	for ref, want := range map[string]string{
@@ -217,7 +216,7 @@ func TestVendor(t *testing.T) {
 		t.Errorf("check: %+v, %v", same, err)
 	}
 
-	// Fewer images, and what a killed process left.
+	// Remove images, and a leftover file of a killed process.
 	write(t, filepath.Join(dir, "blobs", "sha256", ".new-123"), "half", 0o600)
 	srv.Requests()
 	less, err := alone.Vendor(t.Context(), filetree.Named(dir), images[:1], oci.VendorOptions{})
@@ -229,10 +228,10 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// TestVendorHeals damages a vendored blob: it is not believed, and fetched anew.
+// TestVendorHeals damages a vendored blob. It must be detected and fetched again.
 func TestVendorHeals(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
 	images := []oci.VendoredImage{{Name: ref, Digest: p.Digest()}}
 	if _, err := newClient(t).Vendor(t.Context(), filetree.Named(dir), images, oci.VendorOptions{}); err != nil {
@@ -257,7 +256,7 @@ func TestVendorHeals(t *testing.T) {
 	if _, err := pull(t.Context(), c, ref); err != nil {
 		t.Error(err)
 	}
-	// What a failing disk has cut short in the store is taken from the layout.
+	// The layout replaces blobs that a failing disk truncated in the store.
 	c.Offline = true
 	for _, digest := range []string{p.configDigest, p.layerID} {
 		short := filepath.Join(c.Store.Dir(), "blobs", "sha256", digest[7:])

@@ -48,7 +48,7 @@ func (e *Error) NotFound() bool { return e.Status == http.StatusNotFound }
 type statusError struct {
 	host   string
 	status int
-	code   string // "MANIFEST_UNKNOWN"; empty where it said none
+	code   string // "MANIFEST_UNKNOWN"; may be empty
 	hint   string
 }
 
@@ -108,8 +108,8 @@ func wrapImageError(image string, err error) error {
 	return e
 }
 
-// redact removes potential secrets from an error of the HTTP client: URLs
-// (redirects may have signed queries), response bodies and token responses.
+// redact removes potential secrets from an error of the HTTP client: URLs, because redirects may
+// have signed queries, and the bodies of responses, which may contain tokens.
 func (a account) redact(err error) error {
 	if err == nil {
 		return nil
@@ -120,7 +120,7 @@ func (a account) redact(err error) error {
 		return own
 	}
 	var unproven *tls.CertificateVerificationError
-	if errors.As(err, &unproven) { // hides the result of plain HTTP, which is also tried on loopback
+	if errors.As(err, &unproven) { // on loopback, HTTP is tried too, and its error would hide this one
 		return fmt.Errorf("connecting to %s: %w: add the certificate of its CA to ~/.config/containers/certs.d/%s/ca.crt", host, &noURLError{unproven}, host)
 	}
 	var terr *transport.Error
@@ -135,8 +135,8 @@ func (a account) redact(err error) error {
 		}
 		return status
 	}
-	if asked, ok := err.(*url.Error); ok { //nolint:errorlint // keep all errors if several hosts were tried
-		err = asked.Err
+	if urlErr, ok := err.(*url.Error); ok { //nolint:errorlint // keep all errors if several hosts were tried
+		err = urlErr.Err
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errStalled):
@@ -148,7 +148,7 @@ func (a account) redact(err error) error {
 	}
 }
 
-// noURLError formats an error without its URLs.
+// noURLError is an error without the URLs in its message.
 type noURLError struct{ err error }
 
 func (h *noURLError) Error() string {
@@ -164,7 +164,7 @@ func (h *noURLError) Error() string {
 
 func (h *noURLError) Unwrap() error { return h.err }
 
-// plainCode returns a registry's error code if it has the usual form.
+// plainCode returns a registry's error code, or "" if it does not have the usual form.
 func plainCode(s string) string {
 	if len(s) > 40 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Rules that tests look at one by one.
+// Unexported constants and functions for tests.
 
 const (
 	BundleKind    = bundleType

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// TestFaults puts a fault in the registry's way and wants either success after
-// retries or an error that says what to do.
+// TestFaults simulates a failing registry. A pull must succeed after retries, or fail with a
+// hint.
 func TestFaults(t *testing.T) {
 	status := func(code, times int, header ...string) servertest.Intercept {
 		var n atomic.Int64
@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 	tests := []struct {
 		name      string
 		intercept servertest.Intercept
-		want      string // in the error; empty: success
+		want      string // part of the error; empty: success
 		status    int
 	}{
 		{"401", status(401, forever), `401 Unauthorized (SOME_CODE): log in with "podman login HOST" or "docker login HOST"`, 401},
@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := ocitest.New(t)
-			p, ref := pushed(t, srv)
+			p, ref := pushExample(t, srv)
 			srv.Intercept(tt.intercept)
 			c := newClient(t)
 			im, err := pull(t.Context(), c, ref)
@@ -113,8 +113,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestHostile has a registry answer with something else than it was asked for,
-// and wants an error, at once, and nothing of it in the store.
+// TestHostile simulates a registry with wrong responses. A pull must fail soon, and must not
+// store the content.
 func TestHostile(t *testing.T) {
 	changed := func(data []byte) []byte { return bytes.Replace(data, []byte("catalog"), []byte("hostile"), 1) }
 	answer := func(kind string, f func(w http.ResponseWriter, data []byte)) func(*imageParts) servertest.Intercept {
@@ -170,7 +170,7 @@ func TestHostile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := ocitest.New(t)
-			p, ref := pushed(t, srv)
+			p, ref := pushExample(t, srv)
 			srv.Intercept(tt.hostile(p))
 			c := newClient(t)
 			_, err := pull(t.Context(), c, oci.ByDigest(ref, p.digest))
@@ -187,8 +187,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// truncate sends 1000 bytes of any large blob and ends the answer in good
-// order; there is nothing after them.
+// truncate sends the first 1000 bytes of any large blob as a complete response.
 func truncate(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	data := blobOf(r, next)
 	if len(data) < 10_000 {
@@ -215,7 +214,7 @@ func lengthen(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(append(data, bytes.Repeat([]byte("x"), 1<<20)...))
 }
 
-// blobOf returns what the registry would answer.
+// blobOf returns the normal response of the registry.
 func blobOf(r *http.Request, next http.Handler) []byte {
 	whole := r.Clone(r.Context())
 	whole.Header.Del("Range")
@@ -233,8 +232,8 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// dropOnce breaks the connection in the middle of a large blob that many
-// times. It honours ranges.
+// dropOnce closes the connection in the middle of a large blob the given number of times. It
+// supports ranges.
 func dropOnce(times int) servertest.Intercept {
 	var n atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -297,7 +296,7 @@ func layerSize(n int) string {
 		fmt.Sprintf(`"layers":[{"digest":%q,"size":%d}`, zeroDigest, n), 1)
 }
 
-// endlessIndex answers with chains of indexes deeper than anybody needs.
+// endlessIndex responds with chains of indexes deeper than the limit.
 func endlessIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !strings.Contains(r.URL.Path, "/manifests/") {
 		next.ServeHTTP(w, r)
@@ -318,10 +317,10 @@ func endlessIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = io.WriteString(w, text[len(text)-1])
 }
 
-// TestRestart breaks off a transfer and takes the registry away for a moment.
+// TestRestart interrupts a transfer and makes the registry unavailable for a moment.
 func TestRestart(t *testing.T) {
 	srv := ocitest.New(t)
-	p, ref := pushed(t, srv)
+	p, ref := pushExample(t, srv)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-// echoOrigin answers every question with the same bytes.
+// echoOrigin returns the same bytes for every manifest and blob.
 type echoOrigin []byte
 
 func (m echoOrigin) manifest(context.Context, string) ([]byte, error) { return m, nil }
@@ -29,8 +29,8 @@ func (m echoOrigin) blob(context.Context, string, int64) (*store.Verifier, error
 
 const zeroDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-// FuzzManifest loads any bytes as manifest, index and configuration: it must
-// end, and what it accepts keeps to the limits.
+// FuzzManifest loads any bytes as manifest, index and configuration. Loading must end, and
+// accepted images must be within the limits.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion":2,"config":{"digest":"` + zeroDigest + `","size":1},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"` + zeroDigest + `","size":1}]}`))
 	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"digest":"` + zeroDigest + `","size":1,"platform":{"os":"linux","architecture":"amd64"}}]}`))
@@ -54,14 +54,14 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzLogins reads any bytes as docker's or podman's logins. What is said of a
-// file that cannot be read tells nothing of what it holds.
+// FuzzLogins reads any bytes as a login file of docker or podman. Errors must not contain its
+// content.
 func FuzzLogins(f *testing.F) {
 	f.Add([]byte(`{"auths":{"quay.io":{"auth":"YWxpY2U6aHVudGVyMg=="},"quay.io/org":{"username":"bob","password":"hunter2"}}}`))
 	f.Add([]byte(`{"auths":{"quay.io":{"identitytoken":"hunter2"}},"credHelpers":{"quay.io":"missing"},"credsStore":"missing"}`))
 	f.Add([]byte(`{"auths":{"quay.io":{"auth":"hunter2hunter2"}}}`))
 	f.Add([]byte(`{"auths":[`))
-	f.Setenv("PATH", f.TempDir()) // no helper is ever found
+	f.Setenv("PATH", f.TempDir()) // no helper is found
 	dir := f.TempDir()
 	repo, err := (&Client{}).repository("quay.io/org/name")
 	if err != nil {
@@ -83,14 +83,13 @@ func FuzzLogins(f *testing.F) {
 	})
 }
 
-// anyFiles answers every path with the same bytes.
+// anyFiles returns the same bytes for every path.
 type anyFiles []byte
 
 func (a anyFiles) open(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(a)), nil }
 func (a anyFiles) Close() error                       { return nil }
 
-// FuzzLayout reads any bytes as the list of a layout, of images and of what was
-// vendored.
+// FuzzLayout reads any bytes as the index of a layout, also of a vendored one.
 func FuzzLayout(f *testing.F) {
 	entry := `{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + zeroDigest + `","size":1,"annotations":{"` + refName + `":"quay.io/a/b:v1"}}`
 	f.Add([]byte(`{"schemaVersion":2,"manifests":[`+entry+`]}`), "")
@@ -112,8 +111,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzSignatures reads any bytes as a manifest of signatures, and as all that
-// it names.
+// FuzzSignatures reads any bytes as a manifest of signatures and as the blobs that it lists.
 func FuzzSignatures(f *testing.F) {
 	layer := func(kind string) string {
 		return `{"mediaType":"` + kind + `","digest":"` + zeroDigest + `","size":2,"annotations":{"dev.cosignproject.cosign/signature":"x"}}`

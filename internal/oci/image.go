@@ -30,7 +30,7 @@ type Image struct {
 	closers  []io.Closer
 }
 
-// Name returns the full reference, as used in errors.
+// Name returns the full reference of the image, as in errors.
 func (im *Image) Name() string { return im.name }
 
 // Digest returns the digest of the index or the manifest. For a docker
@@ -51,8 +51,8 @@ func (im *Image) Annotations() map[string]string { return maps.Clone(im.notes) }
 // Layers returns the layers, the lowest first.
 func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
 
-// Fetch fetches all layers into the store, several at once. Layers fetched
-// before an error stay in the store.
+// Fetch fetches all layers into the store, several at once. Layers fetched before an error
+// remain in the store.
 func (im *Image) Fetch(ctx context.Context) error {
 	if im.fetch == nil {
 		return nil
@@ -72,18 +72,17 @@ func (im *Image) Close() error {
 
 // Layer is one layer of an image.
 type Layer struct {
-	Digest string // of the stored layer; for a docker archive, of the uncompressed layer
+	Digest string // digest of the stored layer; in a docker archive, of the uncompressed layer
 	Size   int64  // stored bytes
 
 	image string
 	open  func(context.Context) (*store.Verifier, error)
-	diff  string // verified on the uncompressed bytes if the stored ones have no digest
+	diff  string // digest of the uncompressed layer, verified if the stored layer has none
 }
 
-// Open returns the layer's tar stream, uncompressed. It detects gzip, zstd
-// and plain layers by their first bytes. The reader returns io.EOF only after
-// verification; the content must not be trusted before. A
-// [*store.CorruptError] means that a damaged stored copy was removed: opening
+// Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and plain layers
+// by their first bytes. The reader returns io.EOF only after verification; do not trust the
+// content before. A [*store.CorruptError] means that a damaged stored copy was removed: opening
 // the layer again fetches it.
 func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
@@ -147,8 +146,8 @@ func resolveImage(ctx context.Context, from origin, root string, data []byte, pl
 	return "", nil, fmt.Errorf("index %s: nested deeper than %d levels", root, maxIndexDepth)
 }
 
-// manifestKind distinguishes an image from an index by content. It rejects
-// ambiguous content, which readers could interpret differently.
+// manifestKind returns the kind of a manifest by its content: image or index. It rejects
+// ambiguous content, which clients may interpret differently.
 func manifestKind(data []byte) (string, error) {
 	var m struct {
 		SchemaVersion int             `json:"schemaVersion"`
@@ -218,8 +217,8 @@ func platformOf(d *v1.Descriptor) string {
 	return p
 }
 
-// isAttestation reports whether d is an attestation that a build tool added
-// to an index, not an image.
+// isAttestation reports whether d is not an image, but an attestation that a build tool added to
+// an index.
 func isAttestation(d *v1.Descriptor) bool {
 	return d.Annotations["vnd.docker.reference.type"] != "" || platformOf(d) == "unknown/unknown"
 }
@@ -232,7 +231,7 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	}
 	im.labels, err = readLabels(ctx, from, m.Config)
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // already removed from the store
+	if errors.As(err, &damaged) { // the store has already removed it
 		im.labels, err = readLabels(ctx, from, m.Config)
 	}
 	if err != nil {
@@ -296,8 +295,7 @@ func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
 	}
 }
 
-// readLabels reads the labels of a configuration. Its size must have been
-// checked.
+// readLabels returns the labels of a configuration. The caller must check its size before.
 func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]string, error) {
 	data, err := readAll(ctx, from, d)
 	if err != nil {
@@ -307,13 +305,13 @@ func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]s
 	return labels, err
 }
 
-// readAll reads and verifies a blob. Its size must have been checked.
+// readAll returns a verified blob. The caller must check its size before.
 func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
 	r, err := from.blob(ctx, d.Digest.String(), d.Size)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }()               // only read
+	defer func() { _ = r.Close() }()               // ignore the error: the blob is only read
 	return io.ReadAll(io.LimitReader(r, d.Size+1)) // one more byte to reach the verification
 }
 

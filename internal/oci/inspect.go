@@ -10,11 +10,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Inspection is the description of an image by its registry.
+// Inspection describes an image as its registry stores it.
 type Inspection struct {
 	Digest    string   // of the index or manifest
-	Platforms []string // "linux/amd64", sorted; those of all images of an index
-	Bytes     int64    // stored bytes of all blobs of one image; 0 for an index
+	Platforms []string // "linux/amd64", sorted; platforms of all images of an index
+	Bytes     int64    // stored bytes of all blobs of an image; 0 for an index
 }
 
 // Inspect describes the image of source without reading its layers.

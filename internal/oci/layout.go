@@ -18,7 +18,7 @@ import (
 
 const refName = "org.opencontainers.image.ref.name"
 
-// files gives access to the files of a layout or archive.
+// files provides the files of a layout or archive.
 type files interface {
 	// open returns one file by its slash-separated path.
 	open(path string) (io.ReadCloser, error)
@@ -31,7 +31,7 @@ type layout struct {
 	limit int64 // bytes of a manifest
 }
 
-// lookup finds a directory or a file on disk.
+// lookup finds a layout or an archive with Lookup, or by path on disk.
 func (c *Client) lookup(name string) (files fs.FS, base string, err error) {
 	if c.Lookup != nil {
 		return c.Lookup(name)
@@ -54,7 +54,7 @@ func (c *Client) openDir(name string) (files, error) {
 	return dirFiles{dir}, nil
 }
 
-// root returns the digest and content of the manifest of src in the layout.
+// root returns the digest and content of the manifest that src refers to.
 func (l *layout) root(ctx context.Context, src Source) (string, []byte, error) {
 	if src.Digest != "" {
 		data, err := l.manifest(ctx, src.Digest)
@@ -98,7 +98,7 @@ func findEntry(ms []v1.Descriptor, tag string) (string, error) {
 	}
 }
 
-// read returns a small file.
+// read returns the content of a file, which must not exceed the limit of a manifest.
 func (l *layout) read(path string) ([]byte, error) {
 	f, err := l.files.open(path)
 	if err != nil {
@@ -115,15 +115,14 @@ func (l *layout) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// absentError is the error for a manifest missing from a layout. It is
-// fs.ErrNotExist.
+// absentError is the error for a manifest missing from a layout. It matches fs.ErrNotExist.
 type absentError struct{ digest string }
 
 func (e *absentError) Error() string {
 	return fmt.Sprintf("manifest %s: not in the layout", e.digest)
 }
 
-// Is implements the interface of errors.Is.
+// Is reports whether target is fs.ErrNotExist.
 func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
 
 func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
@@ -165,7 +164,7 @@ func blobPath(digest string) (string, error) {
 	return "blobs/sha256/" + strings.TrimPrefix(digest, "sha256:"), nil
 }
 
-// dirFiles is a layout's directory.
+// dirFiles are the files of a layout directory.
 type dirFiles struct{ fs.FS }
 
 // Close does nothing.

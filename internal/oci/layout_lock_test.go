@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// TestLayoutParallel has many writers add images to one layout at once: all of
-// them are in it.
+// TestLayoutParallel adds images to one layout from many writers at once. The layout must
+// contain all of them.
 func TestLayoutParallel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	const writers = 24
@@ -41,7 +41,7 @@ func TestLayoutParallel(t *testing.T) {
 	}
 }
 
-// TestLayoutLeftovers writes to a layout in which a run was killed.
+// TestLayoutLeftovers writes to a layout with leftover files of a killed process.
 func TestLayoutLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	packed, err := oci.Pack(fstest.MapFS{"a": {Data: []byte("a")}}, oci.PackOptions{})

@@ -36,7 +36,7 @@ func layoutOf(t *testing.T, images map[string]*imageParts) string {
 	return dir
 }
 
-// tarOf writes a directory as a tar file.
+// tarOf writes a directory and more files as a tar file.
 func tarOf(t *testing.T, dir string, files map[string]string) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -53,7 +53,8 @@ func tarOf(t *testing.T, dir string, files map[string]string) string {
 	return write(t, filepath.Join(t.TempDir(), "image.tar"), buf.String(), 0o644)
 }
 
-// addFiles writes files; content that begins with an arrow is a symbolic link.
+// addFiles writes files to a tar stream. Content that begins with an arrow is the target of a
+// symbolic link.
 func addFiles(t testing.TB, tw *tar.Writer, files map[string]string) {
 	t.Helper()
 	for name, data := range files {
@@ -132,7 +133,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestFiles opens layouts and archives of a file system, and nothing beside it.
+// TestFiles opens layouts and archives in a file system, and rejects paths outside of it.
 func TestFiles(t *testing.T) {
 	p := pack(t, map[string]string{"a": "one"}, oci.PackOptions{})
 	dir := layoutOf(t, map[string]*imageParts{"v1": p, "quay.io/org/a:v1": p})
@@ -311,7 +312,7 @@ func TestDockerArchive(t *testing.T) {
 	})
 }
 
-// TestPlatforms pushes and stores an index and sees which image is taken.
+// TestPlatforms checks which image of an index is chosen, in a registry and in a layout.
 func TestPlatforms(t *testing.T) {
 	srv := ocitest.New(t)
 	arm := pack(t, map[string]string{"a": "arm"}, oci.PackOptions{Platform: "linux/arm64"})
@@ -438,7 +439,7 @@ func TestPushRefuses(t *testing.T) {
 	}
 }
 
-// putManifest puts a manifest into a registry as it is.
+// putManifest sends a manifest to a registry unchanged.
 func putManifest(t *testing.T, host, repo, ref, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+host+"/v2/"+repo+"/manifests/"+ref, strings.NewReader(text))
@@ -485,7 +486,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// lookupIn finds files in memory.
+// lookupIn returns a Lookup in files in memory.
 func lookupIn(files fs.FS) oci.Lookup {
 	return func(name string) (fs.FS, string, error) {
 		name = path.Clean(name)

@@ -15,9 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 )
 
-// Mirrors maps registries to mirrors. References, digests, locks and records
-// keep the original name; only requests go to a mirror. The zero value has no
-// mirrors.
+// Mirrors maps registries to mirrors. Only requests go to a mirror; references, digests, locks
+// and records keep the original name. The zero value has no mirrors.
 type Mirrors struct {
 	rules []mirrorRule
 }
@@ -25,11 +24,11 @@ type Mirrors struct {
 // mirrorRule is one source with its mirrors.
 type mirrorRule struct {
 	prefix   string // "quay.io/org", "*.example.com"
-	location string // replaces the prefix in requests to the source itself; empty: no replacement
+	location string // replaces the prefix in requests to the source; empty: no replacement
 	insecure bool
-	blocked  bool // no requests to the source itself
+	blocked  bool // no requests to the source
 	mirrors  []mirror
-	from     string // the file
+	from     string // file with the rule
 }
 
 // mirror is a mirror to try before the source.
@@ -40,7 +39,7 @@ type mirror struct {
 	digests  bool // used for references by digest
 }
 
-// Join returns the rules of both, those of m first.
+// Join returns the rules of m, followed by those of o.
 func (m Mirrors) Join(o Mirrors) Mirrors {
 	return Mirrors{rules: slices.Concat(m.rules, o.rules)}
 }
@@ -72,7 +71,7 @@ type registriesConf struct {
 			Pull     string `toml:"pull-from-mirror"`
 		} `toml:"mirror"`
 	} `toml:"registry"`
-	First map[string]any `toml:"registries"` // of version 1 of the format
+	First map[string]any `toml:"registries"` // tables of version 1 of the format
 }
 
 func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
@@ -192,25 +191,25 @@ func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule
 	return rules
 }
 
-// normalPrefix checks for a location or a wildcard for all hosts of a domain,
-// and returns it in normal form.
+// normalPrefix returns the normal form of a location, or of a wildcard for all hosts of a
+// domain. It adds a fault for any other text.
 func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
-	if plain := strings.TrimPrefix(s, "*."); !imageref.IsPlace(plain) {
+	if plain := strings.TrimPrefix(s, "*."); !imageref.IsRepositoryPrefix(plain) {
 		checkLocation(faults, pos, where, plain)
 		return s
 	}
-	normal, err := imageref.NormalPlace(s)
+	normal, err := imageref.NormalRepositoryPrefix(s)
 	if err != nil {
 		faults.Addf(pos, "%s: %w", where, err)
 	}
 	return normal
 }
 
-// checkLocation checks for a host, or a host and a path.
+// checkLocation adds a fault unless s is a host, or a host and a path.
 func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
-	if !imageref.IsPlace(s) {
+	if !imageref.IsRepositoryPrefix(s) {
 		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
-	} else if _, err := imageref.NormalPlace(s); err != nil {
+	} else if _, err := imageref.NormalRepositoryPrefix(s); err != nil {
 		faults.Addf(pos, "%s: %w", where, err)
 	}
 }
@@ -221,13 +220,13 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 // omitted. It returns an error if no location is left, or if the rules are
 // ambiguous.
 func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
-	if _, err := imageref.NormalPlace(repo); err != nil && len(m.rules) > 0 {
+	if _, err := imageref.NormalRepositoryPrefix(repo); err != nil && len(m.rules) > 0 {
 		return nil, fmt.Errorf("mirror rules cannot be applied: %w", err)
 	}
 	source, blockedBy := repo, ""
 	var all []string
 	for _, r := range m.matchingRules(repo) {
-		rest, _ := imageref.Below(repo, r.prefix)
+		rest, _ := imageref.CutPrefix(repo, r.prefix)
 		for _, to := range r.mirrors {
 			if place := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (place == repo || m.blockingFile(place) == "") {
 				all = append(all, place)
@@ -256,7 +255,7 @@ func (m Mirrors) locations(repo string, byDigest bool) ([]string, error) {
 func (m Mirrors) matchingRules(repo string) []mirrorRule {
 	var best []mirrorRule
 	for _, r := range m.rules {
-		_, ok := imageref.Below(repo, r.prefix)
+		_, ok := imageref.CutPrefix(repo, r.prefix)
 		switch {
 		case !ok || len(best) > 0 && len(r.prefix) < len(best[0].prefix):
 		case len(best) > 0 && r.prefix == best[0].prefix:
@@ -282,12 +281,12 @@ func (m Mirrors) blockingFile(place string) string {
 type Rewrite struct {
 	Prefix        string // "quay.io/org", "*.example.com"
 	Mirror        string // the first of its mirrors: "mirror.example.com/org"
-	Tags, Digests bool   // kinds of references served
+	Tags, Digests bool   // kinds of references that the mirror serves
 }
 
-// Rewrites returns the first mirror of every prefix for references by tag and
-// for those by digest, in the order of the rules. If a prefix has no mirror
-// for one of the two, images are pulled from the original location.
+// Rewrites returns the first mirror of every prefix for references by tag, and for references by
+// digest, in the order of the rules. If a prefix has no mirror for one of these kinds, clusters
+// pull such images from the original location.
 func (m Mirrors) Rewrites() []Rewrite {
 	type key struct {
 		prefix string
@@ -314,7 +313,7 @@ func (m Mirrors) Rewrites() []Rewrite {
 	return out
 }
 
-// uniqueStrings removes duplicates.
+// uniqueStrings returns the strings without duplicates, in order.
 func uniqueStrings(all []string) []string {
 	var kept []string
 	for _, s := range all {
@@ -329,7 +328,7 @@ func uniqueStrings(all []string) []string {
 // insecure.
 func (m Mirrors) isInsecure(repo string) bool {
 	within := func(prefix string) bool {
-		_, ok := imageref.Below(repo, prefix)
+		_, ok := imageref.CutPrefix(repo, prefix)
 		return ok
 	}
 	return slices.ContainsFunc(m.rules, func(r mirrorRule) bool {

@@ -98,7 +98,7 @@ func TestMirrors(t *testing.T) {
 	tests := []struct {
 		repo   string
 		digest bool
-		want   string // blank-separated
+		want   string // separated by blanks
 	}{
 		{"quay.io/org/x", true, "mirror.corp:5000/quay/x digests.corp/quay/x quay.io/org/x"},
 		{"quay.io/org/x", false, "mirror.corp:5000/quay/x tags.corp/quay/x quay.io/org/x"},
@@ -155,11 +155,11 @@ func TestMirrorFaults(t *testing.T) {
 	}
 }
 
-// TestPullFromMirror asks a mirror first, and the source where the mirror has
-// not got it.
+// TestPullFromMirror checks that a mirror is used first, and the source if the mirror does not
+// have the image.
 func TestPullFromMirror(t *testing.T) {
 	source, near := ocitest.New(t), ocitest.New(t)
-	p, ref := pushed(t, source)
+	p, ref := pushExample(t, source)
 	m, err := oci.ParseMirrors("m.conf", []byte("[[registry]]\nlocation = \""+source.Host+"/org\"\n[[registry.mirror]]\nlocation = \""+near.Host+"/copy\"\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// TestRegistriesConf goes through containers-registries.conf(5).
+// TestRegistriesConf checks the rules of containers-registries.conf(5).
 func TestRegistriesConf(t *testing.T) {
 	const longest = `
 [[registry]]
@@ -265,7 +265,7 @@ prefix = "example.com/foo/own"
 `
 	for _, tt := range []struct {
 		name, conf, repo string
-		byTag, byDigest  string // blank-separated places; empty: an error
+		byTag, byDigest  string // locations separated by blanks; empty: an error
 	}{
 		{"the longest prefix", longest, "example.com/foo/image", "mirror-0.corp/foo/image mirror-1.corp:8443/mirrors/foo/image internal.corp/bar/image", "same"},
 		{"a prefix without anything", longest, "example.com/foo/own/xx", "example.com/foo/own/xx", "same"},
@@ -300,7 +300,7 @@ prefix = "example.com/foo/own"
 		{"an address in another spelling", "[[registry]]\nlocation = \"127.0.0.1\"\nblocked = true\n", "127.1/xx", "", ""},
 
 		{"mirror-by-digest-only", "[[registry]]\nlocation = \"a.example\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"m.corp\"\n", "a.example/xx", "a.example/xx", "m.corp/xx a.example/xx"},
-		{"pull-from-mirror", "[[registry]]\nlocation = \"a.example\"\n" + pulls("all", "digest-only", "tag-only"), "a.example/xx", "all.corp/xx tag-only.corp/xx a.example/xx", "all.corp/xx digest-only.corp/xx a.example/xx"},
+		{"pull-from-mirror", "[[registry]]\nlocation = \"a.example\"\n" + mirrorsFor("all", "digest-only", "tag-only"), "a.example/xx", "all.corp/xx tag-only.corp/xx a.example/xx", "all.corp/xx digest-only.corp/xx a.example/xx"},
 
 		{"Docker's names", "[[registry]]\nlocation = \"docker.io\"\n[[registry.mirror]]\nlocation = \"m.corp/hub\"\n", "nginx", "m.corp/hub/library/nginx docker.io/library/nginx", "same"},
 		{"Docker's library", "[[registry]]\nprefix = \"docker.io/library\"\nlocation = \"m.corp/library\"\n", "docker.io/nginx", "m.corp/library/nginx", "same"},
@@ -342,8 +342,8 @@ prefix = "example.com/foo/own"
 	}
 }
 
-// pulls returns mirrors that are for some references each.
-func pulls(kinds ...string) string {
+// mirrorsFor returns the configuration of mirrors, each for one kind of references.
+func mirrorsFor(kinds ...string) string {
 	var out strings.Builder
 	for _, k := range kinds {
 		out.WriteString("[[registry.mirror]]\nlocation = \"" + k + ".corp\"\npull-from-mirror = \"" + k + "\"\n")
@@ -351,7 +351,7 @@ func pulls(kinds ...string) string {
 	return out.String()
 }
 
-// TestInsecureMirror speaks HTTP only to what is said to be insecure.
+// TestInsecureMirror checks that HTTP is used only for insecure locations.
 func TestInsecureMirror(t *testing.T) {
 	m, err := oci.ParseMirrors("registries.conf", []byte(`
 [[registry]]

@@ -24,7 +24,7 @@ import (
 type PackOptions struct {
 	Labels      map[string]string // of the image configuration
 	Annotations map[string]string // of the manifest
-	Prefix      string            // "configs": the directory of the image that the files go to; default: its root
+	Prefix      string            // "configs": directory in the image for the files; default: its root
 	Platform    string            // "linux/amd64", the default
 }
 
@@ -163,7 +163,7 @@ func packFile(tw *tar.Writer, fsys fs.FS, from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // ignore the error: the file is only read
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -22,18 +22,18 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-// Push sends p to a registry, under the tag of target. Without a tag, target
-// must have the digest of p. Existing blobs are not sent.
+// Push sends p to a registry, under the tag of target. If target has no tag, it must have the
+// digest of p. Existing blobs are not sent again.
 func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
 	_, err := c.Send(ctx, target, p)
 	return err
 }
 
-// Send is Push that also reports the transfer.
-func (c *Client) Send(ctx context.Context, target string, p *Packed) (Uploaded, error) {
+// Send is [Push] with a report of the transfer.
+func (c *Client) Send(ctx context.Context, target string, p *Packed) (UploadResult, error) {
 	to, err := c.pushTarget(target)
 	if err != nil {
-		return Uploaded{}, err
+		return UploadResult{}, err
 	}
 	return to.uploadMissing(ctx, "image to push", memoryOrigin(p.blobs()), p.digest, p.manifest)
 }
@@ -49,15 +49,15 @@ func (h memoryOrigin) blob(_ context.Context, digest string, size int64) (*store
 	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
 }
 
-// WriteLayout adds p to the OCI layout in a directory named by the user under a name and
-// replaces the previous image of that name; tag may be empty. It creates dir if needed. Blobs
-// are written before the index, so that readers see either the old or the new layout. The
-// output does not depend on the order of additions.
+// WriteLayout adds p under a name to the OCI layout in a directory named by the user, and
+// replaces the previous image of that name; tag may be empty. It creates dir if needed. It
+// writes blobs before the index, so that concurrent readers find either the old or the new
+// layout. The result does not depend on the order of additions.
 func (p *Packed) WriteLayout(dir, tag string) error {
-	mine := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
+	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
 	root, err := openLayout(filetree.Named(dir))
 	if err == nil {
-		err = errors.Join(writeLayout(root, tag, p.blobs(), mine), root.Close())
+		err = errors.Join(writeLayout(root, tag, p.blobs(), entry), root.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the layout %q: %w", dir, err)
@@ -65,7 +65,7 @@ func (p *Packed) WriteLayout(dir, tag string) error {
 	return nil
 }
 
-// openLayout opens the directory of a layout to write, and creates it if needed.
+// openLayout opens the directory of a layout for writing, and creates it if needed.
 func openLayout(dir filetree.Dir) (*os.Root, error) {
 	if err := dir.CheckLinks(blobsDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -78,8 +78,8 @@ func (p *Packed) blobs() map[string][]byte {
 	return map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer}
 }
 
-// writeLayout adds blobs and then their index entry.
-func writeLayout(root *os.Root, tag string, blobs map[string][]byte, mine layoutEntry) error {
+// writeLayout writes blobs, and then the index entry for them.
+func writeLayout(root *os.Root, tag string, blobs map[string][]byte, entry layoutEntry) error {
 	release, err := useLayout(root, ".", blobsDir)
 	if err != nil {
 		return err
@@ -98,9 +98,9 @@ func writeLayout(root *os.Root, tag string, blobs map[string][]byte, mine layout
 		return err
 	}
 	if tag != "" {
-		mine.Annotations = map[string]string{refName: tag}
+		entry.Annotations = map[string]string{refName: tag}
 	}
-	index, err := formatIndex(append(entries, mine))
+	index, err := formatIndex(append(entries, entry))
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func writeLayout(root *os.Root, tag string, blobs map[string][]byte, mine layout
 	return replaceFile(root, "index.json", index)
 }
 
-// writeBlobs writes blobs to their paths in a layout.
+// writeBlobs writes blobs to a layout.
 func writeBlobs(root *os.Root, blobs map[string][]byte) error {
 	for digest, data := range blobs {
 		name, err := blobPath(digest)
@@ -136,15 +136,15 @@ func lockLayout(root *os.Root) (unlock func(), err error) {
 	return store.LockFile(self, layoutWait)
 }
 
-// layoutWait is the maximum wait for another process writing to the same
-// layout. Only vendoring of many images takes longer than a moment.
+// layoutWait is the maximum wait for other processes that write to the same layout. Only
+// vendoring of many images takes long.
 const layoutWait = time.Minute
 
 const blobsDir = "blobs/sha256"
 
-// useLayout creates the directories of a layout and locks it as in use. If no
-// other process uses it, useLayout removes temporary files of killed
-// processes from the directories in tidy.
+// useLayout creates the directories of a layout and marks the layout as in use. If no other
+// process uses it, useLayout removes temporary files of killed processes from the directories in
+// tidy.
 func useLayout(root *os.Root, tidy ...string) (release func(), err error) {
 	if err := root.MkdirAll(blobsDir, 0o755); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func formatIndex(entries []layoutEntry) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// layoutFile marks a directory as an OCI layout.
+// Names and content of the file that marks a directory as an OCI layout.
 const (
 	layoutFile    = "oci-layout"
 	layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
@@ -208,7 +208,7 @@ type layoutEntry struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
-// replaceFile writes a file by a rename, unless its content is unchanged.
+// replaceFile replaces a file atomically, unless its content is unchanged.
 func replaceFile(root *os.Root, name string, data []byte) error {
 	if have, err := root.ReadFile(name); err == nil && bytes.Equal(have, data) {
 		return nil

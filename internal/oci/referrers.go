@@ -49,9 +49,9 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 	return nil, fmt.Errorf("the referrers of %s have more than %d pages", digest, maxPages)
 }
 
-// referrersPage returns one page of the referrers, and the query of the next
-// one. For a registry without the referrers API it reads the index under a
-// tag; it returns nil if there is none.
+// referrersPage returns one page of the referrers, and the query of the next page. If the
+// registry has no referrers API, it returns the index under a tag instead, or nil if there is
+// none.
 func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
 	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
 	if err != nil {
@@ -73,21 +73,19 @@ func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, dige
 	return list, next, nil
 }
 
-// maybeBundle reports whether a referrer with a type may be a sigstore
-// bundle. Some registries report the type of the manifest's configuration,
-// which is empty.
+// maybeBundle reports whether a referrer with an artifact type may be a sigstore bundle. Some
+// registries report the media type of the manifest's configuration instead, which is empty.
 func maybeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
 }
 
-// anySignature is like maybeBundle for copying, which includes unknown kinds
-// of signatures.
+// anySignature is [maybeBundle] for copying, which includes other kinds of signatures.
 func anySignature(artifactType string) bool {
 	return maybeBundle(artifactType) || artifactType == notarySignatureType
 }
 
-// nextPage returns the query of the next page, or "" after the last one. It
-// ignores any other location in the header and only continues the same list.
+// nextPage returns the query of the next page from a response header, or "" after the last page.
+// It only uses the query of the link: the next page belongs to the same list.
 func nextPage(header http.Header, list, digest string) (string, error) {
 	for _, link := range header.Values("Link") {
 		target, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(link), "<"), ">")
@@ -103,7 +101,7 @@ func nextPage(header http.Header, list, digest string) (string, error) {
 	return "", nil
 }
 
-// getOptional fetches a manifest. It returns nil if the manifest does not exist.
+// getOptional fetches a manifest, or returns nil if it does not exist.
 func (r *upstream) getOptional(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
 	data, err := r.client.fetchManifest(ctx, repo, ref)
 	var status *statusError
@@ -113,17 +111,17 @@ func (r *upstream) getOptional(ctx context.Context, repo name.Repository, ref st
 	return data, err
 }
 
-// fetchReferrers fetches a page of the referrers of an image, and the
-// response header. It returns nil if the registry lacks the API. The library
-// only reads the first page.
+// fetchReferrers fetches a page of the referrers of an image, and the response header. It
+// returns nil if the registry does not have the API. go-containerregistry only fetches the first
+// page.
 func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref string) ([]byte, http.Header, error) {
-	way, err := c.connect(ctx, repo)
+	connection, err := c.connect(ctx, repo)
 	if err != nil {
 		return nil, nil, err
 	}
-	res, err := way.get(ctx, "referrers", ref)
+	res, err := connection.get(ctx, "referrers", ref)
 	if err != nil {
-		return nil, nil, way.redact(err)
+		return nil, nil, connection.redact(err)
 	}
 	defer res.Body.Close()
 	switch res.StatusCode {
@@ -131,8 +129,8 @@ func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref s
 		return nil, nil, nil
 	}
 	if err := transport.CheckError(res, http.StatusOK); err != nil {
-		return nil, nil, way.redact(err)
+		return nil, nil, connection.redact(err)
 	}
 	data, err := io.ReadAll(res.Body)
-	return data, res.Header, way.redact(err)
+	return data, res.Header, connection.redact(err)
 }

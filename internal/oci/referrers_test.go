@@ -16,12 +16,12 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// referrer is what a list tells of what refers to the example.
+// referrer returns an entry of a list of referrers of the example.
 func referrer(t *testing.T, kind string, i int) map[string]any {
-	return about(example(t).digest, kind, i)
+	return newReferrer(example(t).digest, kind, i)
 }
 
-func about(subject, kind string, i int) map[string]any {
+func newReferrer(subject, kind string, i int) map[string]any {
 	text := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{},"layers":[],"subject":{"digest":%q},"annotations":{"n":"%d"}}`, subject, i)
 	return map[string]any{
 		"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": kind,
@@ -29,9 +29,9 @@ func about(subject, kind string, i int) map[string]any {
 	}
 }
 
-// referring answers for lists of what refers to an image with pages, and
-// manifests by digest with their texts. link says where page n+1 is.
-func referring(pages [][]map[string]any, link func(r *http.Request, n int) string) servertest.Intercept {
+// serveReferrers serves a list of referrers in pages, and their manifests by digest. link returns the
+// Link header for page n+1.
+func serveReferrers(pages [][]map[string]any, link func(r *http.Request, n int) string) servertest.Intercept {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		for _, page := range pages {
 			for _, d := range page {
@@ -75,12 +75,12 @@ func TestReferrersPages(t *testing.T) {
 		name  string
 		pages [][]map[string]any
 		link  func(r *http.Request, n int) string
-		want  []int // by number; nil: an error
+		want  []int // numbers of the referrers; nil: an error
 		fault string
 	}{
 		{"one page", pages[2:], relative, []int{4, 5, 1}, ""},
 		{"pages", pages, relative, []int{1, 4, 5}, ""},
-		{"about another image", [][]map[string]any{{about(zeroDigest, bundle, 1), referrer(t, bundle, 2)}}, relative, []int{2}, ""},
+		{"about another image", [][]map[string]any{{newReferrer(zeroDigest, bundle, 1), referrer(t, bundle, 2)}}, relative, []int{2}, ""},
 		{"query alone", pages, func(_ *http.Request, n int) string { return fmt.Sprintf(`<?page=%d>; rel=next`, n) }, []int{1, 4, 5}, ""},
 		{"by whole address", pages, func(r *http.Request, n int) string {
 			return fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, n)
@@ -98,8 +98,8 @@ func TestReferrersPages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := ocitest.NewReferring(t)
-			p, _ := pushed(t, srv)
-			srv.Intercept(referring(tt.pages, tt.link))
+			p, _ := pushExample(t, srv)
+			srv.Intercept(serveReferrers(tt.pages, tt.link))
 			image := srv.Host + "/org/catalog@" + p.digest
 			got, err := newClient(t).SignatureImages(t.Context(), image)
 			if tt.want == nil {
@@ -123,12 +123,12 @@ func TestReferrersPages(t *testing.T) {
 	}
 }
 
-// TestReferrersFallback finds the list below a tag, where the registry has no
-// API for it, whichever way it says so.
+// TestReferrersFallback finds the list under a tag if the registry does not have the API, for
+// every status with which a registry reports this.
 func TestReferrersFallback(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		srv := ocitest.New(t)
-		p, _ := pushed(t, srv)
+		p, _ := pushExample(t, srv)
 		one := referrer(t, oci.BundleKind+".v0.3+json", 1)
 		putManifest(t, srv.Host, "org/catalog", one["digest"].(string), one["text"].(string))
 		delete(one, "text")
@@ -150,7 +150,7 @@ func TestReferrersFallback(t *testing.T) {
 		}
 	}
 	srv := ocitest.New(t)
-	p, _ := pushed(t, srv)
+	p, _ := pushExample(t, srv)
 	if got, err := newClient(t).SignatureImages(t.Context(), srv.Host+"/org/catalog@"+p.digest); err != nil || len(got) != 0 {
 		t.Errorf("unsigned: got %v, %v", got, err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-const tagRecords = "tag" // records of the last known digests of tags
+const tagRecords = "tag" // kind of the records of the last known digests of tags
 
 // conn is an authenticated connection to one repository.
 type conn struct {
@@ -29,8 +29,8 @@ type conn struct {
 	http   *http.Client
 }
 
-// get sends a request missing from go-containerregistry. It also fetches
-// blobs, because the library would compute their digest a second time.
+// get sends a request that go-containerregistry does not support. It also fetches blobs, because
+// the library would compute their digest a second time.
 func (w *conn) get(ctx context.Context, what, ref string) (*http.Response, error) {
 	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", w.repo.Scheme(), w.repo.RegistryStr(), w.repo.RepositoryStr(), what, ref)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -43,8 +43,8 @@ func (w *conn) get(ctx context.Context, what, ref string) (*http.Response, error
 	return w.http.Do(req)
 }
 
-// connect returns a connection to a repository after negotiating the scheme
-// and fetching a token.
+// connect returns a connection to a repository. The first call negotiates the scheme and fetches
+// a token.
 func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, error) {
 	if c.Offline {
 		return nil, &OfflineError{Missing: "repository " + repo.Name()}
@@ -55,22 +55,22 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 	if known, ok := c.conns.Load(repo.Name()); ok {
 		return known.(*conn), nil
 	}
-	mine := account{repo, c.Credentials.find(repo)}
+	login := account{repo, c.Credentials.find(repo)}
 	base, err := c.transport(repo)
 	if err != nil {
 		return nil, err
 	}
-	auth, err := transport.NewWithContext(ctx, repo.Registry, authn.FromConfig(mine.login.config), base, []string{repo.Scope(transport.PullScope)})
+	auth, err := transport.NewWithContext(ctx, repo.Registry, authn.FromConfig(login.login.config), base, []string{repo.Scope(transport.PullScope)})
 	if err != nil {
-		return nil, mine.redact(err)
+		return nil, login.redact(err)
 	}
 	puller, err := remote.NewPuller(remote.WithTransport(auth))
 	if err != nil {
 		return nil, err
 	}
-	made := &conn{account: mine, puller: puller, http: &http.Client{Transport: auth, CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}}
-	c.conns.Store(repo.Name(), made)
-	return made, nil
+	connected := &conn{account: login, puller: puller, http: &http.Client{Transport: auth, CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}}
+	c.conns.Store(repo.Name(), connected)
+	return connected, nil
 }
 
 // upstream is the origin of an image in a registry, with the store as a
@@ -109,7 +109,7 @@ func (c *Client) candidates(src Source) ([]name.Repository, error) {
 	return repos, nil
 }
 
-// repository parses the name of a repository. An insecure one may use HTTP.
+// repository parses the name of a repository. If it is insecure, HTTP is permitted.
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Client) repository(s string) (name.Repository, error) {
 	return repo, nil
 }
 
-// resolve returns the digest and content of the manifest of src.
+// resolve returns the digest and content of the manifest that src refers to.
 func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, error) {
 	if src.Digest != "" {
 		data, err := r.manifest(ctx, src.Digest)
@@ -152,7 +152,8 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 	return digest, data, r.client.Store.PutRecord(tagRecords, src.String(), []byte(digest))
 }
 
-// manifest returns the manifest with a digest, from the store if possible.
+// manifest returns the manifest with a digest, from the store, the vendored layout or a
+// registry.
 func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) {
 	if !imageref.IsDigest(digest) {
 		return nil, fmt.Errorf("manifest digest %q: only sha256 is supported", digest)
@@ -173,7 +174,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	return data, r.storeManifest(ctx, digest, data)
 }
 
-// blob opens a blob in the store and fetches it first if it is missing.
+// blob opens a blob in the store, after fetching it if it is missing.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
 	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
@@ -186,13 +187,13 @@ func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.
 	return r.client.Store.Get(digest)
 }
 
-// refetchable reports whether fetching again can fix an error of the store.
+// refetchable reports whether fetching the content again can fix an error of the store.
 func refetchable(err error) bool {
 	var corrupt *store.CorruptError
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &corrupt)
 }
 
-// storeManifest puts a fetched manifest into the store and replaces a damaged copy.
+// storeManifest stores a fetched manifest and replaces a damaged copy.
 func (r *upstream) storeManifest(ctx context.Context, digest string, data []byte) error {
 	if _, err := r.client.Store.Read(digest, int64(len(data))); err == nil {
 		return nil
@@ -203,7 +204,7 @@ func (r *upstream) storeManifest(ctx context.Context, digest string, data []byte
 	return r.client.Store.Put(ctx, digest, bytes.NewReader(data), int64(len(data)))
 }
 
-// getManifest tries each candidate in turn.
+// getManifest fetches a manifest from the first candidate that has it.
 func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte, error) {
 	var errs []error
 	for _, repo := range r.repos {
@@ -224,7 +225,7 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 
 // fetchManifest fetches the manifest of a tag or digest.
 func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
-	way, err := c.connect(ctx, repo)
+	connection, err := c.connect(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -232,15 +233,15 @@ func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref st
 	if imageref.IsDigest(ref) {
 		from = repo.Digest(ref)
 	}
-	found, err := way.puller.Get(ctx, from)
+	found, err := connection.puller.Get(ctx, from)
 	if err != nil {
-		return nil, way.redact(err)
+		return nil, connection.redact(err)
 	}
 	return found.Manifest, nil
 }
 
-// checkManifestText checks a response for a manifest with the digest of ref,
-// if it has one. Proxies may answer with HTML pages.
+// checkManifestText checks that a response is a manifest and matches digest and a digest in ref,
+// if any. Proxies may respond with HTML pages.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
 		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})
@@ -251,8 +252,8 @@ func checkManifestText(data []byte, ref, digest string) error {
 	return nil
 }
 
-// ensureBlob fetches a blob that is missing from the store or has another size
-// there. Each blob is fetched once per client.
+// ensureBlob fetches a blob if it is missing from the store and the vendored layout, or
+// truncated in the store. A client fetches each blob only once.
 func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) error {
 	lock := r.client.lockFor(digest)
 	lock.Lock()
@@ -266,7 +267,7 @@ func (r *upstream) ensureBlob(ctx context.Context, digest string, size int64) er
 		}
 	}
 	if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
-		return v.Close() // verified on reading
+		return v.Close() // every read verifies it
 	}
 	if r.offline {
 		return &OfflineError{Missing: "blob " + digest}
@@ -310,20 +311,20 @@ func (r *upstream) download(ctx context.Context, repo name.Repository, digest st
 	}
 }
 
-// fetchBlob copies a blob into the store through t.
+// fetchBlob copies a blob from a repository into the store by reading from t.
 func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest string, t *transfer) error {
-	way, err := r.client.connect(ctx, repo)
+	connection, err := r.client.connect(ctx, repo)
 	if err != nil {
 		return err
 	}
-	res, err := way.get(context.WithValue(ctx, unboundedKey{}, true), "blobs", digest)
+	res, err := connection.get(context.WithValue(ctx, unboundedKey{}, true), "blobs", digest)
 	if err == nil {
 		t.body = res.Body
 		defer t.body.Close()
 		err = transport.CheckError(res, http.StatusOK)
 	}
 	if err != nil {
-		return way.redact(err)
+		return connection.redact(err)
 	}
 	err = r.client.Store.Put(ctx, digest, t, t.size)
 	var mismatch *store.MismatchError
@@ -340,7 +341,7 @@ var errBroken = errors.New("connection lost")
 type transfer struct {
 	body       io.ReadCloser
 	size, done int64
-	broken     bool // ended too early
+	broken     bool // the body ended too early
 	progress   func(done int64)
 }
 
@@ -357,7 +358,7 @@ func (t *transfer) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case t.done == t.size:
-		return n, io.EOF // the store verifies
+		return n, io.EOF // the store verifies the content
 	}
 	t.broken = true
 	if isTemporaryError(err) && !errors.Is(err, io.EOF) || errors.Is(err, errStalled) {
@@ -366,8 +367,8 @@ func (t *transfer) Read(p []byte) (int, error) {
 	return n, &store.MismatchError{WantSize: t.size, GotSize: t.done}
 }
 
-// joinTries joins the errors of several candidates. The last one is the
-// registry of the reference.
+// joinTries joins the errors of several candidates. The last one is from the registry of the
+// reference.
 func joinTries(errs []error) error {
 	if len(errs) == 0 {
 		return errors.New("no registry or mirror to fetch it from")

@@ -16,30 +16,28 @@ import (
 )
 
 const (
-	signatureRecords  = "signatures"                          // records of the locations of signatures
+	signatureRecords  = "signatures"                          // kind of the records of the locations of signatures
 	bundleType        = "application/vnd.dev.sigstore.bundle" // prefix of the media type of a sigstore bundle
 	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
 
-	maxSignatures     = 64      // manifests read per image
-	maxSignatureBytes = 1 << 20 // of one signature
+	maxSignatures     = 64      // manifests to read per image
+	maxSignatureBytes = 1 << 20 // bytes of one signature
 )
 
-// Signature is a potential signature of an image. Only the digests of its
-// parts are verified; see internal/oci/trust for the rest.
+// Signature is a possible signature of an image. Its parts match their digests, but nothing else
+// is verified: see internal/oci/trust.
 type Signature struct {
-	Name        string            // its location: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
+	Name        string            // location: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
 	Manifest    string            // digest of the manifest with the signature
 	Payload     []byte            // signed content of a simple signature; nil for a bundle
 	Annotations map[string]string // of a simple signature: the signature itself, certificates, log entries
 	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
 }
 
-// Signatures returns the signatures of an image by digest
-// ("quay.io/org/x@sha256:…") from the registry or its mirrors: those under
-// the tag sha256-<digest>.sig, and the sigstore bundles that refer to the
-// image. It ignores bundles too large for a signature. It puts signatures
-// into the store and returns them in registry order. An image without
-// signatures has an empty result.
+// Signatures returns the signatures of an image by digest ("quay.io/org/x@sha256:…") in registry
+// order, from the registry or its mirrors: those under the tag sha256-<digest>.sig, and sigstore
+// bundles that refer to the image. It ignores bundles that are too large for a signature, and
+// stores the others. The result is empty for an image without signatures.
 func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -75,9 +73,9 @@ func (c *Client) recordSignatures(ctx context.Context, up *upstream, src Source,
 	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
 }
 
-// SignatureImages returns the locations of the signatures of an image by
-// digest: those read by [Client.Signatures], and referrers with other kinds
-// of signatures, for copying. It only reads manifests.
+// SignatureImages returns the locations of the signatures of an image by digest, for copying:
+// those of [Client.Signatures], and referrers with other kinds of signatures. It only reads
+// manifests.
 func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredImage, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {
@@ -99,14 +97,14 @@ func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]Vendored
 	return c.vendoredSignatures(ctx, src), nil
 }
 
-// KnownSignatures returns the signatures of an image by digest in the store
-// and the vendored layout. It never opens a socket.
+// KnownSignatures returns the signatures of an image by digest that are in the store or the
+// vendored layout. It never opens a socket.
 func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, error) {
-	near, src, err := c.parseSigned(ref)
+	local, src, err := c.parseSigned(ref)
 	if err != nil {
 		return nil, wrapImageError(ref, err)
 	}
-	near.offline = true
+	local.offline = true
 	var all []VendoredImage
 	if data, err := c.Store.Record(signatureRecords, src.String()); err == nil {
 		_ = json.Unmarshal(data, &all) // ignore a damaged record
@@ -119,7 +117,7 @@ func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, 
 			continue
 		}
 		seen[m.Digest] = true
-		sigs, err := readSignatures(ctx, near, m)
+		sigs, err := readSignatures(ctx, local, m)
 		if err == nil { // ignore missing or damaged signatures
 			out = append(out, sigs...)
 		}
@@ -127,7 +125,8 @@ func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, 
 	return out, nil
 }
 
-// parseSigned parses a reference, which must have a digest.
+// parseSigned parses a reference, which must contain a digest, and returns the origin of its
+// image.
 func (c *Client) parseSigned(ref string) (*upstream, Source, error) {
 	src, err := ParseSource(ref)
 	if err == nil && (src.Kind != Remote || src.Digest == "") {
@@ -141,8 +140,7 @@ func (c *Client) parseSigned(ref string) (*upstream, Source, error) {
 	return up, src, err
 }
 
-// signatures returns the locations of the signatures in the first candidate
-// that has any.
+// signatures returns the locations of the signatures in the first candidate that has signatures.
 func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
 	var errs []error
 	for _, repo := range r.repos {
@@ -195,7 +193,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 			return nil, err
 		}
 		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
-			continue // listed, but it has another subject
+			continue // this referrer has another subject
 		}
 		if err := add(src.Name+"@"+digest, data); err != nil {
 			return nil, err
@@ -204,7 +202,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 	return out, nil
 }
 
-// readSignatures reads the signatures of one manifest.
+// readSignatures reads the signatures in one manifest.
 func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signature, error) {
 	data, err := from.manifest(ctx, at.Digest)
 	if err != nil {
@@ -217,7 +215,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 	if len(m.Layers) > maxSignatures {
 		return nil, fmt.Errorf("signature %s: %d layers exceed the limit of %d", at.Digest, len(m.Layers), maxSignatures)
 	}
-	if _, err := readBlob(ctx, from, m.Config); err != nil { // unused, but vendoring copies all parts of a manifest
+	if _, err := readBlob(ctx, from, m.Config); err != nil { // this stores the configuration, because vendoring copies all parts of a manifest
 		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
 	}
 	var out []Signature
@@ -228,7 +226,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 			continue
 		}
 		if bundled && l.Size > maxSignatureBytes {
-			continue // too large for a signature, such as a bill of materials
+			continue // a layer too large for a signature, such as a bill of materials
 		}
 		blob, err := readBlob(ctx, from, l)
 		if err != nil {
@@ -245,7 +243,7 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 	return out, nil
 }
 
-// readBlob reads and verifies a small blob.
+// readBlob returns a verified blob of the size of a signature.
 func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
 	if err := checkDescriptor("layer", d, maxSignatureBytes); err != nil {
 		return nil, err
@@ -253,9 +251,9 @@ func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error)
 	return readAll(ctx, from, d)
 }
 
-// vendoredSignatures returns the signatures of an image in the vendored
-// layout: the manifest under the tag, and manifests of the same repository
-// that refer to the image.
+// vendoredSignatures returns the locations of the signatures of an image in the vendored layout:
+// the manifest under the signature tag, and manifests of the same repository that refer to the
+// image.
 func (c *Client) vendoredSignatures(ctx context.Context, src Source) []VendoredImage {
 	var out []VendoredImage
 	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}

@@ -24,8 +24,8 @@ const maxSource = 4096
 // Source is a parsed reference to an image.
 type Source struct {
 	Kind   Kind
-	Name   string // a repository with its registry, or the path of a layout or archive
-	Tag    string // of a registry, or name within a layout or archive; may be empty
+	Name   string // repository with its registry, or path of a layout or archive
+	Tag    string // tag in a registry, or name within a layout or archive; may be empty
 	Digest string // "sha256:…"; may be empty
 }
 
@@ -93,12 +93,12 @@ func parseRemote(s, rest string) (Source, error) {
 	return Source{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
 }
 
-// CutRemote returns a reference to an image in a registry without its scheme.
-// It returns false for other references and those without a scheme.
+// CutRemote removes the scheme "image:" from a reference. It returns false for a reference
+// without this scheme.
 func CutRemote(ref string) (name string, ok bool) { return strings.CutPrefix(ref, string(Remote)+":") }
 
-// String returns the source in the syntax of [ParseSource]. For a registry
-// that is the plain reference with its registry and tag or digest.
+// String returns the source in the syntax of [ParseSource], without the scheme for a registry,
+// and with the default tag.
 func (s Source) String() string {
 	text := s.Name
 	if s.Kind != Remote {
@@ -120,8 +120,7 @@ func (s Source) Registry() string {
 	return host
 }
 
-// ByDigest replaces the tag of a reference by a digest. For a layout it keeps
-// the part before the digest.
+// ByDigest replaces the tag of a reference by a digest. For a layout, it keeps the path.
 func ByDigest(ref, digest string) string {
 	src, err := ParseSource(ref)
 	if err != nil {

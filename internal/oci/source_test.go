@@ -12,7 +12,7 @@ import (
 func TestParseSource(t *testing.T) {
 	d := "sha256:" + strings.Repeat("ab", 32)
 	tests := []struct {
-		in, text string // text: as String prints it, where it differs
+		in, text string // text: result of String, if different
 		want     oci.Source
 	}{
 		{"quay.io/x/y:v1", "", oci.Source{oci.Remote, "quay.io/x/y", "v1", ""}},

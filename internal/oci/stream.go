@@ -15,8 +15,8 @@ import (
 
 const maxZstdWindow = 128 << 20
 
-// tarStream is the uncompressed content of a layer. It reports an error in
-// the stored bytes in preference to the resulting decompression error.
+// tarStream is the uncompressed content of a layer. If the stored bytes are damaged, it returns
+// that error instead of the resulting decompression error.
 type tarStream struct {
 	layer Layer
 	raw   *store.Verifier
@@ -50,14 +50,14 @@ func (t *tarStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the layer. It does not verify.
+// Close closes the layer. It does not verify the content.
 func (t *tarStream) Close() error { return errors.Join(t.dec.Close(), t.raw.Close()) }
 
-// storedError returns the error of the stored bytes, if any, else err, which may be
-// io.EOF.
+// storedError verifies the rest of the stored bytes and returns their error, or else err, which
+// may be io.EOF.
 func storedError(raw *store.Verifier, err error) error {
-	if under := raw.Drain(); under != nil {
-		return under
+	if damage := raw.Drain(); damage != nil {
+		return damage
 	}
 	if errors.Is(err, io.EOF) {
 		return err
@@ -69,7 +69,7 @@ func storedError(raw *store.Verifier, err error) error {
 	return fmt.Errorf("reading the compressed layer: %w", err)
 }
 
-// decompress returns the uncompressed bytes of r. It detects the format.
+// decompress returns a reader of the uncompressed content of r. It detects the format.
 func decompress(r io.Reader) (io.ReadCloser, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	head, err := br.Peek(4)

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// tlsConfig returns the TLS configuration for a repository's host: the
-// system's authorities, those of CertDirs and the client certificate there.
-// An insecure host is not verified.
+// tlsConfig returns the TLS configuration for a repository's host. It accepts the certificate
+// authorities of the system and of CertDirs, and uses the client certificate in CertDirs. It
+// does not verify an insecure host.
 func (c *Client) tlsConfig(repo name.Repository) (*tls.Config, error) {
 	host := repo.RegistryStr()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -39,9 +39,8 @@ func (c *Client) isInsecure(repo name.Repository) bool {
 	return slices.Contains(c.Insecure, repo.RegistryStr()) || c.Mirrors.isInsecure(imageref.Split(repo.Name()).Name())
 }
 
-// addCertificates reads the directory of one host, like docker and podman:
-// *.crt are authorities, *.cert and *.key of the same name are client
-// certificates.
+// addCertificates adds the certificates in the directory of one host, like docker and podman:
+// *.crt are certificate authorities, *.cert and *.key of the same name are client certificates.
 func addCertificates(config *tls.Config, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

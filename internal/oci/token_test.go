@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// spy is a server that notes whether anything secret comes to it.
+// spy is a server that records whether it receives secrets.
 type spy struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -45,12 +45,12 @@ func newSpy(t *testing.T, answer http.HandlerFunc, secrets ...string) *spy {
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
-	s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1) // another host by its name
+	s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1) // another name, so another host
 	return s
 }
 
-// TestTokenServer takes tokens from a server that is another than the registry,
-// and that behaves in some way. What it is sent goes no further.
+// TestTokenServer uses token servers on another host with different behavior. The login and the
+// token must not be sent anywhere else.
 func TestTokenServer(t *testing.T) {
 	login := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
 	const token = "bearer-t0ken"
@@ -71,11 +71,11 @@ func TestTokenServer(t *testing.T) {
 		name   string
 		config string
 		server func(elsewhere string) http.HandlerFunc
-		want   string // in the error; empty: it works
+		want   string // part of the error; empty: success
 	}{
 		{"on another host", basicLogin, answer(give), ""},
 		{"on another host, by identity token", identity, answer(give), ""},
-		{"leads elsewhere", basicLogin, redirect(http.StatusFound), ""}, // where no login is needed, it seems
+		{"leads elsewhere", basicLogin, redirect(http.StatusFound), ""}, // the other server returns a token without a login
 		{"leads elsewhere for good", basicLogin, redirect(http.StatusPermanentRedirect), ""},
 		{"leads an identity token elsewhere", identity, redirect(http.StatusTemporaryRedirect), "are not forwarded to"},
 		{"leads an identity token elsewhere for good", identity, redirect(http.StatusPermanentRedirect), "are not forwarded to"},
@@ -95,7 +95,7 @@ func TestTokenServer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := ocitest.New(t)
-			_, ref := pushed(t, srv)
+			_, ref := pushExample(t, srv)
 			elsewhere := newSpy(t, give, secret, login)
 			tokens := newSpy(t, tt.server(elsewhere.URL), secret, login)
 			srv.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -118,7 +118,7 @@ func TestTokenServer(t *testing.T) {
 				return nil
 			}
 			if tt.name == "never ends" {
-				patiently(t, try)
+				retryWithLongerTimeouts(t, try)
 			} else if err := try(time.Minute); err != nil {
 				t.Error(err)
 			}
@@ -131,15 +131,15 @@ func TestTokenServer(t *testing.T) {
 			if len(elsewhere.leaked) > 0 {
 				t.Errorf("sent on: %q", elsewhere.leaked)
 			}
-			if err == nil { // else nothing is in the store, not even its directory
-				grep(t, c.Store.Dir(), secret)
+			if err == nil { // otherwise the store is empty and has no directory
+				checkNotStored(t, c.Store.Dir(), secret)
 			}
 		})
 	}
 }
 
-// TestTokenServerInTheOpen has a registry that proves who it is ask for the
-// login to be sent in the open.
+// TestTokenServerInTheOpen checks that a registry over HTTPS cannot make the client send the
+// login over HTTP.
 func TestTokenServerInTheOpen(t *testing.T) {
 	tokens := newSpy(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"x"}`) })
 	back := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
@@ -154,7 +154,7 @@ func TestTokenServerInTheOpen(t *testing.T) {
 	t.Cleanup(srv.Close)
 	host := strings.TrimPrefix(srv.URL, "https://")
 	c := newClient(t)
-	c.Insecure = []string{host} // any certificate will do
+	c.Insecure = []string{host} // accept any certificate
 	c.Credentials = &oci.Credentials{Files: []string{loginFile(t, host)}}
 	if _, err := c.Open(t.Context(), host+"/org/catalog:v1"); err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v", err)
@@ -185,12 +185,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsHonoured waits as long as it is asked to, up to a limit.
+// TestRetryAfterIsHonoured checks that the client waits as long as requested, up to a limit.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		after func() string
-		least time.Duration // between the two requests
+		least time.Duration // minimum time between the two requests
 		fails bool
 	}{
 		{"seconds", func() string { return "1" }, time.Second, false},
@@ -201,7 +201,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := ocitest.New(t)
-			_, ref := pushed(t, srv)
+			_, ref := pushExample(t, srv)
 			var mu sync.Mutex
 			var refused, again time.Time
 			srv.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -22,17 +22,16 @@ const (
 	minRate      = 1 << 10 // bytes a second, over Retry.Stall
 )
 
-// roundTripper sends the requests of go-containerregistry: it retries
-// temporary errors, honours Retry-After, rejects unsafe redirects, and limits
-// the size and duration of every response.
+// roundTripper sends the requests of go-containerregistry. It retries temporary errors, honors
+// Retry-After, rejects unsafe redirects, and limits the size and duration of every response.
 type roundTripper struct {
 	inner http.RoundTripper
 	retry Retry
-	limit int64 // maximum bytes of a response other than a blob
+	limit int64 // maximum bytes of a response that is not a blob
 }
 
-// transport returns a transport for a repository without authentication. It
-// uses proxies from the environment, like net/http.
+// transport returns a transport for a repository without authentication. It uses the proxies in
+// the environment, like net/http.
 func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
 	config, err := c.tlsConfig(repo)
@@ -66,15 +65,15 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		wait := t.retry.backoff(attempt)
 		if res != nil {
-			asked, ok := retryAfter(res)
-			if asked > t.retry.MaxWait {
+			delay, ok := retryAfter(res)
+			if delay > t.retry.MaxWait {
 				defer res.Body.Close()
-				return nil, &retryLaterError{wait: asked, err: transport.CheckError(res)}
+				return nil, &retryLaterError{wait: delay, err: transport.CheckError(res)}
 			}
 			if ok {
-				wait = asked
+				wait = delay
 			}
-			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // allow reuse of the connection
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // a fully read response lets the connection be reused
 			res.Body.Close()
 		}
 		if err := sleepContext(req.Context(), wait); err != nil {
@@ -96,8 +95,7 @@ func (e *retryLaterError) Error() string { return e.err.Error() }
 // Unwrap returns the error of the response.
 func (e *retryLaterError) Unwrap() error { return e.err }
 
-// unboundedKey marks the context of a request for a blob. The reader of the
-// blob limits its size.
+// unboundedKey is the context key of requests for blobs. The reader of the blob limits its size.
 type unboundedKey struct{}
 
 // send sends the request once.
@@ -116,11 +114,11 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 
 var errStalled = errors.New("stalled")
 
-// boundedBody is a response body. It fails if it is too long or too slow.
+// boundedBody is a response body. Reading fails if it is too long or too slow.
 type boundedBody struct {
 	io.ReadCloser
 	host      string
-	ctx       context.Context //nolint:containedctx // of the request
+	ctx       context.Context //nolint:containedctx // context of the request
 	cancel    context.CancelCauseFunc
 	limit     int64
 	unbounded bool
@@ -128,7 +126,7 @@ type boundedBody struct {
 	recent    atomic.Int64 // bytes since the last check
 }
 
-// watch cancels the request if it receives less than minRate over a window.
+// watch cancels the request if the response is slower than minRate during a window.
 func (b *boundedBody) watch(window time.Duration) {
 	tick := time.NewTicker(window)
 	defer tick.Stop()
@@ -164,9 +162,9 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// checkRedirect limits redirects. Registries use them for blobs. It rejects
-// those from HTTPS to HTTP, from a public host to a private network, and with
-// a form, which may contain an identity token for a token server. Credentials
+// checkRedirect checks a request after redirects. Registries use redirects for blobs. It limits
+// their number, and rejects redirects from HTTPS to HTTP, from a public host to a private
+// network, and of a form, which may contain an identity token for a token server. Credentials
 // are only added for the registry itself.
 func checkRedirect(req *http.Request) error {
 	first, n := req, 0

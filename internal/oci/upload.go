@@ -14,31 +14,31 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Uploaded is the result of copying an image to a registry.
-type Uploaded struct {
-	Digest  string // of the image in source and target
-	Sent    int    // blobs sent
-	Bytes   int64  // total bytes of these blobs
-	Present bool   // the target was this image already; nothing was sent
-	Held    bool   // the repository had this image already; at most the tag was set
+// UploadResult is the result of copying an image to a registry.
+type UploadResult struct {
+	Digest   string // of the image in source and target
+	Sent     int    // blobs sent
+	Bytes    int64  // total bytes of the sent blobs
+	UpToDate bool   // the tag of the target was already at this image; nothing was sent
+	Exists   bool   // the repository already contained this image; at most the tag was set
 }
 
-// Upload copies the image of source with all platforms, byte for byte, to the
-// registry, repository and tag of target. Existing parts are not sent again,
-// so that an interrupted copy can be resumed. Blobs pass through the store
-// for verification; new ones are removed from it afterwards.
-func (c *Client) Upload(ctx context.Context, source, target string) (Uploaded, error) {
+// Upload copies the image of source with all platforms, byte for byte, to the registry,
+// repository and tag of target. Existing parts are not sent again, so an interrupted copy can be
+// resumed. Blobs pass through the store for verification; Upload then removes those that it
+// added.
+func (c *Client) Upload(ctx context.Context, source, target string) (UploadResult, error) {
 	src, err := ParseSource(source)
 	if err != nil {
-		return Uploaded{}, err
+		return UploadResult{}, err
 	}
 	to, err := c.pushTarget(target)
 	if err != nil {
-		return Uploaded{}, err
+		return UploadResult{}, err
 	}
 	from, digest, data, closer, err := c.openRoot(ctx, src)
 	if err != nil {
-		return Uploaded{}, wrapImageError(src.String(), err)
+		return UploadResult{}, wrapImageError(src.String(), err)
 	}
 	if closer != nil {
 		defer closer.Close()
@@ -46,26 +46,26 @@ func (c *Client) Upload(ctx context.Context, source, target string) (Uploaded, e
 	return to.uploadMissing(ctx, src.String(), from, digest, data)
 }
 
-// uploadMissing uploads the missing parts of the image with a digest. data is its
-// manifest and source its name in errors.
-func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (Uploaded, error) {
-	out := Uploaded{Digest: digest}
+// uploadMissing uploads the missing parts of the image with a digest. data is its root manifest,
+// and source its name in errors.
+func (t *target) uploadMissing(ctx context.Context, source string, from origin, digest string, data []byte) (UploadResult, error) {
+	out := UploadResult{Digest: digest}
 	if t.src.Digest != "" && t.src.Digest != digest {
 		return out, wrapImageError(t.src.String(), fmt.Errorf("the image to push is %s", digest))
 	}
 	var err error
-	if out.Present, err = t.hasReference(ctx, t.reference(), digest); err == nil && !out.Present && t.src.Digest == "" {
-		out.Held, err = t.hasReference(ctx, t.repo.Digest(digest), digest)
+	if out.UpToDate, err = t.hasReference(ctx, t.reference(), digest); err == nil && !out.UpToDate && t.src.Digest == "" {
+		out.Exists, err = t.hasReference(ctx, t.repo.Digest(digest), digest)
 	}
-	out.Held = out.Held || out.Present
-	if err != nil || out.Present {
+	out.Exists = out.Exists || out.UpToDate
+	if err != nil || out.UpToDate {
 		return out, wrapImageError(t.src.String(), err)
 	}
 	parts, err := t.client.listParts(ctx, from, digest, data, false)
 	if err != nil {
 		return out, wrapImageError(source, err)
 	}
-	if out.Held {
+	if out.Exists {
 		parts = parts[len(parts)-1:]
 	}
 	for _, p := range parts {
@@ -110,7 +110,7 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 	t.opts = []remote.Option{
 		remote.WithTransport(base), remote.WithAuth(authn.FromConfig(t.login.config)),
 		remote.WithRetryBackoff(remote.Backoff{Duration: retry.Wait, Factor: 2, Steps: retry.Attempts}),
-		remote.WithRetryStatusCodes(), // the transport already retries
+		remote.WithRetryStatusCodes(), // the transport retries
 	}
 	t.pusher, err = remote.NewPusher(t.opts...)
 	return t, err
@@ -135,8 +135,9 @@ func (t *target) hasReference(ctx context.Context, ref name.Reference, digest st
 	return err == nil && d.Digest.String() == digest, err
 }
 
-// uploadPart uploads one part. The last part gets the tag.
-func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool, out *Uploaded) error {
+// uploadPart uploads one part and counts it in out. The last part, the root manifest, gets the
+// tag.
+func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool, out *UploadResult) error {
 	if p.manifest != nil {
 		var ref name.Reference = t.repo.Digest(p.digest)
 		if last {
@@ -161,7 +162,7 @@ func (t *target) uploadPart(ctx context.Context, from origin, p part, last bool,
 	}
 	held := t.client.Store != nil && t.client.Store.Has(p.digest)
 	err = t.pusher.Upload(ctx, t.repo, layer)
-	if blob.err != nil { // more precise than the error of the library
+	if blob.err != nil { // this error is more precise than that of the library
 		return wrapImageError(t.src.String(), fmt.Errorf("blob %s: %w", p.digest, blob.err))
 	}
 	if err != nil {
@@ -188,7 +189,7 @@ func (m rawManifest) MediaType() (types.MediaType, error) { return m.mediaType, 
 // lazyBlob adapts a blob to go-containerregistry. It opens the blob only if
 // the registry does not have it.
 type lazyBlob struct {
-	ctx    context.Context //nolint:containedctx // limited to one upload
+	ctx    context.Context //nolint:containedctx // lives no longer than one upload
 	from   origin
 	part   part
 	opened bool

@@ -18,11 +18,11 @@ import (
 
 // VendoredImage is an image to keep in a layout.
 type VendoredImage struct {
-	Name   string `json:"name"`   // the full reference that it is found by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
+	Name   string `json:"name"`   // full reference to find it by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
 	Digest string `json:"digest"` // digest of the reference
 }
 
-// VendorReport compares a layout with its intended content. File names are
+// VendorReport lists the differences between a layout and its intended content. File names are
 // relative to the layout, sorted.
 type VendorReport struct {
 	Added   []string `json:"added"`   // in check mode: missing
@@ -32,14 +32,14 @@ type VendorReport struct {
 	New     int64    `json:"-"`       // of added image files
 }
 
-// VendorOptions configures a layout. The zero value keeps only the parts of
-// images that this project reads.
+// VendorOptions configures a layout. The zero value keeps only the parts of images that quayside
+// reads.
 type VendorOptions struct {
 	Check  bool // write nothing
 	Mirror bool // for use by other tools: keep all platforms and existing content, and do not keep blobs in the store
 }
 
-// Changed reports whether there was any difference.
+// Changed reports whether there is any difference.
 func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 
 // Vendor updates the OCI layout in dir to contain exactly these images. For a multi-platform
@@ -79,10 +79,9 @@ type layoutUpdate struct {
 	report *VendorReport
 }
 
-// begin initializes the layout first, so that an interrupted run can be
-// resumed, and locks it until release is called. The final cleanup would
-// remove additions of other processes, so these must wait; with Mirror there
-// is no cleanup.
+// begin initializes the layout first, so that an interrupted run can be resumed, and locks it
+// until release is called. Other processes must wait, because the final cleanup would remove
+// their additions. With Mirror there is no cleanup, and no lock.
 func (v *layoutUpdate) begin() (release func(), err error) {
 	lock := v.client.lockFor("layout " + v.dir.String())
 	lock.Lock()
@@ -100,7 +99,7 @@ func (v *layoutUpdate) begin() (release func(), err error) {
 		release = func() { _ = v.root.Close() }
 	}
 	tidy := []string{"."}
-	if v.Mirror { // otherwise finish removes and reports unused blobs
+	if v.Mirror { // otherwise, finish removes and reports unused blobs
 		tidy = append(tidy, blobsDir)
 	}
 	unlock := func() {}
@@ -193,7 +192,7 @@ func (v *layoutUpdate) copyPart(ctx context.Context, from origin, p part) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // only read
+	defer func() { _ = r.Close() }() // ignore the error: the part is only read
 	if err := writeFile(v.root, name, r); err != nil || held || !v.Mirror {
 		return err
 	}
@@ -210,7 +209,7 @@ func (v *layoutUpdate) hasDigest(name, digest string) bool {
 		return false
 	}
 	content := store.NewVerifier(f, digest, -1)
-	defer func() { _ = content.Close() }() // only read from
+	defer func() { _ = content.Close() }() // ignore the error: the file is only read
 	return content.Drain() == nil
 }
 
@@ -223,7 +222,7 @@ func writeFile(root *os.Root, name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Remove(temporary) }() // has no effect after the rename
+	defer func() { _ = root.Remove(temporary) }() // no effect after the rename
 	_, err = io.Copy(f, r)
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
@@ -258,12 +257,11 @@ func (v *layoutUpdate) finish(entries []layoutEntry) error {
 	return v.prune()
 }
 
-// otherEntries returns the existing entries of the layout with names not in
-// entries.
+// otherEntries returns the entries of the existing layout whose names are not in entries.
 func (v *layoutUpdate) otherEntries(entries []layoutEntry) []layoutEntry {
 	index, err := (&layout{files: dirFiles{v.root.FS()}, limit: v.client.Limits.withDefaults().Manifest}).index()
 	if err != nil {
-		return nil // unreadable
+		return nil // the index is unreadable
 	}
 	return slices.DeleteFunc(index.Manifests, func(old layoutEntry) bool {
 		return slices.ContainsFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == old.Annotations[refName] })
@@ -350,7 +348,7 @@ func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*
 	if err != nil {
 		return nil, err
 	}
-	defer l.files.Close() // open files stay open
+	defer l.files.Close() // an open blob remains readable
 	v, err := l.blob(ctx, digest, size)
 	if err != nil {
 		return nil, err

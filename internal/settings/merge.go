@@ -205,7 +205,7 @@ func (m merger) prune(n *yaml.Node) *yaml.Node {
 // checkNewDeclarations adds a fault if spec.newDeclarations is not among spec.declarations.
 func (v validator) checkNewDeclarations() {
 	const field = "spec.newDeclarations"
-	if _, set := v.w.Fields[field]; !set || !v.Given(field, v.w.NewDeclarations) {
+	if _, set := v.w.Fields[field]; !set || !v.Require(field, v.w.NewDeclarations) {
 		return
 	}
 	var paths []string

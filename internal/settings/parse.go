@@ -33,7 +33,7 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 	}
 	root, errs := l.mergedTree(), l.errs
 	f := document{Spec: *Default()}
-	errs.Add(diag.Pos{File: name}, diag.Moved(yamlnode.Decode(name, root, &f), l.locate))
+	errs.Add(diag.Pos{File: name}, diag.MapPositions(yamlnode.Decode(name, root, &f), l.locate))
 	w := &f.Spec
 	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extendedFiles()
 	for field, p := range w.Fields {
@@ -158,7 +158,7 @@ func (v validator) check() {
 		v.Name(diag.Item("spec.imagePullSecrets", i), name)
 	}
 	for i, name := range w.AllowNames {
-		if !k8s.ReservedName(name) {
+		if !k8s.IsReservedName(name) {
 			v.Addf(diag.Item("spec.allowNames", i), "%q is not Kind/name of a built-in object of the cluster, such as ClusterRole/cluster-admin: only those need an entry", name)
 		}
 	}
@@ -185,7 +185,7 @@ func (v validator) checkPaths() {
 		if _, mapping := w.Fields[field+".path"]; mapping {
 			field += ".path"
 		}
-		if !v.Given(field, d.Path) {
+		if !v.Require(field, d.Path) {
 			continue
 		}
 		v.checkRelative(field, d.Path)

@@ -127,7 +127,7 @@ func isEmpty(value any) bool {
 // namespace declares a Namespace, unless it is missing or reserved.
 func (m *maker) namespace(name string) {
 	o := m.s.Get(k8s.Key{Kind: "Namespace", Name: name})
-	if o == nil || k8s.ReservedNamespace(name) {
+	if o == nil || k8s.IsReservedNamespace(name) {
 		return
 	}
 	m.add(name+".yaml", newObject(o, o.Body(), nil))
@@ -211,7 +211,7 @@ func (m *maker) selected(g snapshot.OperatorGroup) ([]string, bool) {
 		labels := maps.Clone(ns.Labels)
 		maps.DeleteFunc(labels, func(key, _ string) bool { return isOLMKey(key) && key != "kubernetes.io/metadata.name" })
 		if sel.Matches(labels) {
-			if k8s.ReservedNamespace(ns.Name) {
+			if k8s.IsReservedNamespace(ns.Name) {
 				return nil, false
 			}
 			names = append(names, ns.Name)

@@ -51,7 +51,7 @@ func (v validator) forms(at string, s reflect.Value) {
 	for _, f := range yamlnode.Fields(s.Type()) {
 		field, value := strings.TrimPrefix(at+"."+f.Name, "."), s.FieldByIndex(f.Index)
 		if r, ok := value.Interface().(k8s.Ref); ok {
-			if v.Given(field, r.Name) {
+			if v.Require(field, r.Name) {
 				v.ref(field, r)
 			}
 			continue
@@ -81,7 +81,7 @@ func (v validator) items(field string, list reflect.Value) {
 
 // word checks the form of a string field.
 func (v validator) word(field string, f reflect.StructField, value string) {
-	if yamlnode.Required(f) && !v.Given(field, value) || value == "" {
+	if yamlnode.Required(f) && !v.Require(field, value) || value == "" {
 		return
 	}
 	for _, rule := range strings.Fields(f.Tag.Get("form")) {

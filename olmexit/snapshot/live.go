@@ -113,7 +113,7 @@ func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) e
 			}
 			b.single(raw, diag.Pos{})
 		}
-		found[i] = cluster.Found{}
+		found[i] = cluster.ListResult{}
 	}
 	return nil
 }

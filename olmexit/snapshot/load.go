@@ -120,7 +120,7 @@ func (l *loader) walk(root string) {
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() {
 			return nil // a dangling link or no regular file
 		}
-		if err := inert.Name(p); err != nil {
+		if err := inert.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}

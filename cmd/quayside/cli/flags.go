@@ -78,7 +78,7 @@ func (a *app) scans(dir string) (*scan.Results, error) {
 		return nil, fmt.Errorf("--scan: %w", err)
 	}
 	found, err := scan.LoadFS(files)
-	return found, diag.Below(filepath.ToSlash(dir), err)
+	return found, diag.PrefixPositions(filepath.ToSlash(dir), err)
 }
 
 // allOperators is the value of such a flag without an explicit value.

@@ -152,7 +152,7 @@ func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, co
 	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Copy(ctx, copies, o.parallel, func(c *inventory.ImageCopy) {
 		done, bytes = done+1, bytes+c.Bytes
 		if tenth := (len(copies) + 9) / 10; done%tenth == 0 && done < len(copies) {
-			o.log.NoteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
+			o.log.NoteDuringPull("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
 		}
 	})
 	o.log.Done()

@@ -46,7 +46,7 @@ type BundleImage struct {
 func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {
-		return nil, nil, diag.Below(prefix, err)
+		return nil, nil, diag.PrefixPositions(prefix, err)
 	}
 	warnings, err := bundle.Validate(b)
 	warnings = append(warnings, bundle.Conventions(b)...)
@@ -55,7 +55,7 @@ func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 		more, err = render.Validate(b)
 		warnings = append(warnings, more...)
 	}
-	return b, diag.SortWarnings(diag.WarningsBelow(prefix, warnings)), diag.Below(prefix, err)
+	return b, diag.SortWarnings(diag.PrefixWarnings(prefix, warnings)), diag.PrefixPositions(prefix, err)
 }
 
 // Bundle builds an image of a valid bundle directory; see [Check].
@@ -124,7 +124,7 @@ func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*Catalo
 		err = checkUnambiguous(content)
 	}
 	if err != nil {
-		return &asm.built, diag.Moved(err, asm.original)
+		return &asm.built, diag.MapPositions(err, asm.original)
 	}
 	asm.built.Packages = len(content.Packages)
 	asm.built.Packed, err = oci.Pack(asm.out.FS(), oci.PackOptions{Prefix: "configs", Labels: map[string]string{labelConfigs: "/configs"}})
@@ -204,7 +204,7 @@ func (m *assembly) image(ctx context.Context, src Source) error {
 func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	m.catalogs++
 	if _, err := fbc.LoadFS(fsys); err != nil { // positions in the user's files; rejects symbolic links
-		return diag.Below(name, err)
+		return diag.PrefixPositions(name, err)
 	}
 	files, err := filetree.Read(fsys)
 	if err != nil {
@@ -231,18 +231,18 @@ func (m *assembly) encode() error {
 	all := filetree.Mount(m.bundles)
 	content, err := bundledir.LoadFS(all)
 	if err != nil {
-		return diag.Moved(err, m.place)
+		return diag.MapPositions(err, m.place)
 	}
 	for _, w := range content.Warnings {
 		w.Pos = m.place(w.Pos) // in the user's sources
 		m.built.Warnings = append(m.built.Warnings, w)
 	}
 	if err := checkUnambiguous(content); err != nil {
-		return diag.Moved(err, m.place)
+		return diag.MapPositions(err, m.place)
 	}
 	dirs, err := bundledir.Dirs(all)
 	if err != nil {
-		return diag.Moved(err, m.place)
+		return diag.MapPositions(err, m.place)
 	}
 	for _, p := range content.Packages {
 		if err := m.encodePackage(all, p, dirs); err != nil {

@@ -95,7 +95,7 @@ func (s *Side) share(name string) (share, error) {
 	for _, dir := range dirs {
 		o, err := s.overlays.Open(path.Join(s.out, dir))
 		if err != nil {
-			return x, diag.Below(s.as, err)
+			return x, diag.PrefixPositions(s.as, err)
 		}
 		x.overlays = append(x.overlays, o)
 	}
@@ -272,7 +272,7 @@ func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]i
 func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) ([]diff.Object, error) {
 	built, err := c.build(o)
 	if err != nil {
-		return nil, diag.Below(s.as, err)
+		return nil, diag.PrefixPositions(s.as, err)
 	}
 	var out []diff.Object
 	sources := s.sources(o)

@@ -20,7 +20,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	if base != "" {
 		f, err = remote.ParseLinks(base)
 	} else if c.clone.Repo != nil {
-		f = remote.LinksOf(c.clone.Repo.Origin())
+		f = remote.NewLineLinks(c.clone.Repo.Origin())
 	}
 	if err != nil || f == (remote.LineLinks{}) || c.clone.Repo == nil {
 		return err

@@ -404,7 +404,7 @@ func (c *Comparison) artifact(ctx context.Context, ref string) (*Side, error) {
 			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
 		}
 	}
-	lies, err := newTree("", out, files, overlay.Plain(func(name string) ([]byte, error) {
+	lies, err := newTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
 		if data, ok := a.Files.Get(name); ok {
 			return data, nil
 		}

@@ -88,5 +88,5 @@ func (t *tree) rendered(res *render.Result, pool pool) (*tree, error) {
 		files, have[f.Path] = append(files, f), f.Data
 	}
 	get := func(name string) ([]byte, bool) { data, is := have[name]; return data, is }
-	return newTree(t.as, t.out, files, overlay.Over{Dir: t.out, Files: get, Below: t.around})
+	return newTree(t.as, t.out, files, overlay.ReplacingSource{Dir: t.out, Files: get, Base: t.around})
 }

@@ -170,7 +170,7 @@ func checkBuilds(files *filetree.Tree, dir string, lies *layout.Tree) error {
 // paths of the files used. It returns all faults at once, with their positions.
 func listInputs(read func(name string) ([]byte, error), dir string, lies *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
 	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}
-	kustomizations := overlay.New(overlay.Plain(read))
+	kustomizations := overlay.New(overlay.FileFunc(read))
 	var faults diag.List
 	for _, cluster := range clusters {
 		dirs := lies.Pieces(cluster)

@@ -106,9 +106,9 @@ func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
 	}
 	named, err := d.client.Send(ctx, d.To, d.packed)
 	switch {
-	case !first.Held:
+	case !first.Exists:
 		return "sent", err
-	case !named.Present:
+	case !named.UpToDate:
 		return "tagged", err
 	default:
 		return "present", err

@@ -58,7 +58,7 @@ func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	}
 	e, err := resolveEdit(ctx, p, merged, a.draft.list(), false)
 	if err != nil {
-		return nil, diag.Moved(err, a.argumentPos)
+		return nil, diag.MapPositions(err, a.argumentPos)
 	}
 	if e.Resolution.Lock == nil {
 		a.replacePositions(e.Resolution)

@@ -137,7 +137,7 @@ func (p *Copier) copyManifest(ctx context.Context, c *ImageCopy, im oci.Vendored
 		from = "image:" + c.source
 	}
 	done, err := p.client.Upload(ctx, from+"@"+im.Digest, to)
-	if c.Bytes += done.Bytes; err == nil && !done.Present {
+	if c.Bytes += done.Bytes; err == nil && !done.UpToDate {
 		c.State = CopyDone
 	}
 	return err

@@ -203,11 +203,11 @@ func (f Forest) picture() page.Picture {
 			title = strings.TrimPrefix(title+": no operators", ": ")
 		}
 		if title != "" {
-			p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: title})
+			p.Rows = append(p.Rows, page.Row{Style: page.Heading, Text: title})
 		}
 		drawn := map[string]int{}
 		for _, roots := range groupByNamespace(g.roots) {
-			p.Rows = append(p.Rows, page.Row{Look: page.Heading, Text: "Namespace " + roots[0].Namespace})
+			p.Rows = append(p.Rows, page.Row{Style: page.Heading, Text: "Namespace " + roots[0].Namespace})
 			for _, n := range roots {
 				n.draw(&p, drawn, nil, 0)
 			}
@@ -273,7 +273,7 @@ func (n *treeNode) draw(p *page.Picture, drawn map[string]int, above *treeNode, 
 	}
 	r := page.Row{Text: n.name(above), Note: strings.Join(notes, ", "), Warn: warn, Depth: depth}
 	if warn {
-		r.Look = page.Faint
+		r.Style = page.Faint
 	}
 	drawn[n.key()] = len(p.Rows)
 	p.Rows = append(p.Rows, r)

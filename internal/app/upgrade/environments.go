@@ -29,7 +29,7 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 	for _, dir := range dirs {
 		p, err := open(dir)
 		if err != nil {
-			faults.Add(diag.Pos{}, diag.Below(dir, err))
+			faults.Add(diag.Pos{}, diag.PrefixPositions(dir, err))
 			continue
 		}
 		title := p.Settings.Name
@@ -43,7 +43,7 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 
 // fault adds a fault at spec.follows of the environment.
 func (e *Environment) fault(faults *diag.List, format string, args ...any) {
-	faults.Add(diag.Pos{}, diag.Below(e.Dir, diag.Errorf(e.Settings.At("spec.follows"), "spec.follows: "+format, args...)))
+	faults.Add(diag.Pos{}, diag.PrefixPositions(e.Dir, diag.Errorf(e.Settings.At("spec.follows"), "spec.follows: "+format, args...)))
 }
 
 // Find returns the environment with a name. A name with a slash, or of dots only, is a path

@@ -97,7 +97,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	}
 	defer c.Close()
 	content, err := c.Content(ctx)
-	out := Checked{Content: content, Warnings: p.Waive(diag.WarningsBelow(prefix, content.Warnings))}
+	out := Checked{Content: content, Warnings: p.Waive(diag.PrefixWarnings(prefix, content.Warnings))}
 	if err == nil {
 		out.Catalog, err = model.New(content)
 	}
@@ -105,7 +105,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 		err = out.Catalog.Strict()
 	}
 	if err != nil {
-		err = diag.Below(prefix, err)
+		err = diag.PrefixPositions(prefix, err)
 	}
 	return out, err
 }

@@ -100,7 +100,7 @@ func (p *Project) direct(ctx context.Context, sub declare.Subscription, src cach
 		return d, fmt.Errorf("it is a catalog: add it to spec.catalogs, and set spec.package")
 	}
 	if d.content, err = c.Content(ctx); err != nil {
-		return d, diag.Below(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
+		return d, diag.PrefixPositions(cmp.Or(src.Source.Prefix(), string(src.Source)), err)
 	}
 	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
 		return d, fmt.Errorf("want a directory with one bundle (manifests/ and metadata/)")

@@ -258,7 +258,7 @@ func (m *migrator) buildDirs(files map[string][]byte, base string, dirs ...strin
 	repo, in := m.Repository()
 	tree := path.Join(in, m.Settings.Output)
 	moved := func(name string) ([]byte, bool) { data, is := files[filetree.Relative(in, name)]; return data, is }
-	kustomizations := overlay.New(overlay.Over{Dir: tree, Files: moved, Below: repository{repo}})
+	kustomizations := overlay.New(overlay.ReplacingSource{Dir: tree, Files: moved, Base: repository{repo}})
 	out := objects{}
 	for _, dir := range dirs {
 		o, err := kustomizations.Open(path.Join(in, base, dir))
@@ -267,7 +267,7 @@ func (m *migrator) buildDirs(files map[string][]byte, base string, dirs ...strin
 			built, err = o.Build()
 		}
 		if err != nil {
-			return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { p.File = filetree.Relative(in, p.File); return p })
+			return nil, diag.MapPositions(err, func(p diag.Pos) diag.Pos { p.File = filetree.Relative(in, p.File); return p })
 		}
 		for _, data := range built {
 			var object k8s.Object

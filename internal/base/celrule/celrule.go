@@ -1,7 +1,7 @@
 // Package celrule evaluates untrusted CEL rules at a bounded cost.
 //
-// The bound is a cost, not a time: the same input has the same outcome on every machine.
-// Every step has a cost, and every byte and element that a function processes.
+// The bound is a cost, not a time: the same input has the same outcome on every machine. Every
+// step has a cost, and so has every byte and element that a function processes.
 //
 // Start from [NewBudget] and [Budget.Compile].
 package celrule

@@ -60,8 +60,7 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// TestCostly has rules of a few words that take very long, each by something
-// that CEL by itself counts as one step.
+// TestCostly checks short rules with a very long run time, of which CEL counts only one step.
 func TestCostly(t *testing.T) {
 	times := func(n int, s string) string { return strings.Repeat(s, n) }
 	for _, rule := range []string{
@@ -92,7 +91,7 @@ func TestCostly(t *testing.T) {
 	}
 }
 
-// TestBudget uses up a rule's share, and then all that there is.
+// TestBudget exhausts the limit of single rules, and then the whole budget.
 func TestBudget(t *testing.T) {
 	b := &Budget{left: 250_000, each: 100_000}
 	few := map[string]any{"list": []any{1, 2, 3}, "long": ""}

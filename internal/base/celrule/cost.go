@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// estimator returns the cost of calls by the size of their arguments. CEL's own count omits
+// estimator returns the cost of calls by the size of their arguments. CEL's own estimate omits
 // most of this cost, and all custom functions.
 type estimator struct{}
 

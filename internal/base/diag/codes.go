@@ -1,9 +1,9 @@
 package diag
 
-// Step is the step after which all warnings of a kind are complete.
+// Step is the step of a command after which the warnings of some kinds are complete.
 type Step string
 
-// The steps. Without a step, an unused waiver cannot be detected.
+// The steps. Unused waivers of warnings without a step cannot be detected.
 const (
 	Resolving Step = "resolve" // declarations, catalogs and lock
 	Rendering Step = "render"  // the tree of a lock

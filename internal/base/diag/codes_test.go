@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestCodes has each code once, by step and name: "there is no such step" would never
-// be told.
+// TestCodes checks that codes are unique and sorted by step and ID.
 func TestCodes(t *testing.T) {
 	seen := map[string]bool{}
 	steps := []Step{Resolving, Rendering, Otherwise}

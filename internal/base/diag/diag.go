@@ -135,7 +135,7 @@ func (l *List) Add(pos Pos, err error) {
 	if err == nil {
 		return
 	}
-	if one, ok := err.(*Error); ok { //nolint:errorlint // a wrapped fault keeps the words around it
+	if one, ok := err.(*Error); ok { //nolint:errorlint // an error that wraps a fault is added as one error
 		*l = append(*l, one)
 		return
 	}
@@ -190,7 +190,7 @@ type Warning struct {
 
 	Waived bool `json:"waived,omitempty" doc:"whether a waiver in quayside.yaml accepts it"`
 
-	// Minor marks what only the author of a bundle can fix, and needs no action of its users.
+	// Minor marks a warning that only the author of a bundle can fix.
 	Minor bool `json:"-"`
 }
 
@@ -217,7 +217,7 @@ type Fault struct {
 
 // FaultOf returns the fault of err, with the position separate from the message.
 func FaultOf(err error) Fault {
-	one, ok := err.(*Error) //nolint:errorlint // a wrapped fault keeps the words around it
+	one, ok := err.(*Error) //nolint:errorlint // an error that wraps a fault keeps its message
 	if !ok {
 		return Fault{Message: err.Error()}
 	}

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Likeness is the degree of match between a name and a search word, best first.
+// Likeness is the degree of similarity between a name and a search word, best first.
 type Likeness int
 
 // The likenesses. Case and the separators between words are ignored.

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// TestLinesAreTheLists shows that a fault is one line whatever it is about, and
-// that a list inside of one keeps its lines.
+// TestLinesAreTheLists checks that an error is one line, whatever its text, and that a nested
+// list keeps its lines.
 func TestLinesAreTheLists(t *testing.T) {
 	at := diag.Pos{File: "a\n::error::x", Line: 3}
 	one := diag.Errorf(at, "name %s\nb:1: forged\x1b[2J", "\u202e")
@@ -21,7 +21,7 @@ func TestLinesAreTheLists(t *testing.T) {
 	}
 }
 
-// TestLinesDrop shows that positions stay the same while a text is read piece by piece.
+// TestLinesDrop checks that positions stay the same while a text is read piece by piece.
 func TestLinesDrop(t *testing.T) {
 	text := "one\ntwo\n\nthree, which is long\r\nfour"
 	whole := diag.Lines{File: "f", Text: []byte(text), Line: 1}

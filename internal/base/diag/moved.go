@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Moved returns err with the positions of its errors replaced by move. An error without
+// MapPositions returns err with the positions of its errors replaced by move. An error without
 // positions is returned unchanged.
-func Moved(err error, move func(Pos) Pos) error {
+func MapPositions(err error, move func(Pos) Pos) error {
 	var list List
 	if !errors.As(err, &list) {
 		var one *Error
@@ -26,21 +26,21 @@ func Moved(err error, move func(Pos) Pos) error {
 	return out
 }
 
-// Below returns err with dir prepended to the file names of its positions.
-func Below(dir string, err error) error {
-	return Moved(err, func(p Pos) Pos { return p.below(dir) })
+// PrefixPositions returns err with dir prepended to the file names of its positions.
+func PrefixPositions(dir string, err error) error {
+	return MapPositions(err, func(p Pos) Pos { return p.inDir(dir) })
 }
 
-// WarningsBelow is Below for warnings.
-func WarningsBelow(dir string, ws []Warning) []Warning {
+// PrefixWarnings is PrefixPositions for warnings.
+func PrefixWarnings(dir string, ws []Warning) []Warning {
 	out := slices.Clone(ws)
 	for i := range out {
-		out[i].Pos = out[i].Pos.below(dir)
+		out[i].Pos = out[i].Pos.inDir(dir)
 	}
 	return out
 }
 
-func (p Pos) below(dir string) Pos {
+func (p Pos) inDir(dir string) Pos {
 	p.File = filepath.ToSlash(filepath.Join(dir, p.File))
 	return p
 }

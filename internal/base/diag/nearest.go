@@ -13,9 +13,10 @@ const maxNear = 128
 // minLike is the minimum length of a word to search in longer names.
 const minLike = 3
 
-// Nearest returns the names of among most similar to word, best first, at most three. Names
-// equal except for case exclude all others; then come names that begin with word, names few
-// edits away, names whose first words are, and names that contain its words, see [Like]. It returns nil if none is near.
+// Nearest returns the names in among that are most similar to word, best first, at most three.
+// If a name differs only in case, only such names are returned. The order is: names that begin
+// with word, names that differ in few letters, names whose first words do, and names that
+// contain the words of word, see [Like]. The result is nil if no name is similar.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string

@@ -25,7 +25,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// FuzzRedact holds that no password of a URL is left.
+// FuzzRedact checks that no password of a URL remains.
 func FuzzRedact(f *testing.F) {
 	f.Add("bob", "SECRET")
 	f.Add("", "p@ss:w/o?r#d")

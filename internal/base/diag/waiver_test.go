@@ -32,7 +32,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// TestReview names a waiver on the days around its last one.
+// TestReview checks the warnings about a waiver on the days around its last day.
 func TestReview(t *testing.T) {
 	w := Waiver{Rule: "pods.*", Operator: "ops/etcd", Object: "Deployment ops/etcd", Expires: "2026-12-31", Pos: Pos{File: "quayside.yaml", Line: 9, Col: 7}}
 	const at = "quayside.yaml:9:7: waiver of pods.* (operator ops/etcd, object Deployment ops/etcd) "
@@ -55,7 +55,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestWarnings waives a warning by its code, subject or file, on days up to the last one.
+// TestWarnings waives a warning by its code, subject or file, until the last day of the waiver.
 func TestWarnings(t *testing.T) {
 	w := Warning{Pos: Pos{File: "subscriptions/etcd.yaml", Line: 3}, Code: "orphan", Subject: "etcd/etcd"}
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The child's part of the tests below: write one of two trees over and over,
-// or once under a limit of the size of files.
+// TestMain is also the child process of the tests below: it writes one of two trees over and
+// over, or once with a limit on the size of files.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("FILETREE_CHILD")
 	if dir == "" {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 10, Max: 1 << 10}); err != nil {
 			panic(err)
 		}
-		if err := Write(dir, generation(9)); err != nil {
+		if err := Write(dir, generationTree(9)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(7)
 		}
@@ -40,14 +40,14 @@ func TestMain(m *testing.M) {
 	}
 	once := os.Getenv("FILETREE_ONCE") != ""
 	for i := 0; !once || i == 0; i++ {
-		if err := Write(dir, generation(i%2)); err != nil {
+		if err := Write(dir, generationTree(i%2)); err != nil {
 			panic(err)
 		}
 	}
 }
 
-// generation returns one of several trees that share no content.
-func generation(n int) *Tree {
+// generationTree returns one of several trees that share no content.
+func generationTree(n int) *Tree {
 	t := New()
 	for i := range 40 {
 		if err := t.Add(fmt.Sprintf("d%d/f%d-%d", i%7, i, n*(i%2)), bytes.Repeat([]byte{byte('a' + n)}, 5000)); err != nil {
@@ -57,7 +57,7 @@ func generation(n int) *Tree {
 	return t
 }
 
-func child(t *testing.T, dir string, env ...string) *exec.Cmd {
+func childCommand(t *testing.T, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -68,20 +68,20 @@ func child(t *testing.T, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestKilledWrite kills a process that writes: no file is there in part, the user's
-// stay, and the next Write of either tree completes that.
+// TestKilledWrite kills a process during Write. It checks that all files are complete, that the
+// user's file remains, and that the next Write of either tree completes that tree.
 func TestKilledWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, generation(0)); err != nil {
+	if err := Write(dir, generationTree(0)); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "d1/mine", "m")
+	putFile(t, dir, "d1/mine", "m")
 	rounds := 60
 	if testing.Short() {
 		rounds = 10
 	}
 	for round := range rounds {
-		cmd := child(t, dir)
+		cmd := childCommand(t, dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestKilledWrite(t *testing.T) {
 				t.Fatalf("round %d: %s holds %d bytes", round, name, len(data))
 			}
 		}
-		if err := Write(dir, generation(round%2)); err != nil {
+		if err := Write(dir, generationTree(round%2)); err != nil {
 			t.Fatal(err)
 		}
 		if got := files(t, dir); len(got) != 41 || got["d1/mine"] != "m" {
@@ -104,14 +104,14 @@ func TestKilledWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupted stops after every number of operations, between trees that are
-// drawn and have files where the other has directories: the same Write completes
-// the tree, and so does one of another tree; the user's files stay.
+// TestInterrupted stops Write after every possible number of operations, between random trees in
+// which a path is a file in one and a directory in the other. It checks that the next Write, of
+// the same or another tree, completes its tree and keeps the user's files.
 func TestInterrupted(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
 	defer func() { _ = checks.Value.Set(before) }()
-	if err := checks.Value.Set("10"); err != nil { // each stops some thirty times
+	if err := checks.Value.Set("10"); err != nil { // each check stops about thirty times
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,11 +173,11 @@ func TestInterrupted(t *testing.T) {
 
 func TestFullDiskLeavesTheOldTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, generation(0)); err != nil {
+	if err := Write(dir, generationTree(0)); err != nil {
 		t.Fatal(err)
 	}
 	before := files(t, dir)
-	cmd := child(t, dir, "FILETREE_LIMIT=1")
+	cmd := childCommand(t, dir, "FILETREE_LIMIT=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), filepath.Join(dir, "d0")+string(filepath.Separator)) {
 		t.Errorf("got %v %s, want an error that names the file", err, out)

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Dir is a directory on disk. Reads and writes through it stay inside of its root: no path
-// and no symbolic link leads out of that. The root is opened on first use.
+// Dir is a directory on disk. Reads and writes through it cannot leave its root, neither by a
+// path nor by a symbolic link. The root is opened on first use.
 //
 // Names are slash-separated and relative to the directory. They may begin with "..".
 type Dir struct {
@@ -21,7 +21,7 @@ type Dir struct {
 	name string // as given by the user
 }
 
-// root is the directory that nothing leaves.
+// root is the directory that reads and writes cannot leave.
 type root struct {
 	dir  string // absolute
 	kind string // "repository"
@@ -149,8 +149,8 @@ func (d Dir) shown(name string) string {
 // FS returns the files of the directory.
 func (d Dir) FS() fs.FS { return dirFS(d) }
 
-// Lookup finds a file or a directory. It returns the files of the directory, or those beside
-// the file with its base name.
+// Lookup finds a file or a directory. For a directory it returns its files, for a file those of
+// its directory and the base name.
 func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
 	full, err := d.full(name)
 	if err != nil {
@@ -167,7 +167,7 @@ func (d Dir) Lookup(name string) (files fs.FS, base string, err error) {
 	return Dir{d.root, full, d.shown(name)}.FS(), base, nil
 }
 
-// LookupIn returns a [Dir.Lookup] for paths named by the user, relative to dir.
+// LookupIn returns a function like [Dir.Lookup] for paths named by the user, relative to dir.
 func LookupIn(dir string) func(name string) (files fs.FS, base string, err error) {
 	return func(name string) (fs.FS, string, error) {
 		if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
@@ -219,8 +219,8 @@ func (d Dir) Remove(name string) error {
 	return d.root.explain("remove", d.shown(name), full, err)
 }
 
-// explain adds the shown path to an error. If a symbolic link on the path leads out of the
-// root, that is the cause.
+// explain adds the shown path to an error. If a symbolic link on the path leads out of the root,
+// the result reports the link as the cause.
 func (r *root) explain(op, shown, full string, err error) error {
 	if err == nil {
 		return nil
@@ -262,9 +262,8 @@ var ErrOutside = errors.New("leads outside")
 const maxLinks = 40
 
 // ResolveLinks returns the target of a path after following its symbolic links, which readLink
-// reads. A link that leads out of the files, or into a directory .git, is an error that names the
-// link, and the kind of place that it leaves. plain has the known directories that are no links;
-// it may be nil.
+// reads. A link that leads out of the files or into a directory .git is an error that names the
+// link and kind, the kind of root. plain caches directories that are not links; it may be nil.
 func ResolveLinks(name string, readLink func(string) (string, error), kind string, plain map[string]bool) (string, error) {
 	at, rest, links, link, target := ".", strings.Split(name, "/"), 0, "", ""
 	for len(rest) > 0 {
@@ -282,7 +281,7 @@ func ResolveLinks(name string, readLink func(string) (string, error), kind strin
 		}
 		to, err := readLink(at)
 		if err != nil {
-			if len(rest) > 0 && plain != nil { // a directory: others lie there
+			if len(rest) > 0 && plain != nil { // a directory, which later paths may share
 				plain[at] = true
 			}
 			continue

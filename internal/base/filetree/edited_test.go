@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestIndices pins the form of the indices: one for each directory that holds
-// files, and one for the root.
+// TestIndices pins the format of the indices: one per directory with files, and one for the
+// root.
 func TestIndices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	if err := Write(dir, tree(t, map[string]string{"b/c/y": "", "b/c/a b": "1", "b/d/s": ""})); err != nil {
@@ -34,14 +34,14 @@ func TestIndices(t *testing.T) {
 	}
 }
 
-// TestEdited writes over a tree of one file "d/x" (content "1") that somebody
-// changed, or whose index a merge changed. It is an edit if the index has a digest
-// that fits neither what lies there nor what is wanted.
+// TestEdited writes over a tree with the file "d/x" (content "1") after an edit of the file, or
+// a merge of its index. The file counts as edited if its digest in the index matches neither the
+// file on disk nor the wanted one.
 func TestEdited(t *testing.T) {
 	list := func(lines ...string) string { return indexHeader + strings.Join(lines, "\n") + "\n" }
 	line := func(data string) string { return "x " + sum([]byte(data)) }
 	for name, c := range map[string]struct {
-		data, index string // "" stays, "-" is removed
+		data, index string // "": unchanged; "-": removed
 		want        map[string]string
 		edited      bool
 	}{
@@ -67,10 +67,10 @@ func TestEdited(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				put(t, dir, "d/x", c.data)
+				putFile(t, dir, "d/x", c.data)
 			}
 			if c.index != "" {
-				put(t, dir, "d/"+Index, c.index)
+				putFile(t, dir, "d/"+Index, c.index)
 			}
 			before, want := contentsOf(t, dir), tree(t, c.want)
 			have, err := Read(os.DirFS(dir))
@@ -91,12 +91,12 @@ func TestEdited(t *testing.T) {
 			if err := Write(dir, want, Force(true)); err != nil {
 				t.Fatal(err)
 			}
-			noChange(t, dir, want)
+			checkUnchanged(t, dir, want)
 		})
 	}
 }
 
-// TestEditedToALink: what stands in place of a file is an edit, too.
+// TestEditedToALink checks that a symbolic link in the place of a file counts as an edit.
 func TestEditedToALink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": ""})
@@ -113,18 +113,18 @@ func TestEditedToALink(t *testing.T) {
 	if err := Write(dir, want, Force(true)); err != nil {
 		t.Error(err)
 	}
-	noChange(t, dir, want)
+	checkUnchanged(t, dir, want)
 }
 
-// TestOldIndex writes over the tree of an earlier version, which had one index:
-// what it lists is removed or overwritten, but for the user's files that somebody edited.
+// TestOldIndex writes over the tree of an earlier version, which had one index. Files in the
+// index are removed or overwritten, except edited files handed over to the user.
 func TestOldIndex(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	for name, data := range map[string]string{
 		Index: "# Files.\na/x\na/gone\nb/gone\ns/edited " + sum([]byte("1")) + "\ns/same " + sum([]byte("1")) + "\n",
 		"a/x": "edited, but nothing is known of that", "a/gone": "1", "b/gone": "1", "s/edited": "2", "s/same": "1", "a/mine": "m",
 	} {
-		put(t, dir, name, data)
+		putFile(t, dir, name, data)
 	}
 	want := tree(t, map[string]string{"a/x": "1", "c/new": "1"})
 	have, err := Read(os.DirFS(dir))
@@ -141,11 +141,11 @@ func TestOldIndex(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"a/x": "1", "a/mine": "m", "c/new": "1", "s/edited": "2"}, files(t, dir)); d != "" {
 		t.Error(d)
 	}
-	noChange(t, dir, want)
+	checkUnchanged(t, dir, want)
 }
 
-// TestTreeInATree leaves a tree alone that lies in another, whatever version
-// wrote it.
+// TestTreeInATree checks that Write ignores a nested tree, written by this or an earlier
+// version.
 func TestTreeInATree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"x": "1", "a/x": "1"})
@@ -157,10 +157,10 @@ func TestTreeInATree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, dir, "old/"+Index, "# Files.\nd/x\n")
-	put(t, dir, "old/d/x", "1")
+	putFile(t, dir, "old/"+Index, "# Files.\nd/x\n")
+	putFile(t, dir, "old/d/x", "1")
 	before := contentsOf(t, dir)
-	noChange(t, dir, want)
+	checkUnchanged(t, dir, want)
 	want = tree(t, map[string]string{"x": "1", "a/x": "2"})
 	if err := Write(dir, want); err != nil {
 		t.Fatal(err)
@@ -169,20 +169,20 @@ func TestTreeInATree(t *testing.T) {
 	if d := cmp.Diff(before, contentsOf(t, dir)); d != "" {
 		t.Error(d)
 	}
-	noChange(t, dir, want)
+	checkUnchanged(t, dir, want)
 }
 
-// TestDiffOfIndices names an index that is not as it should be where nothing else
-// of its directory changes.
+// TestDiffOfIndices checks that Diff lists a wrong index only if no other file of its directory
+// changes.
 func TestDiffOfIndices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	want := tree(t, map[string]string{"a/x": "1", "b/x": "1", "c/x": "1"})
 	if err := Write(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "a/"+Index, indexHeader+"x "+sum([]byte("2"))+"\n")
-	put(t, dir, "b/x", "2")
-	put(t, dir, "b/"+Index, indexHeader)
+	putFile(t, dir, "a/"+Index, indexHeader+"x "+sum([]byte("2"))+"\n")
+	putFile(t, dir, "b/x", "2")
+	putFile(t, dir, "b/"+Index, indexHeader)
 	if err := os.Remove(filepath.Join(dir, "c", Index)); err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +208,8 @@ func contentsOf(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-// noChange fails where a Write of want would change something.
-func noChange(t testing.TB, dir string, want *Tree) {
+// checkUnchanged checks that a Write of want would change nothing.
+func checkUnchanged(t testing.TB, dir string, want *Tree) {
 	t.Helper()
 	have, err := Read(os.DirFS(dir))
 	if err != nil {

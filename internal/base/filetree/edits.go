@@ -57,9 +57,9 @@ func (e *Edits) addGaps(base *Tree) {
 	}
 }
 
-// Apart reports whether Git can merge the two edited trees, each with its indices. Both
-// edits start from the same tree. No file may have different edits in e and o, and no gap
-// different additions or removals. A file removed in both is also a conflict: Git may
+// Apart reports whether Git can merge the two edited trees, with their indices, without a
+// conflict. Both edits start from the same tree. No file may have different edits in e and o,
+// and no gap different additions or removals. A file removed in both is also a conflict: Git may
 // treat it as renamed in one of them.
 func (e *Edits) Apart(o *Edits) bool {
 	for name, data := range e.files {

@@ -2,8 +2,8 @@ package filetree
 
 import "testing"
 
-// TestEdits wants edits of two trees to be apart where Git merges them, and those of the
-// merged tree to be those of both.
+// TestEdits checks that edits are apart if Git can merge them, and that the edits of the merged
+// tree are then the union of both.
 func TestEdits(t *testing.T) {
 	base := tree(t, map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"})
 	with := func(changes map[string]string) *Tree {

@@ -32,7 +32,7 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 
-	// A symbolic link stays one; what it points to is replaced.
+	// A symbolic link remains; its target is replaced.
 	link := filepath.Join(filepath.Dir(name), "link")
 	if err := os.Symlink("lock", link); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestLinksIntoGit writes nothing through a link into the Git directory.
+// TestLinksIntoGit checks that nothing is written through a link into the Git directory.
 func TestLinksIntoGit(t *testing.T) {
 	top := t.TempDir()
 	if err := os.Mkdir(filepath.Join(top, ".git"), 0o755); err != nil {

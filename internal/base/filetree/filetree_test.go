@@ -39,7 +39,7 @@ func files(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-func put(t testing.TB, dir, name, data string) {
+func putFile(t testing.TB, dir, name, data string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -91,8 +91,8 @@ func TestWriteKeepsWhatIsTheUsers(t *testing.T) {
 	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/y": "2", "c/gone": "g", "d/only": "3"})); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "a/mine", "m")
-	put(t, dir, "new/deep/mine", "m")
+	putFile(t, dir, "a/mine", "m")
+	putFile(t, dir, "new/deep/mine", "m")
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -145,9 +145,9 @@ func TestWriteErrors(t *testing.T) {
 		want    map[string]string
 		names   string
 	}{
-		"error/the user's file in the way":        {func(d string) { put(t, d, "b/f", "mine") }, map[string]string{"b/f": "1"}, "b/f"},
-		"error/the user's folder in the way":      {func(d string) { put(t, d, "b/f/g", "mine") }, map[string]string{"b/f": "1"}, "b/f"},
-		"error/the user's file is a folder of us": {func(d string) { put(t, d, "b", "mine") }, map[string]string{"b/f": "1"}, "b"},
+		"error/the user's file in the way":        {func(d string) { putFile(t, d, "b/f", "mine") }, map[string]string{"b/f": "1"}, "b/f"},
+		"error/the user's folder in the way":      {func(d string) { putFile(t, d, "b/f/g", "mine") }, map[string]string{"b/f": "1"}, "b/f"},
+		"error/the user's file is a folder of us": {func(d string) { putFile(t, d, "b", "mine") }, map[string]string{"b/f": "1"}, "b"},
 		"error/the user's link in the way":        {func(d string) { _ = os.Symlink("/", filepath.Join(d, "b")) }, map[string]string{"b/f": "1"}, "b"},
 		"error/read-only folder":                  {func(d string) { _ = os.Chmod(filepath.Join(d, "a"), 0o555) }, map[string]string{"a/x": "2"}, "out/a"},
 		"error/read-only root":                    {func(d string) { _ = os.Chmod(d, 0o555) }, map[string]string{"a/x": "1", "y": "2"}, "out"},
@@ -179,7 +179,7 @@ func TestDiff(t *testing.T) {
 	if err := Write(dir, tree(t, map[string]string{"same": "1", "differs": "1", "extra": "1"})); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "mine", "m")
+	putFile(t, dir, "mine", "m")
 	have, err := Read(os.DirFS(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -201,8 +201,8 @@ func TestReadLeavesLinksOut(t *testing.T) {
 	}
 }
 
-// TestReadLike: whatever it is compared with, what is read is what is there, and
-// what is the same there is held once.
+// TestReadLike checks that ReadLike returns the same files as Read, and shares the content of
+// equal files.
 func TestReadLike(t *testing.T) {
 	fsys := fstest.MapFS{"same": {Data: []byte("a")}, "other": {Data: []byte("b")}, "new": {Data: []byte("c")}, "empty": {}}
 	like := tree(t, map[string]string{"same": "a", "other": "x", "gone": "d", "empty": ""})

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzIndex reads any text as the list of files that a run wrote: no path leads
-// out of the tree.
+// FuzzIndex parses any text as an index and checks that no path leads out of the tree.
 func FuzzIndex(f *testing.F) {
 	f.Add("# files\na/b.yaml " + sum([]byte("x")) + "\nc.yaml\n")
 	f.Add("../x\n")

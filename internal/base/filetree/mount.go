@@ -39,7 +39,7 @@ func (m mounts) Open(name string) (fs.File, error) {
 	return f, renameError(name, err)
 }
 
-// renameError replaces the path in an error of a mounted file system by name.
+// renameError sets the path in an error of a mounted file system to name.
 func renameError(name string, err error) error {
 	var perr *fs.PathError
 	if errors.As(err, &perr) {

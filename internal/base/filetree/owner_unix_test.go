@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// access returns the mode, owner and group of what lies at and below dir.
+// access returns the mode, owner and group of dir and everything below it.
 func access(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -34,7 +34,7 @@ func access(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// grant changes the owner, where that is not negative, and then the mode.
+// grant changes owner and group, unless they are negative, and then the mode.
 func grant(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
 	t.Helper()
 	if err := os.Lchown(name, uid, gid); err != nil {
@@ -45,9 +45,9 @@ func grant(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
 	}
 }
 
-// TestWriteKeepsAccess writes over a tree that others share: modes, the bit that
-// hands a group on, and for root owners and groups stay, and what is new gets
-// what the directory that it lies in hands on.
+// TestWriteKeepsAccess writes over a shared tree. Existing files and directories keep their
+// modes, including the setgid bit, and, for root, their owners and groups. New ones inherit the
+// group of a setgid directory.
 func TestWriteKeepsAccess(t *testing.T) {
 	uid, gid := -1, -1
 	if os.Getuid() == 0 {
@@ -57,7 +57,7 @@ func TestWriteKeepsAccess(t *testing.T) {
 	if err := Write(dir, tree(t, map[string]string{"a": "1", "d/x": "1", "d/e/y": "1", "d/same": "1", "secret": "1"})); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "mine", "m")
+	putFile(t, dir, "mine", "m")
 	grant(t, dir, uid, gid, fs.ModeSetgid|0o775)
 	grant(t, filepath.Join(dir, "d"), uid, gid, fs.ModeSetgid|0o750)
 	grant(t, filepath.Join(dir, "d", "e"), uid, gid, fs.ModeSticky|0o777)
@@ -67,7 +67,7 @@ func TestWriteKeepsAccess(t *testing.T) {
 	want := access(t, dir)
 	own := access(t, t.TempDir())
 	if os.Getuid() != 0 {
-		grant(t, filepath.Join(dir, "secret"), uid, gid, 0o600) // else it cannot be read
+		grant(t, filepath.Join(dir, "secret"), uid, gid, 0o600) // otherwise it cannot be read
 		want = access(t, dir)
 	}
 	if err := Write(dir, tree(t, map[string]string{"a": "2", "d/x": "2", "d/e/y": "2", "d/same": "1", "secret": "2", "d/new/z": "2"})); err != nil {
@@ -93,8 +93,7 @@ func TestWriteKeepsAccess(t *testing.T) {
 	}
 }
 
-// TestNewTreeInSharedDirectory writes where there was nothing, in a directory
-// that hands its group on.
+// TestNewTreeInSharedDirectory writes a new tree in a setgid directory.
 func TestNewTreeInSharedDirectory(t *testing.T) {
 	parent := t.TempDir()
 	gid := os.Getgid()
@@ -113,15 +112,15 @@ func TestNewTreeInSharedDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfAnother has somebody write into root's directory who may: it
-// stays root's.
+// TestDirectoryOfAnother checks that root's directories keep their owner if another user with
+// permission writes into them.
 func TestDirectoryOfAnother(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can write as two users")
 	}
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "out")
-	if err := Write(dir, generation(1)); err != nil {
+	if err := Write(dir, generationTree(1)); err != nil {
 		t.Fatal(err)
 	}
 	want := access(t, dir)
@@ -133,8 +132,8 @@ func TestDirectoryOfAnother(t *testing.T) {
 	grant(t, parent, -1, -1, 0o777)
 	grant(t, filepath.Dir(parent), -1, -1, 0o755)
 	want = access(t, dir)
-	cmd := child(t, dir, "FILETREE_ONCE=1")
-	exe := filepath.Join(parent, "exe") // the test's own lies where only its user may look
+	cmd := childCommand(t, dir, "FILETREE_ONCE=1")
+	exe := filepath.Join(parent, "exe") // the test binary is in a directory that only its user can read
 	if data, err := os.ReadFile(cmd.Path); err != nil || os.WriteFile(exe, data, 0o755) != nil {
 		t.Fatal("copying the test", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawTree draws a tree of few files, so that two have much in common.
+// drawTree draws a tree of few files, so that two trees have many paths in common.
 func drawTree(t *rapid.T) *Tree {
 	out := New()
 	for _, name := range []string{"x", "a/x", "a/y", "a/z", "a-b/x", "b/c/x", "b/c/y"} {
@@ -28,9 +28,9 @@ func drawTree(t *rapid.T) *Tree {
 	return out
 }
 
-// merge returns what Git makes of two branches with a common base: an index line
-// by line, with marks where both changed a line, any other file as it is on the
-// side that changed it, and else with both contents.
+// merge simulates a Git merge of two branches with a common base. An index is merged by line,
+// with conflict markers if both sides changed a line. Another file comes from the side that
+// changed it, or has both contents.
 func merge(base, ours, theirs map[string]string) map[string]string {
 	three := func(base, ours, theirs string) (string, bool) {
 		switch {
@@ -77,9 +77,8 @@ func merge(base, ours, theirs map[string]string) map[string]string {
 	return out
 }
 
-// TestRandom has somebody write, edit, remove and merge trees in any order, and
-// compares the directory with a model: the user's files and edits stay, all else
-// is as wanted.
+// TestRandom writes, edits, removes and merges trees in random order, and compares the directory
+// with a model: the user's files and edits remain, everything else is as wanted.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top, err := os.MkdirTemp("", "filetree-random-") //nolint:usetesting // one for each check, not for the test
@@ -88,8 +87,8 @@ func TestRandom(t *testing.T) {
 		}
 		defer os.RemoveAll(top)
 		dir, n := filepath.Join(top, "out"), 0
-		foreign := map[string]string{} // the user's own files
-		edits := map[string]string{}   // the user's changes to the program's
+		foreign := map[string]string{} // the user's files
+		edits := map[string]string{}   // the user's changes to files of the program
 		last, removed := New(), false
 		write := func(t *rapid.T) {
 			want, force := drawTree(t), rapid.Bool().Draw(t, "force")
@@ -196,9 +195,8 @@ func TestRandom(t *testing.T) {
 	})
 }
 
-// TestDisjoint changes files of two directories, each in a Write of its own: the
-// two have no changed file in common, so that Git merges them, and a change to a
-// file changes the index of its directory.
+// TestDisjoint checks that changes in different directories change no common file, so that Git
+// can merge them, and that a changed file also changes the index of its directory.
 func TestDisjoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawTree(t).withIndexes()

@@ -10,7 +10,7 @@ import (
 func TestReplaceable(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error
-		want string // "": it may be replaced
+		want string // "": replaceable
 	}{
 		"not there":             {func(string) error { return nil }, ""},
 		"empty":                 {func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
@@ -32,7 +32,7 @@ func TestReplaceable(t *testing.T) {
 	}
 }
 
-// marked returns a directory with one file of that name.
+// marked returns a directory with one file of this name.
 func marked(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

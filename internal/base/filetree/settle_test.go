@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 )
 
-// TestSettle holds Settle against Write, on the same directory.
+// TestSettle compares Settle with Write in the same directory.
 func TestSettle(t *testing.T) {
 	first, second := filetree.New(), filetree.New()
 	for name, data := range map[string]string{"a": "1", "d/b": "1", "gone": "1"} {

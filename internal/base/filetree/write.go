@@ -264,7 +264,7 @@ func (p *plan) writable() error {
 	return nil
 }
 
-// step is one operation on a file.
+// step is one operation on the file name.
 type step struct {
 	name string
 	do   func(root *os.Root) error

@@ -49,8 +49,8 @@ func Locate(kind, repository string, getenv func(string) string) (Address, error
 			return Address{}, fmt.Errorf("%s contains no repository", diag.Redact(repository))
 		}
 		api := at.Server().JoinPath(k.api).String()
-		if k.hub != "" && at.Public() == remote.Forge(k.name) {
-			api = k.hub
+		if k.publicAPI != "" && at.Public() == remote.Forge(k.name) {
+			api = k.publicAPI
 		}
 		return Address{k.name, api, at.Project}, nil
 	}

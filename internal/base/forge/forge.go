@@ -40,7 +40,7 @@ type Pull struct {
 type RequestResult struct {
 	Number  int64   `json:"number"`                                       // of the pull request
 	URL     string  `json:"url"`                                          // web page, from the server's answer
-	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none was to be created
+	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" if there is no comment and none is wanted
 }
 
 // Client accesses one repository of a forge.
@@ -55,25 +55,25 @@ type Client struct {
 // of the open one. It ignores pull requests from forks, also with the same branch name. A
 // closed pull request stays closed, and a new one is opened.
 func (c *Client) Propose(ctx context.Context, p Pull) (RequestResult, error) {
-	doing := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
+	operation := fmt.Sprintf("proposing %s in %s", p.Head, c.at.Project)
 	if p.Base == "" {
 		var err error
 		if p.Base, err = c.defaultBranch(ctx); err != nil {
-			return RequestResult{}, fmt.Errorf("%s: %w", doing, err)
+			return RequestResult{}, fmt.Errorf("%s: %w", operation, err)
 		}
 	}
-	made, err := c.propose(ctx, p)
+	result, err := c.propose(ctx, p)
 	var refused *statusError
 	if errors.As(err, &refused) && (refused.code == http.StatusUnprocessableEntity || refused.code == http.StatusConflict) {
 		// Another run may have opened it after the lookup.
 		if open, again := c.open(ctx, p); again == nil && open != nil {
-			made, err = c.update(ctx, p, *open)
+			result, err = c.update(ctx, p, *open)
 		}
 	}
 	if err != nil {
-		return RequestResult{}, fmt.Errorf("%s: %w", doing, err)
+		return RequestResult{}, fmt.Errorf("%s: %w", operation, err)
 	}
-	return made, nil
+	return result, nil
 }
 
 func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
@@ -91,12 +91,12 @@ func (c *Client) propose(ctx context.Context, p Pull) (RequestResult, error) {
 
 // update sets the title and the text of an open pull request if they differ.
 func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, error) {
-	made := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
+	result := RequestResult{Number: have.number(), URL: have.url(), Outcome: Unchanged}
 	if have.Title == p.Title && isSameText(have.body(), p.Body) {
-		return made, nil
+		return result, nil
 	}
-	made.Outcome = Updated
-	return made, c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, made.Number), c.kind.write(p, false), nil)
+	result.Outcome = Updated
+	return result, c.do(ctx, c.kind.edit, c.kind.pull(c.at.Project, result.Number), c.kind.write(p, false), nil)
 }
 
 // open returns the open pull request of the repository's own branch, or nil.
@@ -128,53 +128,53 @@ func (c *Client) defaultBranch(ctx context.Context) (string, error) {
 // authors, because they could later edit a report that readers trust.
 func (c *Client) Comment(ctx context.Context, number int64, marker, text string, create bool) (RequestResult, error) {
 	want := marker + "\n" + text
-	made, err := c.comment(ctx, number, marker, want, create)
+	result, err := c.comment(ctx, number, marker, want, create)
 	if err != nil {
 		return RequestResult{}, fmt.Errorf("commenting on pull request %d of %s: %w", number, c.at.Project, err)
 	}
-	return made, nil
+	return result, nil
 }
 
 func (c *Client) comment(ctx context.Context, number int64, marker, want string, create bool) (RequestResult, error) {
-	made := RequestResult{Number: number}
+	result := RequestResult{Number: number}
 	me, err := c.userName(ctx)
 	if err != nil {
-		return made, err
+		return result, err
 	}
 	var ours []comment
 	err = list(ctx, c, c.kind.comments(c.at.Project, number), func(all []comment) bool {
 		for _, have := range all {
-			if first, _, _ := strings.Cut(have.Body, "\n"); strings.TrimRight(first, "\r") == marker && c.kind.by(have.author(), me) {
+			if first, _, _ := strings.Cut(have.Body, "\n"); strings.TrimRight(first, "\r") == marker && c.kind.isAuthor(have.author(), me) {
 				ours = append(ours, have)
 			}
 		}
 		return true
 	})
 	if err != nil {
-		return made, err
+		return result, err
 	}
 	for _, have := range ours {
-		made.URL = have.URL
+		result.URL = have.URL
 		if isSameText(have.Body, want) {
-			made.Outcome = Unchanged
-			return made, nil
+			result.Outcome = Unchanged
+			return result, nil
 		}
 		err := c.do(ctx, c.kind.edit, c.kind.one(c.at.Project, number, have.ID), map[string]string{"body": want}, nil)
 		var refused *statusError
 		if errors.As(err, &refused) && (refused.code == http.StatusForbidden || refused.code == http.StatusNotFound) {
 			continue
 		}
-		made.Outcome = Updated
-		return made, err
+		result.Outcome = Updated
+		return result, err
 	}
-	made.URL = ""
+	result.URL = ""
 	if !create {
-		return made, nil
+		return result, nil
 	}
 	var got comment
 	err = c.do(ctx, http.MethodPost, c.kind.comments(c.at.Project, number), map[string]string{"body": want}, &got)
-	made.URL, made.Outcome = got.URL, Opened
-	return made, err
+	result.URL, result.Outcome = got.URL, Opened
+	return result, err
 }
 
 // userName returns the user name of the token, or "" if the token has no permission to look it

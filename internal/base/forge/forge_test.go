@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// everyKind runs a test against a server of each kind, by the address that a job on
-// it knows.
-func everyKind(t *testing.T, test func(t *testing.T, s *forgetest.Server, c *forge.Client)) {
+// forEachKind runs a test against a server of each kind, at the address in the variables of a CI
+// job.
+func forEachKind(t *testing.T, test func(t *testing.T, s *forgetest.Server, c *forge.Client)) {
 	for _, kind := range forge.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			s := forgetest.New(t, kind)
@@ -38,10 +38,10 @@ func getenv(env map[string]string) func(string) string {
 	return func(key string) string { return env[key] }
 }
 
-// TestPropose opens a pull request among those of others, leaves it alone, and
-// brings it up to date, in place.
+// TestPropose opens a pull request among those of others, leaves it unchanged, and updates it in
+// place.
 func TestPropose(t *testing.T) {
-	everyKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		others := []forgetest.Pull{
 			{From: forgetest.Project, Head: "upgrade/a", Base: "release", Title: "into another branch"},
 			{From: "mallory/fleet", Head: "upgrade/a", Base: "main", Title: "from a fork"},
@@ -81,9 +81,10 @@ func TestPropose(t *testing.T) {
 	})
 }
 
-// TestProposeAtOnce is two runs at a time: the second one finds what the first opened.
+// TestProposeAtOnce simulates two concurrent runs: the second finds the pull request of the
+// first.
 func TestProposeAtOnce(t *testing.T) {
-	everyKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		s.Race(forgetest.Pull{From: forgetest.Project, Head: "a", Base: "main", Title: "other"})
 		got, err := c.Propose(t.Context(), forge.Pull{Head: "a", Base: "main", Title: "mine"})
 		if err != nil || got.Outcome != forge.Updated || got.Number != 1 {
@@ -95,10 +96,10 @@ func TestProposeAtOnce(t *testing.T) {
 	})
 }
 
-// TestComment keeps one comment, among others' and on the third page, and never a
-// second one; another workspace has its own.
+// TestComment keeps a single comment up to date, among comments of others and on the third page.
+// Another workspace has a separate comment.
 func TestComment(t *testing.T) {
-	everyKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		const marker = "<!-- quayside:diff -->"
 		s.Have([]forgetest.Pull{{From: forgetest.Project, Head: "a", Base: "main", Title: "t"}, {From: forgetest.Project, Head: "b", Base: "main", Title: "t"}}, []forgetest.Comment{
 			{On: 1, Body: "I like " + marker},
@@ -143,10 +144,10 @@ func TestComment(t *testing.T) {
 	})
 }
 
-// TestCommentOfAJob comments with a token that may not ask who it is: on GitHub no
-// comment of a person is taken for the job's, elsewhere none that it may not change.
+// TestCommentOfAJob comments with a token that cannot look up its user. It must not edit
+// comments by other authors.
 func TestCommentOfAJob(t *testing.T) {
-	everyKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		const marker = "<!-- quayside:diff -->"
 		s.Job = true
 		s.Have([]forgetest.Pull{{From: forgetest.Project, Head: "a", Base: "main", Title: "t"}}, []forgetest.Comment{
@@ -169,9 +170,9 @@ func TestCommentOfAJob(t *testing.T) {
 	})
 }
 
-// TestRefusals says what went wrong and never the token, which the server says back.
+// TestRefusals checks that errors contain the cause but not the token, which the server returns.
 func TestRefusals(t *testing.T) {
-	everyKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
+	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		at, err := forge.Locate("", "x", getenv(s.Env()))
 		if err != nil {
 			t.Fatal(err)
@@ -216,8 +217,8 @@ func checkRefusal(t *testing.T, err error, token string, says ...string) {
 	}
 }
 
-// TestHostileServer answers with whatever it likes: no answer is believed without a
-// bound, and none brings the token elsewhere.
+// TestHostileServer checks that no answer exceeds the limits or redirects the token to another
+// host.
 func TestHostileServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("asked elsewhere, with %q", r.Header.Get("Authorization"))
@@ -268,7 +269,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestLocate knows a repository by its remote, by what was said, and by the job.
+// TestLocate finds a repository by its remote, the flag for the kind, and the CI job.
 func TestLocate(t *testing.T) {
 	actions := map[string]string{"GITHUB_SERVER_URL": "https://github.com", "GITHUB_API_URL": "https://api.github.com", "GITHUB_REPOSITORY": "acme/fleet"}
 	enterprise := map[string]string{"GITHUB_SERVER_URL": "https://ghe.example.com", "GITHUB_API_URL": "https://ghe.example.com/api/v3", "GITHUB_REPOSITORY": "acme/fleet"}
@@ -310,7 +311,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestNew refuses to send a token where others read it.
+// TestNew checks that a token is never sent unencrypted.
 func TestNew(t *testing.T) {
 	for _, c := range []struct{ kind, api, token, want string }{
 		{"github", "https://api.github.com", "t", ""},

@@ -13,17 +13,17 @@ import (
 // kind is the API of one type of forge. To add a type, add its kind to forgeKinds, and its
 // links to internal/base/remote.
 type kind struct {
-	name string // a [remote.Forge]
-	api  string // path of the API below the address of a server
-	hub  string // API of the public server, if it has another host
-	edit string // HTTP method of changes
+	name      string // a [remote.Forge]
+	api       string // path of the API below the address of a server
+	publicAPI string // API of the public server, if on another host
+	edit      string // HTTP method of changes
 
 	// ci returns the server address, API address and repository from the variables of a
 	// CI job. All are empty outside a job.
 	ci func(getenv func(string) string) (server, api, project string)
 
-	// by reports whether a comment's author is me or, if me is empty, may be.
-	by func(author person, me string) bool
+	// isAuthor reports whether author is me. If me is empty, it reports whether author may be me.
+	isAuthor func(author person, me string) bool
 
 	repository func(project string) string
 	pulls      func(project string) string                   // to list and to open
@@ -39,7 +39,7 @@ type kind struct {
 func forgeKinds() []kind {
 	hub := kind{
 		edit:       http.MethodPatch,
-		by:         isOwnComment,
+		isAuthor:   isOwnComment,
 		repository: func(project string) string { return "repos/" + pathSegments(project) },
 		pulls:      func(project string) string { return "repos/" + pathSegments(project) + "/pulls" },
 		pull: func(project string, n int64) string {
@@ -68,10 +68,10 @@ func forgeKinds() []kind {
 	gitea.find = func(_ string, p Pull) string { // Gitea has no head filter, and limit instead of per_page
 		return url.Values{"state": {"open"}, "base_branch": {p.Base}, "limit": {"50"}}.Encode()
 	}
-	github.by = func(author person, me string) bool { // a job's token cannot look up its bot
+	github.isAuthor = func(author person, me string) bool { // the token of a job cannot look up its bot user
 		return author.name() == me || me == "" && author.Type == "Bot"
 	}
-	github.name, github.api, github.hub, github.ci = string(remote.GitHub), "api/v3", "https://api.github.com", githubJob
+	github.name, github.api, github.publicAPI, github.ci = string(remote.GitHub), "api/v3", "https://api.github.com", githubJob
 	return []kind{
 		gitea,
 		github,
@@ -82,7 +82,7 @@ func forgeKinds() []kind {
 func gitlabKind() kind {
 	project := func(p string) string { return "projects/" + url.PathEscape(p) }
 	return kind{
-		name: string(remote.GitLab), api: "api/v4", edit: http.MethodPut, by: isOwnComment,
+		name: string(remote.GitLab), api: "api/v4", edit: http.MethodPut, isAuthor: isOwnComment,
 		ci: func(getenv func(string) string) (server, api, project string) {
 			return getenv("CI_SERVER_URL"), getenv("CI_API_V4_URL"), getenv("CI_PROJECT_PATH")
 		},

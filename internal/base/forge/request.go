@@ -53,13 +53,13 @@ func New(at Address, token string) (*Client, error) {
 		return nil, fmt.Errorf("%s: GIT_TOKEN is sent over https only", at.API)
 	case token == "":
 		return nil, fmt.Errorf("%s requires a token: set GIT_TOKEN", u.Host)
-	case strings.ContainsFunc(token, inert.Unseen) || strings.ContainsAny(token, "\r\n\t "):
+	case strings.ContainsFunc(token, inert.IsInvisible) || strings.ContainsAny(token, "\r\n\t "):
 		return nil, errors.New("GIT_TOKEN contains invalid characters, such as a line break")
 	}
 	return &Client{at: at, kind: forgeKinds()[i], token: token, http: &http.Client{
 		Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token goes nowhere else
+			return http.ErrUseLastResponse // the token is not sent to other hosts
 		},
 	}}, nil
 }
@@ -131,7 +131,7 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 	case len(data) > maxAnswer:
 		return nil, fmt.Errorf("%s %s: the response is larger than %d MiB", method, path, maxAnswer>>20)
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return nil, c.refusal(method, path, answer, data)
+		return nil, c.responseError(method, path, answer, data)
 	case out == nil:
 		return answer.Header, nil
 	}
@@ -141,16 +141,16 @@ func (c *Client) send(ctx context.Context, method, path string, body, out any) (
 	return answer.Header, nil
 }
 
-// refusal returns the error of a failed request: the server's message and the likely cause.
-func (c *Client) refusal(method, path string, answer *http.Response, data []byte) error {
-	var said struct {
+// responseError returns the error of a failed request: the server's message and the likely cause.
+func (c *Client) responseError(method, path string, answer *http.Response, data []byte) error {
+	var body struct {
 		Message any `json:"message"`
 		Error   any `json:"error"`
 		Errors  any `json:"errors"`
 	}
 	text := answer.Status
-	if json.Unmarshal(data, &said) == nil {
-		for _, part := range []any{said.Message, said.Error, said.Errors} {
+	if json.Unmarshal(data, &body) == nil {
+		for _, part := range []any{body.Message, body.Error, body.Errors} {
 			if part != nil && part != "" {
 				text += ": " + plainMessage(part)
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// long makes a packed repository: n commits on main, and a topic that leaves it
-// 20 commits before its end and has 5 of its own.
-func long(b *testing.B, n int) string {
+// newLongRepository creates a packed repository: n commits on main, and a branch topic with 5 commits that
+// starts 20 commits before the end of main.
+func newLongRepository(b *testing.B, n int) string {
 	b.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		b.Skip("git is not installed: nothing to make a history with")
@@ -50,10 +50,10 @@ func long(b *testing.B, n int) string {
 	return dir
 }
 
-// BenchmarkMergeBase finds where a topic left a main of 20,000 commits, which
-// every diff and propose does first, and has go-git do it.
+// BenchmarkMergeBase finds the merge base of a topic and a main with 20,000 commits, which every
+// diff and propose needs, and compares the time with go-git.
 func BenchmarkMergeBase(b *testing.B) {
-	dir := long(b, 20_000)
+	dir := newLongRepository(b, 20_000)
 	var took [2]time.Duration
 	for b.Loop() {
 		start := time.Now()

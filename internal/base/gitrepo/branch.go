@@ -149,7 +149,7 @@ func (p *program) commit(ctx context.Context, parent string, c Commit) (hash str
 		_, _ = p.run(context.WithoutCancel(ctx), nil, nil, "worktree", "remove", "--force", "--", in.dir) // 'git gc' removes any leftover
 		err = errors.Join(err, os.RemoveAll(tmp))
 	}()
-	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // content of LFS files is not needed
+	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // the content of LFS files is not needed
 	add := []string{"-c", "core.hooksPath=" + os.DevNull, "worktree", "add", "--quiet", "--detach"}
 	if !hooks {
 		add = append(add, "--no-checkout")

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestMain keeps the settings of the user and the system away from the tests.
+// TestMain isolates the tests from the settings of the user and the system.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"HOME": "/nonexistent", "XDG_CONFIG_HOME": "", "GIT_CONFIG_NOSYSTEM": "1"} {
 		if err := os.Setenv(name, value); err != nil {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitOf is a change of one file.
+// commitOf returns a commit that changes one file.
 func commitOf(content string, force bool) gitrepo.Commit {
 	return gitrepo.Commit{
 		Message: "change\n", Author: gitrepo.Author{Name: "A", Email: "a@example.com"}, When: time.Unix(1, 0), Force: force,
@@ -30,8 +30,8 @@ func commitOf(content string, force bool) gitrepo.Commit {
 	}
 }
 
-// healthy has Git look at all of a repository, and tidy it up.
-func healthy(t *testing.T, dir string) {
+// checkRepository checks and repacks a repository with the git program.
+func checkRepository(t *testing.T, dir string) {
 	t.Helper()
 	if out := git(t, dir, "fsck", "--strict", "--no-dangling"); out != "" {
 		t.Errorf("fsck: %s", out)
@@ -42,9 +42,9 @@ func healthy(t *testing.T, dir string) {
 	}
 }
 
-// TestBranchRefused holds the names that a branch cannot have.
+// TestBranchRefused pins the errors for invalid branch names.
 func TestBranchRefused(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	linked, bisected, rebased := filepath.Join(t.TempDir(), "linked"), filepath.Join(t.TempDir(), "bisected"), filepath.Join(t.TempDir(), "rebased")
 	git(t, dir, "worktree", "add", "-q", linked, "-b", "side")
 	git(t, dir, "worktree", "add", "-q", bisected, "-b", "bisected")
@@ -87,9 +87,9 @@ func TestBranchRefused(t *testing.T) {
 	}
 }
 
-// TestSameBranch makes the same commit twice: nothing moves, without force.
+// TestSameBranch creates the same commit twice: the branch does not change, even without force.
 func TestSameBranch(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	r := open(t, dir)
 	first, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false))
 	if err != nil {
@@ -110,5 +110,5 @@ func TestSameBranch(t *testing.T) {
 	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("2", false)); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("another commit: %v", err)
 	}
-	healthy(t, dir)
+	checkRepository(t, dir)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// git runs Git in dir, as it comes.
+// git runs the git program in dir.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "protocol.file.allow=always"}, args...)...)
@@ -31,7 +31,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func start(t *testing.T) string {
+func newRepository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed: nothing to compare with")
@@ -75,7 +75,7 @@ func revision(t *testing.T, r *gitrepo.Repo, name string) *gitrepo.Revision {
 }
 
 func TestOpen(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	linked, bare := filepath.Join(t.TempDir(), "linked"), filepath.Join(dir, "bare.git")
 	git(t, dir, "worktree", "add", "-q", linked, "-b", "side")
 	git(t, dir, "clone", "-q", "--bare", ".", bare)
@@ -93,7 +93,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: main is %s", c.at, got)
 		}
 	}
-	// Extensions that are of no matter are none in the way.
+	// Irrelevant extensions do not prevent opening the repository.
 	git(t, dir, "config", "core.repositoryFormatVersion", "1")
 	for _, name := range []string{"worktreeConfig", "preciousObjects", "partialClone"} {
 		git(t, dir, "config", "extensions."+name, "true")
@@ -109,7 +109,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "a", "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestRead(t *testing.T) {
 
 // TestMergeBase compares with Git on random histories.
 func TestMergeBase(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	tree := git(t, dir, "rev-parse", "HEAD^{tree}")
 	all := []string{git(t, dir, "rev-parse", "HEAD")}
@@ -197,9 +197,9 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
-// TestBranch has Git itself check what was made.
+// TestBranch checks a new branch with the git program.
 func TestBranch(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	r := open(t, dir)
 	before := git(t, dir, "status", "--porcelain", "--branch")
 	_, err := r.Branch(t.Context(), "topic/x", revision(t, r, "HEAD"), gitrepo.Commit{
@@ -227,7 +227,7 @@ func TestBranch(t *testing.T) {
 }
 
 func TestBranches(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	for _, ref := range []string{"refs/heads/up/b/x", "refs/heads/up/a", "refs/heads/upper/c", "refs/heads/up-d", "refs/tags/up/e", "refs/remotes/origin/up/f", "refs/remotes/origin/up/a", "refs/remotes/up/g"} {
 		git(t, dir, "update-ref", ref, "HEAD")
 	}

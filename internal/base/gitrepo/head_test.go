@@ -27,7 +27,7 @@ func TestWithoutSecrets(t *testing.T) {
 }
 
 func TestHeadBranch(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	git(t, dir, "checkout", "-q", "-b", "env/stage")
 	linked := t.TempDir() + "/linked"
 	git(t, dir, "worktree", "add", "-q", "-b", "other", linked)

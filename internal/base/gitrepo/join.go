@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Join describes the lines of history combined in a work tree.
+// Join describes branches that were combined in a work tree.
 type Join struct {
 	Base  *Revision   // common base of the sides; nil if this clone has none
 	Sides []*Revision // at least one
@@ -54,7 +54,7 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 	}
 	for _, name := range []string{"REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if name == "REBASE_HEAD" && !r.has("rebase-merge") && !r.has("rebase-apply") {
-			continue // Git may leave it behind
+			continue // Git may leave this file behind
 		}
 		picked, err := r.named(name, name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 		var parent *Revision
 		if picked.commit.NumParents() > 0 {
 			if parent, err = r.called(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
-				return &Join{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the clone ends there
+				return &Join{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the history of the clone ends here
 			}
 		}
 		if name == "REVERT_HEAD" && parent != nil {
@@ -83,11 +83,11 @@ func (r *Repo) doneJoin(head *Revision) (*Join, error) {
 	if head.commit.NumParents() == 2 {
 		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {
-			return nil, nil //nolint:nilerror // the clone ends there
+			return nil, nil //nolint:nilerror // the history of the clone ends here
 		}
 		theirs, err := r.called("HEAD^2", head.commit.ParentHashes[1].String())
 		if err != nil {
-			return nil, nil //nolint:nilerror // likewise
+			return nil, nil //nolint:nilerror // the history of the clone ends here
 		}
 		return r.join(false, ours, theirs)
 	}
@@ -154,8 +154,8 @@ func (r *Repo) upstreams() []plumbing.ReferenceName {
 	return out
 }
 
-// named returns the commit with a full name in Git, for example MERGE_HEAD, as a Revision
-// called name; nil if there is none.
+// named returns the commit with the full name in Git, for example MERGE_HEAD, as a Revision
+// called name. It returns nil if there is no such commit.
 func (r *Repo) named(name, full string) (*Revision, error) {
 	if full == strings.ToUpper(full) && !r.has(full) {
 		return nil, nil

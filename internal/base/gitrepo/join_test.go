@@ -9,10 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestJoins looks at a repository while Git joins two branches in every way, and once it
-// is done.
+// TestJoins checks a repository during and after every way to join two branches.
 func TestJoins(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	git(t, dir, "branch", "topic")
 	change := func(text string) {
 		write(t, dir, "a/one.yaml", text)
@@ -88,7 +87,7 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// joinText returns what a join consists of: "open base HEAD=main MERGE_HEAD=topic".
+// joinText describes a join as text: "open base HEAD=main MERGE_HEAD=topic".
 func joinText(j gitrepo.Join, names map[string]string) string {
 	var out []string
 	if j.Open {

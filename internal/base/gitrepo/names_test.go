@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestAmbiguous has names with several meanings refused, and their full names accepted.
+// TestAmbiguous checks that ambiguous names are rejected, and their full names accepted.
 func TestAmbiguous(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	old := git(t, dir, "rev-parse", "HEAD")
 	git(t, dir, "commit", "-q", "--allow-empty", "-m", "next")
 	head := git(t, dir, "rev-parse", "HEAD")

@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestForeign holds the error for repositories that go-git cannot read.
+// TestForeign pins the error for repositories that go-git cannot open.
 func TestForeign(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	git(t, dir, "config", "core.repositoryFormatVersion", "1")
 	git(t, dir, "config", "extensions.objectFormat", "sha256")
 	if _, err := gitrepo.Open(dir); err == nil || !strings.Contains(err.Error(), "extension: objectformat: only repositories with SHA-1") {
@@ -21,9 +21,9 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestWithoutGit reads and writes without the git program.
+// TestWithoutGit uses a repository on a machine without the git program.
 func TestWithoutGit(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	git(t, dir, "remote", "add", "origin", "../x.git")
 	t.Setenv("PATH", "")
 	r := open(t, dir)
@@ -42,10 +42,10 @@ func TestWithoutGit(t *testing.T) {
 	}
 }
 
-// TestBareInClone refuses to run Git in a bare repository among the files of a clone,
-// whose settings would run a program.
+// TestBareInClone checks that Git does not run in a bare repository among the files of a clone,
+// with settings that would run a program.
 func TestBareInClone(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	bare, ran := filepath.Join(dir, "a", "bare"), filepath.Join(dir, "ran")
 	git(t, dir, "clone", "-q", "--bare", ".", bare)
 	git(t, bare, "config", "core.fsmonitor", "touch "+ran+" #")
@@ -63,9 +63,9 @@ func TestBareInClone(t *testing.T) {
 	}
 }
 
-// TestMissing reads what a broken clone lacks, and then what it has.
+// TestMissing reads missing and existing objects of a broken clone.
 func TestMissing(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	hash := git(t, dir, "rev-parse", "HEAD:a/b/two.yaml")
 	tree := git(t, dir, "rev-parse", "HEAD:a/b")
 	for _, lost := range []string{hash, tree} {
@@ -89,7 +89,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestDefaultBranch(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	git(t, dir, "branch", "-m", "trunk")
 	r := open(t, dir)
 	if got, err := r.DefaultBranch(); err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// hook sets up a hook of a repository.
-func hook(t *testing.T, dir, name, script string) {
+// installHook installs a hook in a repository.
+func installHook(t *testing.T, dir, name, script string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts are for a shell")
@@ -25,8 +25,8 @@ func hook(t *testing.T, dir, name, script string) {
 	}
 }
 
-// state is what a commit on a branch must leave alone.
-func state(t *testing.T, dir string) string {
+// repositoryState returns everything that a commit on a branch must not change.
+func repositoryState(t *testing.T, dir string) string {
 	t.Helper()
 	out := git(t, dir, "status", "--porcelain", "--branch") + git(t, dir, "worktree", "list")
 	for _, name := range []string{"HEAD", "index"} {
@@ -39,8 +39,9 @@ func state(t *testing.T, dir string) string {
 	return out
 }
 
-// TestCommit has the user's filters, hooks, signatures and settings apply to a
-// commit: in a work tree that is gone afterwards, wherever the environment points.
+// TestCommit checks that the user's filters, hooks, signatures and settings apply to a commit,
+// that its work tree is removed, and that the variables of Git in the environment have no
+// effect.
 func TestCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(t *testing.T, dir string)
@@ -60,19 +61,19 @@ func TestCommit(t *testing.T) {
 		},
 		"hook that changes": {
 			func(t *testing.T, dir string) {
-				hook(t, dir, "commit-msg", `echo "Reviewed: $(cat a/one.yaml) $(git diff --cached --name-only | wc -l)" >>"$1"`)
+				installHook(t, dir, "commit-msg", `echo "Reviewed: $(cat a/one.yaml) $(git diff --cached --name-only | wc -l)" >>"$1"`)
 			},
 			[]string{"log", "-1", "--format=%s %b", "topic"},
 			"change Reviewed: new 3", "",
 		},
 		"hook that refuses": {
-			func(t *testing.T, dir string) { hook(t, dir, "pre-commit", "echo not today >&2; exit 1") },
+			func(t *testing.T, dir string) { installHook(t, dir, "pre-commit", "echo not today >&2; exit 1") },
 			[]string{"branch", "--list", "topic"},
 			"", "not today",
 		},
 		"hooks elsewhere": {
 			func(t *testing.T, dir string) {
-				hook(t, dir, "pre-commit", "echo from elsewhere >&2; exit 1")
+				installHook(t, dir, "pre-commit", "echo from elsewhere >&2; exit 1")
 				git(t, dir, "config", "core.hooksPath", filepath.Join(dir, ".git", "hooks"))
 			},
 			[]string{"branch", "--list", "topic"},
@@ -100,7 +101,7 @@ func TestCommit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := start(t)
+			dir := newRepository(t)
 			write(t, dir, "a/run.yaml", "1")
 			if err := os.Chmod(filepath.Join(dir, "a", "run.yaml"), 0o755); err != nil {
 				t.Fatal(err)
@@ -108,7 +109,7 @@ func TestCommit(t *testing.T) {
 			git(t, dir, "add", "-A")
 			git(t, dir, "commit", "-q", "-m", "more")
 			c.set(t, dir)
-			before := state(t, dir)
+			before := repositoryState(t, dir)
 			t.Setenv("TMPDIR", t.TempDir())
 			change := commitOf("new", false)
 			change.Changes = append(change.Changes, gitrepo.FileEdit{Path: "a/b/two.yaml", Removed: true}, gitrepo.FileEdit{Path: "a/run.yaml", Data: []byte("2")})
@@ -137,7 +138,7 @@ func TestCommit(t *testing.T) {
 			if got := git(t, dir, c.show...); got != c.want {
 				t.Errorf("git %q: %q, want %q", c.show, got, c.want)
 			}
-			if after := state(t, dir); after != before {
+			if after := repositoryState(t, dir); after != before {
 				t.Errorf("the repository was\n%s\nis\n%s", before, after)
 			}
 			for _, where := range []string{at, os.TempDir()} {
@@ -145,12 +146,12 @@ func TestCommit(t *testing.T) {
 					t.Errorf("left behind: %v", left)
 				}
 			}
-			healthy(t, dir)
+			checkRepository(t, dir)
 		})
 	}
 }
 
-// TestCommitStaysInside has links in the way of what is written.
+// TestCommitStaysInside checks that a commit does not write through symbolic links.
 func TestCommitStaysInside(t *testing.T) {
 	for _, hooks := range []bool{false, true} {
 		commitStaysInside(t, hooks)
@@ -159,9 +160,9 @@ func TestCommitStaysInside(t *testing.T) {
 
 func commitStaysInside(t *testing.T, hooks bool) {
 	t.Helper()
-	dir, outside := start(t), t.TempDir()
+	dir, outside := newRepository(t), t.TempDir()
 	if hooks {
-		hook(t, dir, "pre-commit", "exit 0")
+		installHook(t, dir, "pre-commit", "exit 0")
 	}
 	for name, target := range map[string]string{"out": outside, "file.yaml": filepath.Join(outside, "victim")} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
@@ -185,12 +186,12 @@ func commitStaysInside(t *testing.T, hooks bool) {
 	}
 }
 
-// TestPush runs the hook of a push, and tells whether it moved anything.
+// TestPush checks that a push runs its hook and reports whether the remote changed.
 func TestPush(t *testing.T) {
-	dir, remote := start(t), t.TempDir()
+	dir, remote := newRepository(t), t.TempDir()
 	git(t, remote, "init", "-q", "--bare")
 	git(t, dir, "remote", "add", "origin", remote)
-	hook(t, dir, "pre-push", `echo "$1" >>.git/pushed; test ! -e .git/closed || { echo closed today >&2; exit 1; }`)
+	installHook(t, dir, "pre-push", `echo "$1" >>.git/pushed; test ! -e .git/closed || { echo closed today >&2; exit 1; }`)
 	r := open(t, dir)
 	push := func(to string, force, want bool, fault string) {
 		t.Helper()
@@ -223,11 +224,11 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestToken has Git send the token to the host that asks for it, and to no
-// other that it leads to.
+// TestToken checks that Git sends the token to the host that requests it, but not to a host that
+// it redirects to.
 func TestToken(t *testing.T) {
-	dir := start(t)
-	hook(t, dir, "pre-push", "exit 0")
+	dir := newRepository(t)
+	installHook(t, dir, "pre-push", "exit 0")
 	asking := func(sent *string) *httptest.Server {
 		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if user, password, ok := req.BasicAuth(); ok {

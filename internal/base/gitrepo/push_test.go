@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestTokenOverHTTP sends a token over https and to this machine alone.
+// TestTokenOverHTTP checks that a token is sent only over https or to this machine.
 func TestTokenOverHTTP(t *testing.T) {
 	for remote, want := range map[string]bool{
 		"https://example.com/x": true, "HTTPS://example.com/x": true, "http://localhost:3000/x": true, "http://127.0.0.1/x": true, "http://[::1]:80/x": true,
@@ -22,10 +22,10 @@ func TestTokenOverHTTP(t *testing.T) {
 	}
 }
 
-// TestPushHidesCredentials pushes to URLs with credentials: no error shows
-// them, and none are sent over http to another machine.
+// TestPushHidesCredentials pushes to URLs with credentials. No error may contain them, and they
+// must not be sent over http to another machine.
 func TestPushHidesCredentials(t *testing.T) {
-	dir := start(t)
+	dir := newRepository(t)
 	r := open(t, dir)
 	var sent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

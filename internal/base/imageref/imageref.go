@@ -52,13 +52,13 @@ func Split(s string) Ref {
 	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
 		rest, r.Tag = rest[:colon], rest[colon+1:]
 	}
-	host, under, found := strings.Cut(rest, "/")
+	host, repository, found := strings.Cut(rest, "/")
 	if !found || !isHost(host) {
-		host, under = dockerHub, rest
+		host, repository = dockerHub, rest
 	}
-	r.Registry, r.Repository = Host(host), under
-	if r.Registry == dockerHub && !strings.Contains(under, "/") {
-		r.Repository = official + under
+	r.Registry, r.Repository = Host(host), repository
+	if r.Registry == dockerHub && !strings.Contains(repository, "/") {
+		r.Repository = official + repository
 	}
 	return r
 }
@@ -110,9 +110,9 @@ func (r Ref) Plausible() bool {
 		(r.Digest == "" || strings.HasPrefix(r.Digest, "sha256:") || strings.HasPrefix(r.Digest, "sha512:"))
 }
 
-// Ends reports whether r ends a reference within a text: white space, a quote, a comma, a
+// IsDelimiter reports whether r ends a reference within a text: white space, a quote, a comma, a
 // semicolon, an equals sign or a bracket.
-func Ends(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
+func IsDelimiter(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 
 // Valid reports whether a container runtime accepts s as a reference. A pod with any other
 // reference never starts.
@@ -149,36 +149,36 @@ func Host(registry string) string {
 	return registry
 }
 
-// IsPlace reports whether s is a registry, or a registry and a path, without scheme, tag or
+// IsRepositoryPrefix reports whether s is a registry, or a registry and a path, without scheme, tag or
 // digest: "quay.io", "quay.io/org".
-func IsPlace(s string) bool {
-	host, under, _ := strings.Cut(s, "/")
+func IsRepositoryPrefix(s string) bool {
+	host, remainder, _ := strings.Cut(s, "/")
 	_, err := name.NewRegistry(host, name.StrictValidation)
-	return err == nil && !strings.ContainsAny(s, "*@ ") && !strings.Contains(s, "//") && !strings.HasSuffix(s, "/") && !strings.Contains(under, ":")
+	return err == nil && !strings.ContainsAny(s, "*@ ") && !strings.Contains(s, "//") && !strings.HasSuffix(s, "/") && !strings.Contains(remainder, ":")
 }
 
-// Below returns the rest of a full reference or a repository after a prefix, and reports
+// CutPrefix returns the rest of a full reference or a repository after a prefix, and reports
 // whether the prefix matches. The prefix is a registry, or a registry and a path ("quay.io",
 // "quay.io/org"); "*.example.com" matches every host below that domain, "*" every host.
 // Registries are compared in normal form, and images of Docker's registry with library/.
-func Below(ref, prefix string) (rest string, ok bool) {
-	host, under, _ := strings.Cut(ref, "/")
+func CutPrefix(ref, prefix string) (rest string, ok bool) {
+	host, remainder, _ := strings.Cut(ref, "/")
 	wanted, path, deeper := strings.Cut(prefix, "/")
 	host, wanted = hostOrText(host), hostOrText(wanted)
-	suffix, wild := strings.CutPrefix(wanted, "*")
-	if prefix == "" || host != wanted && !(wild && strings.HasSuffix(host, suffix)) {
+	suffix, wildcard := strings.CutPrefix(wanted, "*")
+	if prefix == "" || host != wanted && !(wildcard && strings.HasSuffix(host, suffix)) {
 		return "", false
 	}
-	if host == dockerHub && under != "" && !strings.Contains(under, "/") {
-		under = official + under
+	if host == dockerHub && remainder != "" && !strings.Contains(remainder, "/") {
+		remainder = official + remainder
 	}
 	if !deeper {
-		if under != "" {
-			under = "/" + under
+		if remainder != "" {
+			remainder = "/" + remainder
 		}
-		return under, true
+		return remainder, true
 	}
-	rest, ok = strings.CutPrefix(under, path)
+	rest, ok = strings.CutPrefix(remainder, path)
 	if !ok || rest != "" && !strings.ContainsRune("/:@", rune(rest[0])) {
 		return "", false
 	}

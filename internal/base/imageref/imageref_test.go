@@ -35,8 +35,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestNormal gives references that mean the same the same form, and those that
-// do not another one.
+// TestNormal checks that references to the same image have the same normal form, and others do
+// not.
 func TestNormal(t *testing.T) {
 	for want, same := range map[string][]string{
 		"docker.io/library/nginx:latest": {
@@ -102,7 +102,7 @@ func TestBelow(t *testing.T) {
 		{"quay.io/x", "*", "/x", true},
 		{"QUAY.IO/org/x:1", "quay.io:443/org", "/x:1", true},
 		{"quay.io:443/org/x", "Quay.io", "/org/x", true},
-		{"quay.io/ORG/x", "quay.io/org", "", false}, // paths keep their case
+		{"quay.io/ORG/x", "quay.io/org", "", false}, // paths are case-sensitive
 		{"[2001:DB8::1]:5000/x", "[2001:db8::1]:5000", "/x", true},
 		{"A.Example.com:443/x", "*.EXAMPLE.com", "/x", true},
 		{"a.example.com:5000/x", "*.example.com:5000", "/x", true},
@@ -114,7 +114,7 @@ func TestBelow(t *testing.T) {
 		{"localhost:5000/x", "LOCALHOST:5000", "/x", true},
 		{"quay.io", "quay.io", "", true},
 	} {
-		if rest, ok := Below(tt.ref, tt.prefix); rest != tt.rest || ok != tt.ok {
+		if rest, ok := CutPrefix(tt.ref, tt.prefix); rest != tt.rest || ok != tt.ok {
 			t.Errorf("%s below %s: %q, %v, want %q, %v", tt.ref, tt.prefix, rest, ok, tt.rest, tt.ok)
 		}
 	}
@@ -125,7 +125,7 @@ func TestIsPlace(t *testing.T) {
 		"quay.io": true, "quay.io/org": true, "host:5000/a/b": true, "": false, "https://quay.io": false, "quay.io/": false,
 		"quay.io/org:1": false, "quay.io/org@d": false, "*.io": false, "quay.io//x": false, "a b": false,
 	} {
-		if got := IsPlace(s); got != want {
+		if got := IsRepositoryPrefix(s); got != want {
 			t.Errorf("%q: %v, want %v", s, got, want)
 		}
 	}
@@ -142,9 +142,8 @@ func TestIsDigest(t *testing.T) {
 	}
 }
 
-// FuzzRef holds the three readers against each other: what a registry can be
-// asked for keeps its name; the normal form is its own; what
-// looks like an image has a name that does.
+// FuzzRef compares the parsers: Split and Parse return the same name, Parse accepts its own
+// result, and the name of a plausible reference is plausible too.
 func FuzzRef(f *testing.F) {
 	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@", "Docker.io/x", "quay.io/a/", "quay.io/a/b:1@" + zeros} {
 		f.Add(s)
@@ -165,14 +164,14 @@ func FuzzRef(f *testing.F) {
 			}
 		}
 		for _, prefix := range []string{"*.a", "docker.io", "", "*"} {
-			if rest, ok := Below(s, prefix); ok && !strings.HasSuffix(s, strings.TrimPrefix(rest, "/library")) {
+			if rest, ok := CutPrefix(s, prefix); ok && !strings.HasSuffix(s, strings.TrimPrefix(rest, "/library")) {
 				t.Errorf("%q below %q leaves %q", s, prefix, rest)
 			}
 		}
 	})
 }
 
-// TestNormalRefuses gives what can be read in more than one way.
+// TestNormalRefuses checks that references with several possible meanings are rejected.
 func TestNormalRefuses(t *testing.T) {
 	for _, in := range []string{
 		"", "quay.io/", "quay.io..com/x", ".quay.io/x", "quay..io/x", "quay.io../x", "-quay.io/x", "quay.io:0/x", "quay.io:65979/x", "quay.io:+443/x",
@@ -199,8 +198,8 @@ func TestNormalPrefix(t *testing.T) {
 	}
 }
 
-// destination returns what net/http dials for a repository that a registry can
-// be asked for, and the path that a server makes of what it is asked.
+// destination returns the address that net/http dials for a repository, and the path of the
+// request as a server resolves it. It returns false for a reference that Parse rejects.
 func destination(s string) (string, bool) {
 	ref, err := Parse(s)
 	if err != nil {
@@ -234,9 +233,8 @@ func destination(s string) (string, bool) {
 	return fmt.Sprintf("%s %d %s", host, n, under), err == nil
 }
 
-// FuzzNormal holds the normal form against what a client does: two references
-// for which it goes to the same place have the same form, or one has none; and
-// the form is its own.
+// FuzzNormal checks that two references with the same destination have the same normal form,
+// unless one has none, and that the normal form of a normal form is itself.
 func FuzzNormal(f *testing.F) {
 	for _, s := range []string{
 		"quay.io:443/org/x", "QUAY.IO/org/x", "quay.io./org/x", "quay.io:0443/org/x", "quay\u3002io/org/x", "\uff51uay.io/org/x", "quay.io/org//x", "quay.io/a/../org/x", "quay.io/./org/x",

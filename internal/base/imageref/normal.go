@@ -47,7 +47,7 @@ func Normal(s string) (Ref, error) {
 // path, as in "quay.io/org/" or "quay.io/org/my-". The slash after the registry is required:
 // without it, the registry's name may be incomplete.
 func NormalPrefix(s string) (string, error) {
-	host, under, found := strings.Cut(s, "/")
+	host, rest, found := strings.Cut(s, "/")
 	if !found || !isHost(host) {
 		return "", fmt.Errorf("%q: need a registry and a slash", s)
 	}
@@ -55,26 +55,26 @@ func NormalPrefix(s string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", s, err)
 	}
-	return host + "/" + under, nil
+	return host + "/" + rest, nil
 }
 
-// NormalPlace returns the normal form of a prefix for [Below].
-func NormalPlace(s string) (string, error) {
-	host, under, found := strings.Cut(s, "/")
+// NormalRepositoryPrefix returns the normal form of a prefix for [CutPrefix].
+func NormalRepositoryPrefix(s string) (string, error) {
+	host, rest, found := strings.Cut(s, "/")
 	host, err := normalPattern(host)
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", s, err)
 	}
 	if found {
-		host += "/" + under
+		host += "/" + rest
 	}
 	return host, nil
 }
 
 // normalPattern is normalHost with support for wildcards such as "*.example.com".
 func normalPattern(s string) (string, error) {
-	domain, wild := strings.CutPrefix(s, "*.")
-	if !wild {
+	domain, wildcard := strings.CutPrefix(s, "*.")
+	if !wildcard {
 		return normalHost(s)
 	}
 	host, err := normalHost("any." + domain)

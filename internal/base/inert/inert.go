@@ -3,7 +3,7 @@
 // CI system that parses the log. Invisible characters become JSON escapes: JSON remains
 // valid and keeps its meaning.
 //
-// It rejects nothing, except [Name]. Start from [Line], for text within a sentence, and
+// It rejects nothing, except [CheckName]. Start from [Line], for text within a sentence, and
 // [Writer], for all output of the program.
 package inert
 
@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 )
 
-// Unseen reports whether a character is invisible: of Unicode category C, a line or
+// IsInvisible reports whether a character is invisible: of Unicode category C, a line or
 // paragraph separator, default-ignorable, or a noncharacter.
-func Unseen(r rune) bool {
+func IsInvisible(r rune) bool {
 	if r >= ' ' && r <= '~' {
 		return false
 	}
@@ -26,14 +26,14 @@ func Unseen(r rune) bool {
 		r>>12 == 0xE0 // tags and supplementary variation selectors
 }
 
-// Name returns an error if a free-form name, such as that of a channel or a file, is not
+// CheckName returns an error if a free-form name, such as that of a channel or a file, is not
 // UTF-8, contains invisible characters, or begins or ends with white space.
-func Name(s string) error {
+func CheckName(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%q is not UTF-8", s)
 	}
 	for _, r := range s {
-		if Unseen(r) {
+		if IsInvisible(r) {
 			return fmt.Errorf("%q contains the character %U, which is not allowed in names", s, r)
 		}
 	}
@@ -139,7 +139,7 @@ func (c *cleaner) add(s string) {
 		case painted > 0:
 			size = painted
 			c.out.WriteString(s[:size])
-		case Unseen(r), isWorkflowCommand(s), c.fresh && strings.HasPrefix(s, "::"):
+		case IsInvisible(r), isWorkflowCommand(s), c.fresh && strings.HasPrefix(s, "::"):
 			c.out.WriteString(escape(r))
 		default:
 			c.out.WriteRune(r) // U+FFFD for invalid UTF-8

@@ -63,12 +63,12 @@ func TestClip(t *testing.T) {
 
 func TestName(t *testing.T) {
 	for _, good := range []string{"stable", "4.x / beta", "Fast", "日本"} {
-		if err := inert.Name(good); err != nil {
+		if err := inert.CheckName(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{" a", "a\t", "a\nb", "a\x1b[m", "a\u202eb", "a\u2028b", "a\u200db", "\xff", "a\u00a0"} {
-		if inert.Name(bad) == nil {
+		if inert.CheckName(bad) == nil {
 			t.Errorf("%q is taken for a name", bad)
 		}
 	}
@@ -154,7 +154,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// FuzzInert holds what is promised against any text.
+// FuzzInert checks the guarantees of the package for any text.
 func FuzzInert(f *testing.F) {
 	for _, s := range []string{"", "a\nb", "\x1b]8;;x\x07", "\u202e", "::error", "##[x]", "```", "1. - #", "\xed\xa0\x80"} {
 		f.Add(s)
@@ -167,10 +167,10 @@ func FuzzInert(f *testing.F) {
 			if strings.ContainsAny(got, "\n\t") {
 				t.Errorf("%s(%q) has several lines: %q", name, s, got)
 			}
-			seen(t, name, got)
+			checkInert(t, name, got)
 		}
 		lines := inert.Lines(s)
-		seen(t, "Lines", strings.NewReplacer("\n", "", "\t", "").Replace(lines))
+		checkInert(t, "Lines", strings.NewReplacer("\n", "", "\t", "").Replace(lines))
 		for line := range strings.Lines(lines) {
 			if strings.HasPrefix(strings.TrimSpace(line), "::") {
 				t.Errorf("Lines(%q) has a command: %q", s, line)
@@ -193,8 +193,9 @@ func FuzzInert(f *testing.F) {
 	})
 }
 
-// seen finds what is to be in no text, by the tables of unicode.
-func seen(t *testing.T, name, got string) {
+// checkInert checks that a text has no invisible characters, according to the tables of package
+// unicode, and no workflow commands.
+func checkInert(t *testing.T, name, got string) {
 	t.Helper()
 	for _, r := range got {
 		if !unicode.IsGraphic(r) && unicode.In(r, unicode.C, unicode.Z) {

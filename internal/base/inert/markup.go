@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// apart is a zero-width space, as an entity of HTML and Markdown. It breaks up text that a
-// forge would treat as a mention, a reference or an address.
-const apart = "&#8203;"
+// zeroWidthSpace is a zero-width space, as an entity of HTML and Markdown. It breaks up text
+// that a forge would treat as a mention, a reference or an address.
+const zeroWidthSpace = "&#8203;"
 
 // Markdown escapes s as plain text within a line of Markdown: without markup, HTML, list,
 // heading, link, mention or reference.
@@ -23,7 +23,7 @@ func Markdown(s string) string {
 			b.WriteRune(r)
 		case r == '@', r == '#', isAutolink(s[:i], s[i:]):
 			b.WriteRune(r)
-			b.WriteString(apart)
+			b.WriteString(zeroWidthSpace)
 		default:
 			b.WriteRune(r)
 		}
@@ -31,8 +31,9 @@ func Markdown(s string) string {
 	return b.String()
 }
 
-// isAutolink reports whether the start of rest completes an address or a reference after
-// before: "https://", "www.", "GH-1". rest must not be empty.
+// isAutolink reports whether a forge would create a link because rest, the text after before,
+// begins with the end of an address or a reference: "https://", "www.", "GH-1". rest must not be
+// empty.
 func isAutolink(before, rest string) bool {
 	after := func(word string) bool {
 		return len(before) >= len(word) && strings.EqualFold(before[len(before)-len(word):], word)
@@ -40,7 +41,7 @@ func isAutolink(before, rest string) bool {
 	return strings.HasPrefix(rest, "://") || rest[0] == '.' && after("www") || rest[0] == '-' && after("gh")
 }
 
-// Code returns s as a code span of Markdown that s cannot end early, or "" if s is blank.
+// Code returns s as a code span of Markdown, or "" if s is blank. s cannot end the span early.
 func Code(s string) string {
 	s = strings.TrimSpace(Line(s))
 	if s == "" {
@@ -58,11 +59,11 @@ func Code(s string) string {
 
 // HTML escapes s for the content of an HTML element in Markdown.
 func HTML(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "@", "@"+apart, "#", "#"+apart).Replace(Line(s))
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "@", "@"+zeroWidthSpace, "#", "#"+zeroWidthSpace).Replace(Line(s))
 }
 
-// Commit escapes s for a line of a commit message: it mentions nobody, closes no issue and
-// skips no CI run.
+// Commit escapes s for a line of a commit message: it cannot mention users, close issues or skip
+// CI runs.
 func Commit(s string) string {
 	s = Line(s)
 	var b strings.Builder
@@ -76,12 +77,12 @@ func Commit(s string) string {
 	return b.String()
 }
 
-// URL escapes the http or https address s for a link of Markdown or an attribute of HTML.
-// It returns "" if s is not such an address, is longer than 2000 bytes or contains credentials.
+// URL escapes the http or https address s for a Markdown link or an HTML attribute. It returns
+// "" if s is not such an address, is longer than 2000 bytes or contains credentials.
 func URL(s string) string {
 	const longest = 2000
 	u, err := url.Parse(s)
-	if err != nil || len(s) > longest || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, Unseen) {
+	if err != nil || len(s) > longest || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, IsInvisible) {
 		return ""
 	}
 	var b strings.Builder

@@ -22,14 +22,14 @@ import (
 
 // Of returns the schema (draft 2020-12) of the struct v, indented, with a final newline.
 func Of(id, title string, v any) []byte {
-	return encodeSchema(id, title, new(maker).object(reflect.TypeOf(v)))
+	return encodeSchema(id, title, new(schemaBuilder).object(reflect.TypeOf(v)))
 }
 
-// Output returns the schema of a program's output: any one of the documents, each of a
-// type that encoding/json encodes. Fields without omitempty or omitzero are required, no
-// list is null, and a value of type any is again one of the documents.
+// Output returns the schema of a program's output: any one of the documents, each of a type that
+// encoding/json encodes. Fields without omitempty or omitzero are required, lists are never
+// null, and a value of type any is again one of the documents.
 func Output(id, title string, documents ...any) []byte {
-	m := &maker{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
+	m := &schemaBuilder{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any
 	for _, d := range documents {
 		either = append(either, m.typeOf(reflect.TypeOf(d)))
@@ -55,14 +55,14 @@ func encodeSchema(id, title string, root map[string]any) []byte {
 	return b.Bytes()
 }
 
-// maker builds the schemas of types.
-type maker struct {
+// schemaBuilder builds the schemas of types.
+type schemaBuilder struct {
 	output    bool                  // schema of output, see Output
 	open      map[reflect.Type]bool // structs in progress; nil if not output
 	recursive map[string]any        // recursive structs by name; nil values until complete
 }
 
-func (m *maker) object(t reflect.Type) map[string]any {
+func (m *schemaBuilder) object(t reflect.Type) map[string]any {
 	if m.open[t] {
 		m.recursive[t.Name()] = nil
 	}
@@ -95,7 +95,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 	return out
 }
 
-func (m *maker) field(f reflect.StructField) map[string]any {
+func (m *schemaBuilder) field(f reflect.StructField) map[string]any {
 	s := m.typeOf(f.Type)
 	if d := f.Tag.Get("doc"); d != "" {
 		s["description"] = d
@@ -143,7 +143,7 @@ type enumerated interface{ Enum() []string }
 // implement it.
 type formatted interface{ OpenAPISchemaFormat() string }
 
-func (m *maker) typeOf(t reflect.Type) map[string]any {
+func (m *schemaBuilder) typeOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}
@@ -169,7 +169,7 @@ func (m *maker) typeOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Interface: // one more of the documents
+	case reflect.Interface: // a nested document
 		return map[string]any{"$ref": "#"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return map[string]any{"type": "integer"}

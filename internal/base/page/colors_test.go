@@ -8,8 +8,7 @@ import (
 	"github.com/quayside/quayside/internal/base/page"
 )
 
-// TestContrast shows that whatever is text can be read on whatever it may stand
-// on, in light and in dark.
+// TestContrast checks that every color of text is readable on every background, light and dark.
 func TestContrast(t *testing.T) {
 	stands := map[string]bool{"ground": true, "soft": true}
 	for _, text := range page.Palette() {

@@ -2,10 +2,9 @@
 // loads nothing, and its content security policy allows only its own script and style, by
 // their hashes.
 //
-// A picture draws rows below each other, with lines beside them that lead from row to
-// row, as in the log of a repository. The index of a row is its position and each line
-// takes the first free column, so no layout is computed. The same rows give the same
-// bytes.
+// A picture is a list of rows with lines on their left side from row to row, as in the log of a
+// repository. The index of a row is its position, and each line takes the first free column, so
+// no layout is computed. The same rows give the same bytes.
 //
 // Start from [Page.HTML] and [Picture.SVG]; both take their colors from [Colors].
 package page

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/base/page"
 )
 
-// TestPolicy holds that a browser runs what stands in a page, byte for byte, and
-// nothing else.
+// TestPolicy checks that the content security policy allows exactly the script and style of the
+// page.
 func TestPolicy(t *testing.T) {
 	for name, p := range map[string]page.Page{
 		"plain":         {Title: "a", Body: "<p>{{.}}</p>", Data: "x"},
@@ -43,7 +43,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestText puts text that would like to be something else where text goes.
+// TestText puts hostile text into all places for text.
 func TestText(t *testing.T) {
 	const text = "</title><script>alert(1)</script>\"'><img src=x onerror=a()>\u202e\x1b[31m\n::error::x\n##[group]"
 	got := html(t, page.Page{Title: text, Body: `<p title="{{.}}">{{.}}</p><a href="{{.}}">x</a>`, Data: text})

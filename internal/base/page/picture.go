@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// Picture is a list with lines beside it.
+// Picture is a list of rows with lines between them.
 type Picture struct {
 	Title  string // also the accessible name
 	Desc   string // accessible description
@@ -24,19 +24,19 @@ type Row struct {
 	Text  string // name or heading
 	Note  string // after the name
 	Warn  bool   // the note is a warning
-	Look  Look
+	Style RowStyle
 	Depth int // indentation; a row with a depth belongs to the nearest row above with a smaller one
 }
 
-// Look is the style of a row.
-type Look int
+// RowStyle is the style of a row.
+type RowStyle int
 
-// The looks of rows.
+// The styles of rows.
 const (
-	Plain Look = iota
+	Plain RowStyle = iota
 	Heading
 	Strong // the row that the picture is about
-	Way    // on the way from there
+	OnPath // on the path to the strong row
 	Faint  // skipped or missing
 )
 
@@ -55,7 +55,7 @@ const (
 type Link struct {
 	From, To int // indices of rows
 	Stroke   Stroke
-	Way      bool
+	OnPath   bool
 }
 
 // Limits of a picture.
@@ -66,8 +66,8 @@ const (
 	maxDepth   = 8
 )
 
-// bounded returns the picture with at most maxRows rows, and a note on the rest.
-func (p Picture) bounded() Picture {
+// truncated returns the picture with at most maxRows rows, and a note on the rest.
+func (p Picture) truncated() Picture {
 	if n := len(p.Rows) - maxRows; n > 0 {
 		p.Rows = p.Rows[:maxRows]
 		p.Notes = append(slices.Clone(p.Notes), diag.Count(n, "more row")+": too many to draw")
@@ -75,7 +75,7 @@ func (p Picture) bounded() Picture {
 	return p
 }
 
-// rail is a line that some links share. Column 0 is next to the dots.
+// rail is a line shared by links to the same row. Column 0 is next to the dots.
 type rail struct {
 	Link
 	from        []int // rows, nearest to the target first
@@ -88,14 +88,14 @@ func (l Link) leadsUp() bool { return l.From > l.To }
 
 func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
 
-// rails returns the lines beside the rows, the number of columns that they take, and the
-// number of lines without a free column.
+// rails returns the lines between the rows, the number of columns that they need, and the number
+// of lines without a free column.
 func (p Picture) rails() (out []rail, columns, undrawn int) {
 	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
 		return l.From == l.To || max(l.From, l.To) >= len(p.Rows)
 	})
 	slices.SortFunc(links, func(a, b Link) int {
-		return cmp.Or(a.distance()-b.distance(), a.To-b.To, a.From-b.From, int(a.Stroke-b.Stroke), strings.Compare(fmt.Sprint(a.Way), fmt.Sprint(b.Way)))
+		return cmp.Or(a.distance()-b.distance(), a.To-b.To, a.From-b.From, int(a.Stroke-b.Stroke), strings.Compare(fmt.Sprint(a.OnPath), fmt.Sprint(b.OnPath)))
 	})
 	type key struct {
 		to      int
@@ -105,7 +105,7 @@ func (p Picture) rails() (out []rail, columns, undrawn int) {
 	at := map[key]int{}
 	var all []rail
 	for _, l := range links {
-		k := key{l.To, l.Stroke, l.Way, l.leadsUp()}
+		k := key{l.To, l.Stroke, l.OnPath, l.leadsUp()}
 		i, ok := at[k]
 		if !ok {
 			i = len(all)

@@ -13,24 +13,24 @@ import (
 	"testing"
 )
 
-// random returns a picture with rows and links of every kind.
-func random(r *rand.Rand) Picture {
+// randomPicture returns a picture with rows and links of every kind.
+func randomPicture(r *rand.Rand) Picture {
 	p := Picture{Title: "t", Legend: []string{"solid", "dashed", "dotted"}}
 	for i := range 1 + r.IntN(60) {
-		p.Rows = append(p.Rows, Row{Text: fmt.Sprint(i), Note: "note", Look: Look(r.IntN(5))})
+		p.Rows = append(p.Rows, Row{Text: fmt.Sprint(i), Note: "note", Style: RowStyle(r.IntN(5))})
 	}
 	for range r.IntN(120) {
-		p.Links = append(p.Links, Link{From: r.IntN(len(p.Rows)), To: r.IntN(len(p.Rows)), Stroke: Stroke(r.IntN(3)), Way: r.IntN(4) == 0})
+		p.Links = append(p.Links, Link{From: r.IntN(len(p.Rows)), To: r.IntN(len(p.Rows)), Stroke: Stroke(r.IntN(3)), OnPath: r.IntN(4) == 0})
 	}
 	return p
 }
 
-// TestRails draws random links: lines of one column do not meet, every link is a part
-// of one line or counted, and the order of the links makes no difference.
+// TestRails draws random links: lines in one column do not meet, every link is part of one line
+// or counted as undrawn, and the order of the links does not matter.
 func TestRails(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		p := random(r)
+		p := randomPicture(r)
 		want := p.SVG()
 		rails, columns, undrawn := p.rails()
 		links := 0
@@ -45,7 +45,9 @@ func TestRails(t *testing.T) {
 				}
 			}
 			for _, from := range a.from {
-				if !slices.ContainsFunc(p.Links, func(l Link) bool { return l.From == from && l.To == a.To && l.Stroke == a.Stroke && l.Way == a.Way }) {
+				if !slices.ContainsFunc(p.Links, func(l Link) bool {
+					return l.From == from && l.To == a.To && l.Stroke == a.Stroke && l.OnPath == a.OnPath
+				}) {
 					t.Errorf("seed %d: %d to %d is no link", seed, from, a.To)
 				}
 			}
@@ -66,7 +68,7 @@ func TestRails(t *testing.T) {
 	}
 }
 
-// TestBounds draws more than can be drawn.
+// TestBounds draws pictures beyond the limits.
 func TestBounds(t *testing.T) {
 	var p Picture
 	for i := range 5000 {
@@ -87,7 +89,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzText puts text of strangers wherever there is text.
+// FuzzText puts untrusted text into all places for text.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", "</text><script>alert(1)</script>", `" onload="x()`, "]]>", "&lt;&#x0;", "\u202e\x00\x1b[2J", "\xff\xfe", "\ufffe\U0001ffff", "::error::x", strings.Repeat("漢", 5000), "<foreignObject>", "{{.}}"} {
 		f.Add(s)
@@ -95,10 +97,10 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		p := Picture{
 			Title: s, Desc: s, Notes: []string{s}, Legend: []string{s},
-			Rows:  []Row{{Text: s, Look: Heading}, {Text: s, Note: s}, {Text: s, Note: s, Warn: true, Depth: 1, Look: Faint}, {Text: s}},
+			Rows:  []Row{{Text: s, Style: Heading}, {Text: s, Note: s}, {Text: s, Note: s, Warn: true, Depth: 1, Style: Faint}, {Text: s}},
 			Links: []Link{{From: 3, To: 1}, {From: 1, To: 3}, {From: 2, To: 2}},
 		}
-		harmless(t, p.SVG())
+		checkHarmless(t, p.SVG())
 		page, err := p.Page(s)
 		if err != nil {
 			t.Fatal(err)
@@ -109,9 +111,9 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// harmless fails where a picture is no XML, is too wide, or has what runs, loads, or
-// refers to something.
-func harmless(t *testing.T, svg []byte) {
+// checkHarmless checks that a picture is valid XML, is not too wide, and neither contains scripts nor
+// loads or refers to anything.
+func checkHarmless(t *testing.T, svg []byte) {
 	t.Helper()
 	elements := []string{"svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"}
 	attributes := []string{"xmlns", "class", "role", "width", "height", "viewBox", "x", "y", "cx", "cy", "r", "dx", "d"}

@@ -86,8 +86,8 @@ func (c *canvas) text(x int, class, name, noteClass, note string) {
 	}
 }
 
-// row ends a row of text.
-func (c *canvas) row() { c.bottom += gap }
+// endRow ends a row of text.
+func (c *canvas) endRow() { c.bottom += gap }
 
 // wrap returns the words that fit into the first line, which may be none, and the other
 // lines. A word that is wider than a line stays whole.
@@ -110,7 +110,7 @@ type point struct{ x, y int }
 
 // draw returns the picture as an svg element.
 func (p Picture) draw(style string) string {
-	p = p.bounded()
+	p = p.truncated()
 	rails, columns, undrawn := p.rails()
 	left := margin + columns*track
 	if columns > 0 {
@@ -118,27 +118,27 @@ func (p Picture) draw(style string) string {
 	}
 	c := canvas{bottom: margin}
 	c.text(margin, "b", p.Title, "", "")
-	c.row()
+	c.endRow()
 	points := make([]point, len(p.Rows))
 	var above [maxDepth + 1]point // last dot, by depth
 	for i, r := range p.Rows {
 		depth := min(r.Depth, maxDepth)
 		at := point{left + depth*indent + dot, c.bottom + line/2}
 		points[i], above[depth] = at, at
-		if r.Look == Heading {
+		if r.Style == Heading {
 			first, rest := wrap(r.Text, widest-margin-left, widest-margin-left)
 			for _, s := range append([]string{first}, rest...) {
 				c.text(left, "b", s, "", "")
 			}
-			c.row()
+			c.endRow()
 			continue
 		}
 		if up := above[max(depth-1, 0)]; depth > 0 && r.Depth <= maxDepth {
 			fmt.Fprintf(&c, "<path d=\"M%d %dV%dH%d\"/>\n", up.x, up.y+dot, at.y, at.x-dot)
 		}
-		fmt.Fprintf(&c, "<circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"%d\"/>\n", [...]string{"plain", "", "strong", "way", "faint"}[r.Look], at.x, at.y, dot)
-		c.text(at.x-dot+nameAt, map[Look]string{Strong: "b", Faint: "d"}[r.Look], r.Text, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
-		c.row()
+		fmt.Fprintf(&c, "<circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"%d\"/>\n", [...]string{"plain", "", "strong", "way", "faint"}[r.Style], at.x, at.y, dot)
+		c.text(at.x-dot+nameAt, map[RowStyle]string{Strong: "b", Faint: "d"}[r.Style], r.Text, map[bool]string{false: "d", true: "w"}[r.Warn], r.Note)
+		c.endRow()
 	}
 	for _, r := range rails {
 		c.WriteString(r.svg(points, left))
@@ -154,7 +154,7 @@ func (p Picture) draw(style string) string {
 	w, h := c.right+margin, c.bottom+margin
 	head := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>%s</title>\n<desc>%s</desc>\n%s",
 		w, h, w, h, html.EscapeString(inert.Line(p.Title)), html.EscapeString(inert.Line(p.Desc)), style)
-	if style != "" { // separate file: no page paints the ground
+	if style != "" { // no page paints the background of a separate file
 		head += fmt.Sprintf("<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", w, h)
 	}
 	return head + c.String() + "</svg>"
@@ -180,7 +180,7 @@ func (r rail) svg(points []point, left int) string {
 func (r rail) path(d string, x, y int) string {
 	class := [...]string{"solid", "dashed", "dotted"}[r.Stroke]
 	on := ""
-	if r.Way {
+	if r.OnPath {
 		on = " on"
 	}
 	return fmt.Sprintf("<path class=\"%s%s\" d=\"%s\"/><path class=\"head%s\" d=\"M%d %dl-8 -4v8z\"/>\n", class, on, d, on, x, y)

@@ -9,14 +9,14 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// LineLinks makes links to the files of one repository. The zero value makes none.
+// LineLinks builds links to lines of the files of one repository. The zero value builds none.
 type LineLinks struct {
 	pattern string // address with {commit}, {path} and {line}
 }
 
-// LinksOf returns the links for a Git remote: a URL over https or ssh, or user@host:path. It
+// NewLineLinks returns the links for a Git remote: a URL over https or ssh, or user@host:path. It
 // returns the zero value for an unknown host.
-func LinksOf(repository string) LineLinks {
+func NewLineLinks(repository string) LineLinks {
 	r, ok := Parse(repository)
 	if !ok || r.Project == "" {
 		return LineLinks{}
@@ -32,7 +32,7 @@ func LinksOf(repository string) LineLinks {
 func ParseLinks(text string) (LineLinks, error) {
 	pattern := text
 	if !strings.Contains(text, "{") {
-		f := LinksOf(text)
+		f := NewLineLinks(text)
 		if f == (LineLinks{}) {
 			return f, fmt.Errorf("%q is not a repository of %s: give the URL of a file with {commit}, {path} and {line}, such as https://git.example.com/team/fleet/blob/{commit}/{path}#L{line}", text, strings.Join(Forges(), ", "))
 		}

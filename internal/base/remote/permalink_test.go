@@ -30,11 +30,11 @@ func TestLine(t *testing.T) {
 		"https://github.com/org/fleet?x={path}#{line}": "https://github.com/org/fleet/blob/c0ffee/a/b.yaml#L7",
 		"": "",
 	} {
-		if got := remotes.LinksOf(remote).Line("c0ffee", "a/b.yaml", 7); got != want {
+		if got := remotes.NewLineLinks(remote).Line("c0ffee", "a/b.yaml", 7); got != want {
 			t.Errorf("%s: got %q, want %q", remote, got, want)
 		}
 	}
-	hub := remotes.LinksOf("https://github.com/o/f")
+	hub := remotes.NewLineLinks("https://github.com/o/f")
 	for got, want := range map[string]string{
 		hub.Line("c0ffee", "a.yaml", 0):            "https://github.com/o/f/blob/c0ffee/a.yaml",
 		hub.Line("", "a.yaml", 1):                  "",
@@ -74,14 +74,14 @@ func TestParseLinks(t *testing.T) {
 	}
 }
 
-// FuzzLine holds that an address leads to the host of the remote over http or https, or
-// that there is none, whatever a path is called.
+// FuzzLine checks that an address is empty or leads to the host of the remote over http or
+// https, for any path.
 func FuzzLine(f *testing.F) {
 	f.Add("git@github.com:o/f.git", "a/../b?c#d", 3)
 	f.Add("https://gitlab.com/o/f", "\"><script>", 0)
 	f.Add("https://github.com@evil.example/o", "\x00\u202e", 1)
 	f.Fuzz(func(t *testing.T, remote, path string, line int) {
-		got := remotes.LinksOf(remote).Line("c0ffee", path, line)
+		got := remotes.NewLineLinks(remote).Line("c0ffee", path, line)
 		if got == "" {
 			return
 		}

@@ -1,8 +1,7 @@
-// Package remote parses remotes of Git, as a URL or as user@host:path, into server,
-// repository and forge, and makes the addresses at which a forge shows lines of a file.
-// It makes no requests.
+// Package remote parses Git remotes, as a URL or as user@host:path, into server, repository and
+// forge, and builds the addresses of lines of files on a forge. It makes no requests.
 //
-// Start from [Parse], and for addresses from [LinksOf] or [ParseLinks].
+// Start from [Parse], and for addresses from [NewLineLinks] or [ParseLinks].
 package remote
 
 import (
@@ -14,13 +13,13 @@ import (
 
 // Remote is a repository on a server.
 type Remote struct {
-	Scheme  string // of the server's pages: "https", or "http" if the remote has it
-	Host    string // of the pages, in lower case, with a port that is not the scheme's own: "github.com", "git.example.com:3000"
+	Scheme  string // scheme of the web pages: "https", or "http" for an http remote
+	Host    string // host of the web pages, in lower case, with a port unless it is the default: "github.com", "git.example.com:3000"
 	Project string // the path of the repository without ".git": "acme/fleet"; may be empty
 }
 
-// Parse parses a Git remote. It returns false for a remote that is on no server, such as a
-// path, or on a server without web pages. It drops the user and the port of ssh.
+// Parse parses a Git remote. It returns false for a path and for a server without web pages. It
+// drops the user and the port of ssh.
 func Parse(text string) (Remote, bool) {
 	scheme, host, project := "https", "", ""
 	if !strings.Contains(text, "://") {
@@ -84,21 +83,21 @@ const (
 	Bitbucket Forge = "bitbucket"
 )
 
-// line is the description of one forge in hostTable.
-type line struct {
-	forge   Forge
-	title   string
-	public  []string // host names of public servers
-	begins  []string // prefixes of the host names of other servers
-	lines   string   // suffix of a repository's page for a line of a file
-	compare string   // suffix before two compared tags; "" if unknown
-	nested  bool     // groups may contain groups
+// forgeEntry describes one forge.
+type forgeEntry struct {
+	forge    Forge
+	title    string
+	public   []string // host names of public servers
+	prefixes []string // prefixes of the host names of other servers
+	lines    string   // suffix of a repository's page for a line of a file
+	compare  string   // suffix before two compared tags; "" if unknown
+	nested   bool     // groups may contain groups
 }
 
-// hostTable lists the forges that quayside links to. Forges with support for pull requests
+// forgeTable lists the forges that quayside links to. Forges with support for pull requests
 // are also listed in internal/base/forge.
-func hostTable() []line {
-	return []line{
+func forgeTable() []forgeEntry {
+	return []forgeEntry{
 		{GitHub, "GitHub", []string{"github.com"}, []string{"github."}, "/blob/{commit}/{path}#L{line}", "/compare/", false},
 		{GitLab, "GitLab", []string{"gitlab.com"}, []string{"gitlab."}, "/-/blob/{commit}/{path}#L{line}", "/-/compare/", true},
 		{Gitea, "Forgejo and Gitea", []string{"codeberg.org", "gitea.com"}, []string{"gitea.", "forgejo."}, "/src/commit/{commit}/{path}#L{line}", "/compare/", false},
@@ -109,7 +108,7 @@ func hostTable() []line {
 // Forges returns the names of the forges for people, in the order of the table.
 func Forges() []string {
 	var out []string
-	for _, l := range hostTable() {
+	for _, l := range forgeTable() {
 		out = append(out, l.title)
 	}
 	return out
@@ -117,7 +116,7 @@ func Forges() []string {
 
 // Public returns the forge of a public server, or "" for any other server.
 func (r Remote) Public() Forge {
-	for _, l := range hostTable() {
+	for _, l := range forgeTable() {
 		if slices.Contains(l.public, r.name()) {
 			return l.forge
 		}
@@ -127,19 +126,19 @@ func (r Remote) Public() Forge {
 
 // guessForge returns the forge suggested by the name of a server, or the zero value. A guess is
 // sufficient for links, but not for sending a token.
-func (r Remote) guessForge() line {
+func (r Remote) guessForge() forgeEntry {
 	public := r.Public()
-	for _, l := range hostTable() {
-		if slices.ContainsFunc(l.begins, func(s string) bool { return strings.HasPrefix(r.name(), s) }) {
+	for _, l := range forgeTable() {
+		if slices.ContainsFunc(l.prefixes, func(s string) bool { return strings.HasPrefix(r.name(), s) }) {
 			return l
 		}
 	}
-	for _, l := range hostTable() {
+	for _, l := range forgeTable() {
 		if public == l.forge {
 			return l
 		}
 	}
-	return line{}
+	return forgeEntry{}
 }
 
 // Lines returns the pattern of addresses of a line of a file, with {commit}, {path} and

@@ -8,7 +8,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]string{ // page, public and likely forge
+	for text, want := range map[string]string{ // address of the page, public forge, and forge guessed for links
 		"https://github.com/acme/fleet.git":           "https://github.com/acme/fleet github github",
 		"https://github.com/acme/fleet/":              "https://github.com/acme/fleet github github",
 		"https://GitHub.com/Acme/Fleet":               "https://github.com/Acme/Fleet github github",
@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		got := ""
 		if ok {
 			got = r.Page()
-			for _, forge := range []remote.Forge{r.Public(), linked(r)} {
+			for _, forge := range []remote.Forge{r.Public(), linkForge(r)} {
 				if forge == "" {
 					forge = "-"
 				}
@@ -63,8 +63,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// linked returns the forge whose pages a remote's lines are on.
-func linked(r remote.Remote) remote.Forge {
+// linkForge returns the forge that the pattern of a remote's line links belongs to.
+func linkForge(r remote.Remote) remote.Forge {
 	switch rest := strings.TrimPrefix(r.Lines(), r.Page()); {
 	case strings.HasPrefix(rest, "/blob/"):
 		return remote.GitHub
@@ -78,7 +78,7 @@ func linked(r remote.Remote) remote.Forge {
 	return ""
 }
 
-// FuzzParse holds that a page is an address of the same remote, on the same server.
+// FuzzParse checks that the page of a remote parses as the same remote.
 func FuzzParse(f *testing.F) {
 	f.Add("git@github.com:a/b.git")
 	f.Add("ssh://git@[fe80::1%25eth0]:22/a//b/../c")

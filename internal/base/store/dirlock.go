@@ -23,7 +23,7 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 // still held after wait. It creates no file. On file systems without locks it locks nothing.
 // The file is closed by unlock, or with the error.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
-	unlock = func() { letGo(f) }
+	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		switch err := tryLock(f); {
 		case !errors.Is(err, errBusyLock):
@@ -35,7 +35,7 @@ func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-// OpenLock opens a file to lock by a name of the caller's. It creates the file.
+// OpenLock opens the lock file with this name, and creates it if it does not exist.
 func (s *Store) OpenLock(name string) (*os.File, error) {
 	dir := filepath.Join(s.dir, "locks")
 	if s.dir == "" {
@@ -60,12 +60,12 @@ func ShareDir(f *os.File, tidy func() error) (release func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { letGo(f) }, nil
+	return func() { unlockAndClose(f) }, nil
 }
 
-// letGo unlocks and closes a file opened for reading. Closing alone is not enough: a child
-// process holds the file, and with it the lock, between fork and exec.
-func letGo(f *os.File) {
+// unlockAndClose unlocks and closes a file opened for reading. Closing alone is not enough:
+// between fork and exec, a child process holds the file and with it the lock.
+func unlockAndClose(f *os.File) {
 	unlockFile(f)
 	_ = f.Close()
 }

@@ -18,11 +18,11 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{dir, file} {
-		locked(t, name)
+		checkLocked(t, name)
 	}
 }
 
-func locked(t *testing.T, dir string) {
+func checkLocked(t *testing.T, dir string) {
 	t.Helper()
 	unlock, err := store.Lock(dir, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func locked(t *testing.T, dir string) {
 	again()
 }
 
-// TestShareDir tidies a directory where nobody else uses it.
+// TestShareDir checks that a directory is tidied only if nobody else uses it.
 func TestShareDir(t *testing.T) {
 	dir, tidied := t.TempDir(), 0
 	use := func() func() {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// errNoLock is returned on systems without locks that end with their process.
+// errNoLock is returned on systems without locks that end with the process.
 var errNoLock = errors.New("file locks are not supported on this system")
 
 // tryLock locks nothing.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// tryLock locks an open file until it is unlocked, or its process dies.
+// tryLock locks an open file until it is unlocked or the process ends.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

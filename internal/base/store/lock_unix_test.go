@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestLetGo gives up a lock on a file that another process has open as well, as one
-// that is being started does until it is another program.
+// TestLetGo releases a lock on a file that another process still has open, as a child process
+// does between fork and exec.
 func TestLetGo(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Open(dir)
@@ -25,7 +25,7 @@ func TestLetGo(t *testing.T) {
 	}
 	defer syscall.Close(inherited)
 
-	letGo(f)
+	unlockAndClose(f)
 	unlock, err := Lock(dir, 0)
 	if err != nil {
 		t.Fatalf("once it is given up: %v", err)

@@ -29,7 +29,7 @@ func (s *Store) put(kind, key string, write func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	return s.place(path, kind+"-", write)
+	return s.writeAtomically(path, kind+"-", write)
 }
 
 // Record returns the record stored under kind and key. The error is [fs.ErrNotExist] if

@@ -51,7 +51,7 @@ func Open(dir string) (*Store, error) {
 		return Absent(fmt.Errorf("opening the store: %w", err)), nil
 	}
 	s := &Store{dir: abs}
-	s.sweep()
+	s.removeStale()
 	return s, nil
 }
 
@@ -78,8 +78,8 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	if s.Has(digest) {
 		return nil
 	}
-	return s.place(path, "blob-", func(f *os.File) error {
-		v := NewVerifier(io.NopCloser(io.LimitReader(Until(ctx, r), limit+1)), digest, -1)
+	return s.writeAtomically(path, "blob-", func(f *os.File) error {
+		v := NewVerifier(io.NopCloser(io.LimitReader(NewContextReader(ctx, r), limit+1)), digest, -1)
 		n, err := io.Copy(f, v)
 		if n > limit {
 			return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
@@ -88,8 +88,8 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	})
 }
 
-// place stores the output of write at path, by way of a temporary file.
-func (s *Store) place(path, prefix string, write func(f *os.File) error) error {
+// writeAtomically writes a file at path with the output of write, via a temporary file.
+func (s *Store) writeAtomically(path, prefix string, write func(f *os.File) error) error {
 	f, err := s.temp(prefix)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // only read from
+	defer func() { _ = r.Close() }() // ignore the error: the file is only read
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, err
@@ -249,8 +249,8 @@ func (s *Store) mkdir(names ...string) (string, error) {
 	return dir, nil
 }
 
-// sweep removes stale temporary files.
-func (s *Store) sweep() {
+// removeStale removes stale temporary files.
+func (s *Store) removeStale() {
 	dir := filepath.Join(s.dir, "tmp")
 	for _, info := range newestFirst(dir) {
 		if time.Since(info.ModTime()) > staleAge {
@@ -305,12 +305,12 @@ func syncDir(dir string) {
 	}
 }
 
-// Until returns a reader of r that fails with ctx's error once ctx is done.
-func Until(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
+// NewContextReader returns a reader of r that fails with ctx's error once ctx is done.
+func NewContextReader(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
 
 // ctxReader stops reading once ctx is done.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	ctx context.Context //nolint:containedctx // the reader lives no longer than the call with ctx
 	r   io.Reader
 }
 

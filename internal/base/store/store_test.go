@@ -210,8 +210,8 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 }
 
-// TestOpenWhileReplaced opens a file for as long as another takes its place over
-// and over: it is always one of the two.
+// TestOpenWhileReplaced opens a file while another process replaces it again and again. The
+// content is always one of the two versions.
 func TestOpenWhileReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")
@@ -245,10 +245,9 @@ func TestOpenWhileReplaced(t *testing.T) {
 	}
 }
 
-// inTheMiddle runs a test as a process of its own, with one variable more in
-// its environment, until it says that it is in the middle. What is returned
-// kills it.
-func inTheMiddle(t *testing.T, test, variable string) (kill func()) {
+// runUntilMiddle runs a test as a separate process with one additional environment variable, until
+// the process reports that it has reached the middle. kill ends the process.
+func runUntilMiddle(t *testing.T, test, variable string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
 	cmd.Env = append(os.Environ(), variable)
@@ -268,8 +267,7 @@ func inTheMiddle(t *testing.T, test, variable string) (kill func()) {
 	}
 }
 
-// TestKilled starts this test binary as another process, which is killed while
-// it writes a blob.
+// TestKilled runs this test binary as another process and kills it while it writes a blob.
 func TestKilled(t *testing.T) {
 	data := strings.Repeat("y", 1<<20)
 	digest := DigestOf([]byte(data))
@@ -282,7 +280,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(s.Put(t.Context(), digest, slow, 1<<20))
 	}
 	s := open(t)
-	inTheMiddle(t, "TestKilled", "STORE_TEST_WRITER="+s.Dir())()
+	runUntilMiddle(t, "TestKilled", "STORE_TEST_WRITER="+s.Dir())()
 
 	if s.Has(digest) {
 		t.Error("half a blob is taken for a whole one")
@@ -307,9 +305,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// announcing says on standard output that it was reached, and waits to be
-// killed. It sleeps: a process in which nothing can go on any more is ended by
-// the runtime.
+// announcing is a reader that reports the first Read on standard output and then waits for the
+// kill. It sleeps instead of blocking, because the runtime ends a process whose goroutines are
+// all blocked.
 type announcing struct{}
 
 func (announcing) Read([]byte) (int, error) {
@@ -341,8 +339,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestUnusable has stores where there can be none: nothing is in them, what
-// would keep something says why it cannot, and a temporary file is made.
+// TestUnusable opens stores at unusable paths: they are empty, writes fail with the path in the
+// error, and temporary files still work.
 func TestUnusable(t *testing.T) {
 	if _, err := Open(""); err == nil {
 		t.Error("no directory: no error")
@@ -352,7 +350,7 @@ func TestUnusable(t *testing.T) {
 		t.Fatal(err)
 	}
 	dirs := []string{file, filepath.Join(file, "below")}
-	if os.Getuid() != 0 { // permissions do not bind root
+	if os.Getuid() != 0 { // permissions do not restrict root
 		for _, mode := range []fs.FileMode{0, 0o500} {
 			dir := t.TempDir()
 			if err := os.Chmod(dir, mode); err != nil {

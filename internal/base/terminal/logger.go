@@ -9,22 +9,22 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Logger prints notes and warnings to standard error and, only on a terminal, one line of
-// progress, which it wipes when it is outdated.
+// Logger prints notes and warnings to standard error. Only on a terminal, it also prints one
+// line of progress, which it erases before the next output.
 type Logger struct {
 	*Terminal
 	Quiet   bool      // --quiet: no notes, warnings or progress
 	Verbose bool      // --verbose: print Detail, and Progress as lines
-	began   time.Time // start of the program
+	start   time.Time // start of the program
 	Heading string    // printed once before the next line
-	busy    bool
-	known   int  // number of waived warnings
-	warned  bool // whether a warning that a waiver may silence was printed
+	shown   bool      // a line of progress is shown
+	waived  int       // number of waived warnings
+	warned  bool      // a warning that a waiver can silence was printed
 	pulls   pulls
 }
 
 // NewLogger returns a logger whose time starts now.
-func NewLogger(t *Terminal) *Logger { return &Logger{Terminal: t, began: time.Now()} }
+func NewLogger(t *Terminal) *Logger { return &Logger{Terminal: t, start: time.Now()} }
 
 // Progress shows the current activity.
 func (t *Logger) Progress(format string, args ...any) {
@@ -37,21 +37,21 @@ func (t *Logger) Progress(format string, args ...any) {
 		line = string(runes[:t.width-1])
 	}
 	fmt.Fprint(t.Device, "\r\x1b[K"+line)
-	t.busy = true
+	t.shown = true
 }
 
 // Done wipes the line of progress.
 func (t *Logger) Done() {
-	if t.busy {
+	if t.shown {
 		fmt.Fprint(t.Device, "\r\x1b[K")
-		t.busy, t.pulls.last = false, ""
+		t.shown, t.pulls.last = false, ""
 	}
 }
 
 // Detail prints a line with the elapsed time if --verbose is set.
 func (t *Logger) Detail(format string, args ...any) {
 	if t.Verbose {
-		t.Say("[%.3fs] %s", time.Since(t.began).Seconds(), inert.Line(fmt.Sprintf(format, args...)))
+		t.Say("[%.3fs] %s", time.Since(t.start).Seconds(), inert.Line(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -75,10 +75,10 @@ func (t *Logger) Say(format string, args ...any) {
 
 // FinalMessage returns the final message, with the number of waived warnings.
 func (t *Logger) FinalMessage() string {
-	if t.known == 0 {
+	if t.waived == 0 {
 		return "finished"
 	}
-	return "finished; waived and not shown: " + diag.Count(t.known, "warning")
+	return "finished; waived and not shown: " + diag.Count(t.waived, "warning")
 }
 
 // Warn prints the warnings in the given order, one per line, except waived ones, and minor
@@ -87,7 +87,7 @@ func (t *Logger) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		switch {
 		case w.Waived:
-			t.known++
+			t.waived++
 		case !t.Quiet && (!w.Minor || t.Verbose):
 			t.WarnAlways(w)
 			t.warned = t.warned || w.Code != "other-kinds" && !strings.HasPrefix(w.Code, "waiver-")

@@ -53,8 +53,8 @@ func (p *pulls) line(image string) string {
 	return fmt.Sprintf("fetching %.1f of %.1f MB, %d of %s of %s", float64(done)/1e6, float64(total)/1e6, layers, diag.Count(len(p.done[image]), "layer"), image)
 }
 
-// NoteBetween prints a note while images are fetched.
-func (t *Logger) NoteBetween(format string, args ...any) {
+// NoteDuringPull prints a note while images are fetched.
+func (t *Logger) NoteDuringPull(format string, args ...any) {
 	t.pulls.mu.Lock()
 	defer t.pulls.mu.Unlock()
 	t.pulls.last = ""

@@ -57,7 +57,7 @@ func (t *Table) Write(term *Terminal) {
 	case t.Uncut:
 		limit = math.MaxInt
 	case before+minLast > limit:
-		t.paragraphs(term)
+		t.writeParagraphs(term)
 		return
 	}
 	fmt.Fprintln(term, term.Paint(Bold, alignCells(head, widths, limit)))
@@ -81,9 +81,9 @@ func sum(widths []int) int {
 	return n
 }
 
-// paragraphs prints the first cell of each row on a separate line, and below it the other
+// writeParagraphs prints the first cell of each row on a separate line, and below it the other
 // non-empty cells with their column names, as many per line as fit.
-func (t *Table) paragraphs(term *Terminal) {
+func (t *Table) writeParagraphs(term *Terminal) {
 	for i, row := range t.Rows {
 		fmt.Fprintln(term, term.Paint(cmp.Or(t.colors[i], Bold), row[0]))
 		line := ""

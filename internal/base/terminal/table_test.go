@@ -31,8 +31,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableNarrow shows every column on a terminal that has no room for them beside
-// each other, and nothing where there is no row.
+// TestTableNarrow checks that every column is shown on a terminal that is too narrow for one
+// line per row, and that an empty table prints nothing.
 func TestTableNarrow(t *testing.T) {
 	tbl := &Table{Head: []string{"image", "role", "operators", "clusters"}}
 	tbl.Add("quay.io/org/name@sha256:0000", "related", "vault/vault,vault/etcd", "")
@@ -81,8 +81,8 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// TestPullProgress counts bytes and layers over several layers at once, and
-// leaves other images and repetitions out of it.
+// TestPullProgress counts bytes and layers of several layers at once, separately for each image,
+// and skips repeated lines.
 func TestPullProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := NewLogger(&Terminal{Writer: &b, Device: &b, TTY: true, width: 70})
@@ -99,7 +99,7 @@ func TestPullProgress(t *testing.T) {
 	} {
 		p.Pull(blob.Image, blob.Digest, blob.Done, blob.Total)
 	}
-	p.NoteBetween("done")
+	p.NoteDuringPull("done")
 	want := strings.Join([]string{
 		"",
 		"fetching 0.0 of 3.0 MB, 0 of 1 layer of quay.io/org/a:v1",

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Canonical returns a JSON value as canonical JSON: sorted keys, no blanks, numbers in the
-// form of [JSON]. An empty raw is null. A value nested deeper than the default limit of a
-// document is an error.
+// Canonical returns a JSON value as canonical JSON: sorted keys, no blanks, numbers in the form
+// of [JSON]. An empty raw is null. A value nested deeper than the default limit of a document is
+// an error.
 func Canonical(raw []byte) ([]byte, error) {
 	if len(raw) == 0 {
 		return []byte("null"), nil
@@ -29,8 +29,8 @@ func Canonical(raw []byte) ([]byte, error) {
 	return w.out, nil
 }
 
-// FlowJSON writes a JSON value as flow YAML on one line, with sorted keys: {a: 1, b: [x,
-// y]}. Each string is as [Quote] returns it.
+// FlowJSON writes a JSON value as flow YAML on one line, with sorted keys: {a: 1, b: [x, y]}.
+// Strings have the form of [Quote].
 func FlowJSON(b *bytes.Buffer, raw []byte) error {
 	v, err := fromCanonical(raw)
 	if err != nil {
@@ -42,9 +42,8 @@ func FlowJSON(b *bytes.Buffer, raw []byte) error {
 	return nil
 }
 
-// BlockJSON writes a JSON value after the colon of a key in column indent, and a line
-// break. The form is that of [Encode], but each string is on one line, as [Quote] returns
-// it.
+// BlockJSON writes a JSON value after the colon of a key in column indent, and a line break. The
+// form is that of [Encode], except that each string is on one line, in the form of [Quote].
 func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
 	v, err := fromCanonical(raw)
 	if err != nil {

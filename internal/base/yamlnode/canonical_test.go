@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// values are JSON values with their canonical form, and with that on one line of
-// YAML; "" for what is refused.
+// values maps JSON values to their canonical form and to flow YAML on one line. Both are empty
+// for a value that must be rejected.
 func values() map[string][2]string {
 	deep := strings.Repeat("[", 101) + strings.Repeat("]", 101)
 	return map[string][2]string{
@@ -53,8 +53,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzCanonical compares with what the parser of documents finds in a value, and
-// in what is written of it.
+// FuzzCanonical checks that the document parser finds the same value in the input and in its
+// YAML forms as Canonical.
 func FuzzCanonical(f *testing.F) {
 	for raw := range values() {
 		f.Add([]byte(raw))

@@ -25,14 +25,14 @@ func (c Checker) Addf(field, format string, args ...any) {
 	c.Faults.Addf(c.At(field), field+": "+format, args...)
 }
 
-// Given reports whether value is set, and adds a fault if it is not. A value of the wrong
-// type already has a fault.
-func (c Checker) Given(field, value string) bool {
+// Require reports whether value is set, and adds a fault if it is not. If the field already has a
+// fault, such as a wrong type, it adds no other one.
+func (c Checker) Require(field, value string) bool {
 	if value != "" {
 		return true
 	}
-	pos, stands := c.Fields[field]
-	if !stands || !slices.ContainsFunc(*c.Faults, func(e *diag.Error) bool { return e.Pos == pos }) {
+	pos, known := c.Fields[field]
+	if !known || !slices.ContainsFunc(*c.Faults, func(e *diag.Error) bool { return e.Pos == pos }) {
 		c.Addf(field, "missing")
 	}
 	return false
@@ -40,14 +40,14 @@ func (c Checker) Given(field, value string) bool {
 
 // Name checks a required name of an object.
 func (c Checker) Name(field, value string) {
-	if c.Given(field, value) && !IsDNS1123Subdomain(value) {
+	if c.Require(field, value) && !IsDNS1123Subdomain(value) {
 		c.Addf(field, "%q is not a Kubernetes name (lower case letters, digits, - and .)", value)
 	}
 }
 
 // Namespace checks a required name of a namespace.
 func (c Checker) Namespace(field, value string) {
-	if c.Given(field, value) {
+	if c.Require(field, value) {
 		c.Label(field, value)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// columns converts the parser's positions, which count characters and more line breaks than
-// the newline, to the lines of an editor and columns in bytes.
+// columns converts positions of the parser to lines of an editor and columns in bytes. The
+// parser counts columns in characters, and its line breaks include more characters than the
+// newline.
 type columns struct {
 	data   []byte
 	breaks []int // offset of each line's first byte, for the parser
@@ -42,12 +43,12 @@ func newColumns(data []byte) *columns {
 
 func (c *columns) fix(ns []*yaml.Node) {
 	for _, n := range ns {
-		c.one(n)
+		c.fixNode(n)
 		c.fix(n.Content)
 	}
 }
 
-func (c *columns) one(n *yaml.Node) {
+func (c *columns) fixNode(n *yaml.Node) {
 	if n.Line < 1 {
 		return
 	}

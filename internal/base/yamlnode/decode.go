@@ -87,8 +87,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
 }
 
 func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) {
-	of := shapeOf(v.Type())
-	short, isShort := of.shortForm()
+	known := shapeOf(v.Type())
+	short, isShort := known.shortForm()
 	text, isText := Text(n)
 	switch {
 	case isShort && isText:
@@ -107,18 +107,18 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 			d.errs.Add(At(d.file, n.Content[i]), err)
 			continue
 		}
-		at, ok := of.byName[key]
+		at, ok := known.byName[key]
 		if !ok { // a field named "on", which YAML 1.1 resolves to true
-			if at, ok = of.byName[n.Content[i].Value]; ok {
+			if at, ok = known.byName[n.Content[i].Value]; ok {
 				key = n.Content[i].Value
 			}
 		}
 		switch {
 		case ok:
-			f := of.fields[at]
+			f := known.fields[at]
 			d.value(n.Content[i+1], v.FieldByIndex(f.Index), diag.Member(path, key), open || f.Tag.Get("yamlnode") == "open")
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, of.names()))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), fieldPrefix(path), diag.DidYouMean(key, known.names()))
 		}
 	}
 }
@@ -225,7 +225,7 @@ type shape struct {
 
 // shapes caches the shape of each type. Without it, the tags took a third of the time to
 // read a lock.
-var shapes sync.Map //nolint:gochecknoglobals // of what is compiled in, and the same for all; filled when it is asked for
+var shapes sync.Map //nolint:gochecknoglobals // a cache of struct types, which never change
 
 func shapeOf(t reflect.Type) *shape {
 	if known, ok := shapes.Load(t); ok {

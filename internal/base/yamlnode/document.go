@@ -17,7 +17,7 @@ import (
 type Filter struct {
 	Open  func()                                      // called at the start of a mapping or sequence; may be nil
 	Field func(name []byte) (of *Filter, wanted bool) // nil: every field is wanted whole
-	Items *Filter                                     // for the items of a sequence
+	Items *Filter                                     // nil: every field is wanted as a whole
 	Text  func(s []byte) []byte                       // returns the replacement of a string; may be nil
 }
 
@@ -81,7 +81,7 @@ type Reader struct {
 	Slow  bool // without the fast path; for tests
 	Quick int  // documents that took the fast path; for tests
 
-	empty  int // null documents so far, each as expensive as any other
+	empty  int // null documents so far; each costs as much as any other
 	walker blockyaml.Walker
 	writer writer
 	one    [1]Document
@@ -149,9 +149,9 @@ type writer struct {
 	places []origin
 	twice  bool    // a mapping has two equal keys
 	next   *Filter // for the next value in a mapping
-	around []frame
+	stack  []frame
 
-	members []span // of the mappings in around
+	members []span // of the mappings in stack
 	keys    []byte // names of the members
 	sorted  []byte // for sort
 	moved   []origin
@@ -159,13 +159,13 @@ type writer struct {
 
 // frame is an open mapping or sequence.
 type frame struct {
-	filter *Filter
-	list   bool
-	start  int  // offset in out after its opening brace
-	placed int  // index in places of its first member
-	first  int  // index in members of its first member
-	keys   int  // offset in keys of its first key
-	mixed  bool // its keys do not ascend
+	filter   *Filter
+	list     bool
+	start    int  // offset in out after its opening brace
+	placed   int  // index in places of its first member
+	first    int  // index in members of its first member
+	keys     int  // offset in keys of its first key
+	unsorted bool // its keys do not ascend
 }
 
 // span is a member of a mapping: its range in out, in places, and the range of its name in
@@ -174,7 +174,7 @@ type span struct{ from, to, placed, placedTo, key, keyTo int }
 
 func (w *writer) reset(root *Filter) {
 	*w = writer{
-		next: root, out: w.out[:0], places: w.places[:0], around: w.around[:0],
+		next: root, out: w.out[:0], places: w.places[:0], stack: w.stack[:0],
 		members: w.members[:0], keys: w.keys[:0], sorted: w.sorted[:0], moved: w.moved[:0],
 	}
 }
@@ -184,23 +184,23 @@ func (w *writer) Open(kind byte, at int) {
 	here := w.value(at)
 	here.open()
 	w.out = append(w.out, kind)
-	w.around = append(w.around, frame{filter: here, list: kind == '[', start: len(w.out), placed: len(w.places), first: len(w.members), keys: len(w.keys)})
+	w.stack = append(w.stack, frame{filter: here, list: kind == '[', start: len(w.out), placed: len(w.places), first: len(w.members), keys: len(w.keys)})
 }
 
 // Close implements blockyaml.Sink.
 func (w *writer) Close(kind byte) {
-	last := len(w.around) - 1
-	f := w.around[last]
-	if f.mixed {
+	last := len(w.stack) - 1
+	f := w.stack[last]
+	if f.unsorted {
 		w.sort(f)
 	}
 	w.out = append(w.out, kind)
-	w.around, w.members, w.keys = w.around[:last], w.members[:f.first], w.keys[:f.keys]
+	w.stack, w.members, w.keys = w.stack[:last], w.members[:f.first], w.keys[:f.keys]
 }
 
 // Key implements blockyaml.Sink.
 func (w *writer) Key(name []byte, at int) bool {
-	f := &w.around[len(w.around)-1]
+	f := &w.stack[len(w.stack)-1]
 	var wanted bool
 	if w.next, wanted = f.filter.field(name); !wanted {
 		return false
@@ -211,7 +211,7 @@ func (w *writer) Key(name []byte, at int) bool {
 	w.places = append(w.places, origin{offset: m.from, at: at})
 	w.out = append(appendString(w.out, name), ':')
 	if n := len(w.members); n > f.first && bytes.Compare(w.key(w.members[n-1]), name) >= 0 {
-		f.mixed = true
+		f.unsorted = true
 	}
 	w.members = append(w.members, m)
 	return true
@@ -250,9 +250,9 @@ func (w *writer) scalar(s scalar, at int) {
 // value begins a value and returns its filter.
 func (w *writer) value(at int) *Filter {
 	here := w.next
-	if last := len(w.around) - 1; last >= 0 && w.around[last].list {
-		w.comma(&w.around[last])
-		here = w.around[last].filter.item()
+	if last := len(w.stack) - 1; last >= 0 && w.stack[last].list {
+		w.comma(&w.stack[last])
+		here = w.stack[last].filter.item()
 	}
 	w.places = append(w.places, origin{offset: len(w.out), at: at})
 	return here

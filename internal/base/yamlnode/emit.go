@@ -18,7 +18,7 @@ func Quote(s string) string {
 
 // isVisible reports whether r needs no escape. It excludes invisible characters, which include all
 // characters that some reader rejects or parses as a line break.
-func isVisible(r rune) bool { return !inert.Unseen(r) }
+func isVisible(r rune) bool { return !inert.IsInvisible(r) }
 
 // doubleQuoted returns s in double quotes, and escapes the characters that asIs rejects. If short
 // is true, it uses escapes of two digits where possible.
@@ -48,14 +48,14 @@ func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	return b.String()
 }
 
-// isPlainKey reports whether s needs no quotes. It is stricter than YAML, for the sake of
-// other readers.
+// isPlainKey reports whether s needs no quotes. It is stricter than YAML, because other decoders
+// differ.
 func isPlainKey(s string) bool {
-	if s == "" || !bareByte(s[0], "/_.") || !bareByte(s[len(s)-1], "/_.@+=-") {
+	if s == "" || !isBareByte(s[0], "/_.") || !isBareByte(s[len(s)-1], "/_.@+=-") {
 		return false
 	}
 	for i := range len(s) {
-		if !bareByte(s[i], "/_.:@+= -") {
+		if !isBareByte(s[i], "/_.:@+= -") {
 			return false
 		}
 	}
@@ -65,7 +65,7 @@ func isPlainKey(s string) bool {
 	return plainScalar(s).kind == kindString && !looksNumeric(s)
 }
 
-func bareByte(c byte, others string) bool {
+func isBareByte(c byte, others string) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
 }
 

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEmptyDocuments reads many empty documents for the price of few.
+// TestEmptyDocuments checks that the number of allocations does not grow with the number of
+// empty documents.
 func TestEmptyDocuments(t *testing.T) {
 	for _, empty := range []string{"---\n", "--- # nothing\n", "---\n\n", "---\r\n", "---\n# nothing\n\n", "---   \n"} {
 		allocations := func(n int) float64 {
@@ -28,7 +29,7 @@ func TestEmptyDocuments(t *testing.T) {
 	}
 }
 
-// TestManyDocuments holds the cap, whatever a document is made of.
+// TestManyDocuments checks the limit on the number of documents of every form.
 func TestManyDocuments(t *testing.T) {
 	for _, one := range []string{"---\na: 1\n", "--- ~\n", "---\n...\n", "%YAML 1.1\n---\n...\n", "--- |\n"} {
 		_, err := Documents("f", []byte(strings.Repeat(one, MaxDocuments+2)), Limits{Nodes: 1 << 30})
@@ -38,8 +39,8 @@ func TestManyDocuments(t *testing.T) {
 	}
 }
 
-// TestCondense holds documents with empty ones between them to what the parser
-// makes of them as they are.
+// TestCondense checks that the parser finds the same values at the same lines with and without
+// condense.
 func TestCondense(t *testing.T) {
 	parsed := func(data []byte) (values []any, lines []int, fault string) {
 		dec := yaml.NewDecoder(bytes.NewReader(data))

@@ -224,7 +224,7 @@ func isLiteral(s string) bool {
 // isPrintable excludes invisible characters and those that some reader drops or treats as a line
 // break.
 func isPrintable(r rune) bool {
-	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.Unseen(r)
+	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.IsInvisible(r)
 }
 
 // hasDirectives reports whether s contains text that display must escape, such as a command of a
@@ -272,7 +272,7 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// isReserved reports whether some reader takes s for a boolean or null.
+// isReserved reports whether some decoder parses s as a boolean or null.
 func isReserved(s string) bool {
 	if len(s) > 5 {
 		return false
@@ -284,8 +284,8 @@ func isReserved(s string) bool {
 	return false
 }
 
-// isNumeric reports whether s might be a number, a time or a date in YAML 1.1 or 1.2: it
-// begins like one and has only characters of these types.
+// isNumeric reports whether s may be a number, a time or a date in YAML 1.1 or 1.2: it begins
+// like one and has only characters of these types.
 func isNumeric(s string) bool {
 	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// checkEncoding fails if either kind of reader takes the encoding of v for
-// anything but v.
+// checkEncoding checks that kustomize's decoder and the API server's decoder return v from its
+// encoding, also after the escapes of package inert.
 func checkEncoding(t interface {
 	Fatalf(format string, args ...any)
 	Helper()
@@ -58,7 +58,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 	}
 	for _, s := range hard {
 		checkEncoding(t, map[string]any{"k": s, "l": []any{s, map[string]any{"m": s}, []any{s}}})
-		if s != "<<" { // as a key it merges, quoted or not
+		if s != "<<" { // as a key, it is a merge key, even in quotes
 			checkEncoding(t, map[string]any{s: map[string]any{s: s}})
 		}
 	}

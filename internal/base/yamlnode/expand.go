@@ -112,7 +112,7 @@ func (e *expander) alias(n *yaml.Node, depth int) (*yaml.Node, extent) {
 // own keys win, then the merged mappings in order.
 func (e *expander) merge(n *yaml.Node) {
 	first := make(map[string]*yaml.Node, len(n.Content)/2)
-	place := map[string]int{} // index in own, if keys may be repeated
+	indexOf := map[string]int{} // index of a key in own, for repeated keys
 	var own, merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -126,7 +126,7 @@ func (e *expander) merge(n *yaml.Node) {
 			continue
 		}
 		if prev, dup := first[text]; dup && e.lim.Repeated {
-			own[place[text]], own[place[text]+1] = k, v
+			own[indexOf[text]], own[indexOf[text]+1] = k, v
 			continue
 		} else if dup {
 			e.errs.Addf(At(e.file, k), "key %q appears twice, first on line %d", text, prev.Line)
@@ -134,7 +134,7 @@ func (e *expander) merge(n *yaml.Node) {
 		}
 		first[text] = k
 		if e.lim.Repeated {
-			place[text] = len(own)
+			indexOf[text] = len(own)
 		}
 		own = append(own, k, v)
 	}

@@ -30,7 +30,7 @@ type sink interface {
 // nodeReader passes the content of nodes to a sink. Its positions are indexes into nodes.
 type nodeReader struct {
 	sink    sink
-	placing bool
+	placing bool // whether to record positions in nodes
 	nodes   []*yaml.Node
 }
 
@@ -44,7 +44,7 @@ func (r *nodeReader) at(n *yaml.Node) int {
 // value passes n to the sink. The error is a diag.Error.
 func (r *nodeReader) value(n *yaml.Node) error {
 	at := r.at(n)
-	switch n.Kind { //nolint:exhaustive // the rest is refused below
+	switch n.Kind { //nolint:exhaustive // other kinds are rejected below
 	case yaml.MappingNode:
 		r.sink.Open('{', at)
 		for i := 0; i+1 < len(n.Content); i += 2 {

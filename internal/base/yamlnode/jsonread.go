@@ -18,15 +18,15 @@ import (
 // errNotJSON means that the input must be parsed as YAML.
 var errNotJSON = errors.New("not JSON")
 
-// beyondError is a value beyond the limits.
-type beyondError struct {
+// limitError is the error for a value that exceeds a limit.
+type limitError struct {
 	at     int
 	format string
 	limit  int
 }
 
 // Error implements error.
-func (e *beyondError) Error() string { return fmt.Sprintf(e.format, e.limit) }
+func (e *limitError) Error() string { return fmt.Sprintf(e.format, e.limit) }
 
 // jsonReader passes the content of a stream of JSON values to a sink.
 type jsonReader struct {
@@ -58,7 +58,7 @@ func (r *jsonReader) more() bool {
 }
 
 // value passes the next value, at nesting level depth, to the sink. The error wraps
-// errNotJSON or is a beyondError, and stays in r.err.
+// errNotJSON or is a limitError, and stays in r.err.
 func (r *jsonReader) value(depth int) error {
 	kind := r.dec.PeekKind()
 	at := r.next()
@@ -112,9 +112,9 @@ func (r *jsonReader) count(at, depth int) {
 	switch {
 	case r.err != nil:
 	case depth > r.lim.Depth:
-		r.err = &beyondError{at, "nested deeper than %d levels", r.lim.Depth}
+		r.err = &limitError{at, "nested deeper than %d levels", r.lim.Depth}
 	case r.nodes >= r.lim.Nodes:
-		r.err = &beyondError{at, "more than %d values", r.lim.Nodes}
+		r.err = &limitError{at, "more than %d values", r.lim.Nodes}
 	}
 	r.nodes++
 }
@@ -167,7 +167,7 @@ func parseJSON(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	b := &nodes{lines: diag.Lines{File: file, Text: data, Line: 1}}
 	r := newJSONReader(data, lim, b)
 	for r.more() {
-		var beyond *beyondError
+		var beyond *limitError
 		if err := r.value(1); errors.As(err, &beyond) {
 			return nil, diag.List{diag.Errorf(b.lines.Pos(beyond.at), "%w", beyond)}
 		} else if err != nil {
@@ -179,16 +179,16 @@ func parseJSON(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 
 // nodes is a sink that builds nodes.
 type nodes struct {
-	lines  diag.Lines
-	roots  []*yaml.Node
-	around []*yaml.Node // open nodes, the innermost last
+	lines diag.Lines
+	roots []*yaml.Node
+	stack []*yaml.Node // open nodes, the innermost last
 }
 
 func (b *nodes) add(at int, n *yaml.Node) *yaml.Node {
 	pos := b.lines.Pos(at)
 	n.Line, n.Column = pos.Line, pos.Col
-	if last := len(b.around) - 1; last >= 0 {
-		b.around[last].Content = append(b.around[last].Content, n)
+	if last := len(b.stack) - 1; last >= 0 {
+		b.stack[last].Content = append(b.stack[last].Content, n)
 	} else {
 		b.roots = append(b.roots, n)
 	}
@@ -207,11 +207,11 @@ func (b *nodes) Open(kind byte, at int) {
 	if kind == '[' {
 		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	}
-	b.around = append(b.around, b.add(at, n))
+	b.stack = append(b.stack, b.add(at, n))
 }
 
 // Close implements blockyaml.Sink.
-func (b *nodes) Close(byte) { b.around = b.around[:len(b.around)-1] }
+func (b *nodes) Close(byte) { b.stack = b.stack[:len(b.stack)-1] }
 
 // Text implements blockyaml.Sink.
 func (b *nodes) Text(s []byte, at int) {

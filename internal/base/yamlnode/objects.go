@@ -108,7 +108,7 @@ type objects struct {
 	unique bool              // the sink must reject a repeated key itself
 	names  map[string]string // interned keys
 	root   any
-	around []collection // open collections, the innermost last
+	stack  []collection // open collections, the innermost last
 	wrong  bool
 	list   []map[string]any
 }
@@ -139,10 +139,10 @@ func (v *objects) Key(name []byte, _ int) bool {
 		key = string(name)
 		v.names[key] = key
 	}
-	in := &v.around[len(v.around)-1]
+	in := &v.stack[len(v.stack)-1]
 	if v.unique {
-		_, twice := in.fields[key]
-		v.wrong = v.wrong || twice
+		_, repeated := in.fields[key]
+		v.wrong = v.wrong || repeated
 	}
 	in.key = key
 	return true
@@ -154,15 +154,15 @@ func (v *objects) Open(kind byte, _ int) {
 	if kind == '{' {
 		c = collection{fields: map[string]any{}}
 	}
-	v.around = append(v.around, c)
+	v.stack = append(v.stack, c)
 }
 
 // Close implements blockyaml.Sink.
 func (v *objects) Close(byte) {
-	last := len(v.around) - 1
-	c := v.around[last]
-	v.around[last] = collection{}
-	v.around = v.around[:last]
+	last := len(v.stack) - 1
+	c := v.stack[last]
+	v.stack[last] = collection{}
+	v.stack = v.stack[:last]
 	if c.fields != nil {
 		v.add(c.fields)
 	} else {
@@ -200,11 +200,11 @@ func (v *objects) scalar(s scalar, _ int) { v.add(s.value()) }
 
 // add adds a value to the innermost open collection, or sets the root.
 func (v *objects) add(value any) {
-	if len(v.around) == 0 {
+	if len(v.stack) == 0 {
 		v.root = value
 		return
 	}
-	c := &v.around[len(v.around)-1]
+	c := &v.stack[len(v.stack)-1]
 	if c.fields != nil {
 		c.fields[c.key] = value
 	} else {

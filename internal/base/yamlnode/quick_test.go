@@ -10,18 +10,18 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// tester is what testing.TB and rapid.T have in common.
+// tester is the common part of testing.TB and rapid.T.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// same fails where the fast path makes other JSON or other objects of a text than the
-// full parser, or finds them at another place, and where it wants less to be right of
-// what a filter leaves out. It reports whether it takes the text as one document.
-func same(t tester, text []byte) bool {
+// checkFastPath compares the fast path with the full parser. It reports an error if JSON, objects or
+// positions differ, or if the fast path rejects the text when a filter excludes all fields. It
+// returns whether the fast path supports the text as one document.
+func checkFastPath(t tester, text []byte) bool {
 	t.Helper()
-	sameObjects(t, text)
+	checkFastObjects(t, text)
 	lim := Limits{}.orDefaults()
 	read := func(filter *Filter) (*Document, bool) {
 		r := Reader{}
@@ -59,8 +59,9 @@ func same(t tester, text []byte) bool {
 	return true
 }
 
-// sameObjects compares the objects in a text, and reports whether the fast path takes it.
-func sameObjects(t tester, text []byte) bool {
+// checkFastObjects compares the objects in a text, and reports whether the fast path supports the
+// text.
+func checkFastObjects(t tester, text []byte) bool {
 	t.Helper()
 	all := false
 	for _, lim := range []Limits{{}, {Repeated: true}} {
@@ -109,21 +110,21 @@ func jsonTexts() []string {
 
 func TestQuickReadsAsTheFullParser(t *testing.T) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
-		same(t, []byte(text))
+		checkFastPath(t, []byte(text))
 	}
 	for _, text := range []string{yamlTexts()[0], "z: {}\na:\n- 1\n- b: c\n"} {
-		if !same(t, []byte(text)) {
+		if !checkFastPath(t, []byte(text)) {
 			t.Errorf("%q is not taken", text)
 		}
 	}
 }
 
-// TestQuickTypesScalars reads every word by itself, as value and as key.
+// TestQuickTypesScalars checks every word alone, as a value and as a key.
 func TestQuickTypesScalars(t *testing.T) {
 	taken := 0
 	for _, word := range words() {
 		for _, form := range []string{"a: %s\n", "a:\n- %s\n- b\n", "a: %s # c\n", "a:\n  %s\n", "%s: a\n", "'%s': a\n", "\"%s\": a\n", "a: '%s'\n", "a: \"%s\"\n", "a: |\n  %s\n", "a: >\n  %s\n"} {
-			if same(t, []byte(strings.ReplaceAll(form, "%s", word))) {
+			if checkFastPath(t, []byte(strings.ReplaceAll(form, "%s", word))) {
 				taken++
 			}
 		}
@@ -133,7 +134,7 @@ func TestQuickTypesScalars(t *testing.T) {
 	}
 }
 
-// TestQuickObjects tells what the fast path takes.
+// TestQuickObjects checks which texts the fast path supports.
 func TestQuickObjects(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a: 1\nb: [x]\n":      false,
@@ -163,13 +164,13 @@ func TestQuickObjects(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 98) + strings.Repeat("]", 98) + "}":   true,
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}": false,
 	} {
-		if got := sameObjects(t, []byte(text)); got != want {
+		if got := checkFastObjects(t, []byte(text)); got != want {
 			t.Errorf("%.80q: taken %t, want %t", text, got, want)
 		}
 	}
 }
 
-// nested returns so many mappings, each in the one before.
+// nested returns a mapping with this number of nested mappings.
 func nested(depth int) string {
 	var b strings.Builder
 	for i := range depth {
@@ -178,7 +179,7 @@ func nested(depth int) string {
 	return b.String()[:b.Len()-1] + " x\n"
 }
 
-// TestQuickKeepsTheLimits gives the last value that is allowed, and one more.
+// TestQuickKeepsTheLimits checks both parsers at the limits and just above.
 func TestQuickKeepsTheLimits(t *testing.T) {
 	for _, text := range []string{"a: b\nc:\n- d\n- e: ~\n  f:\n", `{"a":"b","c":["d",{"e":null,"f":null}]}`, "a: b\n---\nc:\n- d\n- e: f\n  g: h\n"} {
 		nodes := 0
@@ -201,7 +202,7 @@ func TestQuickKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// TestFilter leaves out what is not wanted, by both parsers.
+// TestFilter checks that both parsers omit the parts that the filter excludes.
 func TestFilter(t *testing.T) {
 	opened := 0
 	filter := &Filter{Open: func() { opened++ }, Field: func(name []byte) (*Filter, bool) {
@@ -226,10 +227,10 @@ func FuzzQuick(f *testing.F) {
 	for _, text := range slices.Concat(yamlTexts(), moreTexts(), jsonTexts()) {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) { same(t, text) })
+	f.Fuzz(func(t *testing.T, text []byte) { checkFastPath(t, text) })
 }
 
-// TestRepeated has the last value of a key, where that may be given twice.
+// TestRepeated checks that the last value of a repeated key wins if repeated keys are allowed.
 func TestRepeated(t *testing.T) {
 	for _, text := range []string{"a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, a: 3}", `{"a":1,"b":2,"a":3}`, "x: &x {c: d}\na: 1\nb: 2\n<<: *x\na: 3\n"} {
 		got, err := Objects("f", []byte(text), Limits{Repeated: true})

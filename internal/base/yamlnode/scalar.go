@@ -145,7 +145,7 @@ func formatFloat(f float64) scalar {
 		return scalar{kindFloat, strconv.FormatFloat(f, 'g', -1, 64)}
 	}
 	if f == 0 {
-		f = 0 // JSON has a negative zero, YAML's integers have not
+		f = 0 // JSON has a negative zero, YAML integers do not
 	}
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -163,7 +163,7 @@ func keyText(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch s.kind { //nolint:exhaustive // the rest is its text
+	switch s.kind { //nolint:exhaustive // the other kinds are returned as text
 	case kindNull:
 		return "", errors.New("want a key, got null")
 	case kindInt, kindFloat:
@@ -198,7 +198,7 @@ func numberKey(n scalar) (string, error) {
 
 // describeNode describes the value of n, for messages.
 func describeNode(n *yaml.Node) string {
-	switch n.Kind { //nolint:exhaustive // the rest is a scalar
+	switch n.Kind { //nolint:exhaustive // scalars follow below
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:

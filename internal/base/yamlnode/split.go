@@ -12,25 +12,25 @@ import (
 type Stream struct {
 	Offset int64 // file offset of the document returned last
 
-	in     *bufio.Scanner
-	buf    []byte // initial buffer of in
-	most   int    // maximum size of a document in bytes
-	looked int    // bytes after end already searched for a marker
-	lines  int    // line breaks returned so far
-	end    int64  // end offset of the document returned last
+	in       *bufio.Scanner
+	buf      []byte // initial buffer of in
+	maxSize  int    // maximum size of a document in bytes
+	searched int    // bytes after end already searched for a marker
+	lines    int    // line breaks returned so far
+	end      int64  // end offset of the document returned last
 }
 
-// streamed is the size of one read, in bytes.
-const streamed = 256 << 10
+// readSize is the size of one read, in bytes.
+const readSize = 256 << 10
 
-// Reset makes s read from r, which begins at an offset of its file. most is the maximum
+// Reset makes s read from r, which begins at an offset of its file. maxSize is the maximum
 // size of a document, in bytes.
-func (s *Stream) Reset(r io.Reader, offset int64, most int) {
+func (s *Stream) Reset(r io.Reader, offset int64, maxSize int) {
 	if s.buf == nil {
-		s.buf = make([]byte, streamed)
+		s.buf = make([]byte, readSize)
 	}
-	*s = Stream{in: bufio.NewScanner(r), buf: s.buf, most: most, end: offset}
-	s.in.Buffer(s.buf, most+streamed)
+	*s = Stream{in: bufio.NewScanner(r), buf: s.buf, maxSize: maxSize, end: offset}
+	s.in.Buffer(s.buf, maxSize+readSize)
 	s.in.Split(s.split)
 }
 
@@ -62,15 +62,15 @@ func (s *Stream) next() ([]byte, int, error) {
 
 // split is the bufio.SplitFunc of a Stream.
 func (s *Stream) split(text []byte, last bool) (int, []byte, error) {
-	end, found := cutDocument(text, s.looked, last)
-	s.looked = end
+	end, found := cutDocument(text, s.searched, last)
+	s.searched = end
 	switch {
-	case end > s.most:
-		return 0, nil, fmt.Errorf("document of more than %d MiB: convert it to JSON", s.most>>20)
+	case end > s.maxSize:
+		return 0, nil, fmt.Errorf("document of more than %d MiB: convert it to JSON", s.maxSize>>20)
 	case !found || end == 0:
 		return 0, nil, nil
 	}
-	s.looked = 0
+	s.searched = 0
 	return end, text[:end], nil
 }
 

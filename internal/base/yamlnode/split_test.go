@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDocuments cuts a stream that comes whole, and one that comes byte by
-// byte.
+// TestStream cuts a stream that arrives at once, byte by byte, or together with its io.EOF.
 func TestStream(t *testing.T) {
 	type document struct {
 		Text   string

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// FindUnreadable returns the first field of a value, in the order of [Encode], whose key or
-// text has a character that programs on go-yaml write but do not read back, in any form:
-// DEL, the C1 control characters, U+FFFE and U+FFFF. kustomize writes what it has read, so
-// that one of them makes its build fail or changes the text.
+// FindUnreadable returns the first field of a value, in the order of [Encode], whose key or text
+// contains DEL, a C1 control character, U+FFFE or U+FFFF, and the character. Programs based on
+// go-yaml write these characters but cannot parse them in any form. With such a character, a
+// kustomize build fails or changes the text, because kustomize parses its own output.
 func FindUnreadable(v map[string]any) (field string, char rune, found bool) {
 	return findUnreadable(v, "")
 }
@@ -17,7 +17,7 @@ func findUnreadable(v any, at string) (string, rune, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if char, found := unreadableIn(key); found {
+			if char, found := firstUnreadable(key); found {
 				return strings.TrimPrefix(fmt.Sprintf("%s[%q]", at, key), "."), char, true
 			}
 			if field, char, found := findUnreadable(v[key], ""); found {
@@ -31,7 +31,7 @@ func findUnreadable(v any, at string) (string, rune, bool) {
 			}
 		}
 	case string:
-		if char, found := unreadableIn(v); found {
+		if char, found := firstUnreadable(v); found {
 			return at, char, true
 		}
 	}
@@ -49,8 +49,8 @@ func joinField(parts ...string) string {
 	return out
 }
 
-// unreadableIn returns the first such character of s.
-func unreadableIn(s string) (rune, bool) {
+// firstUnreadable returns the first character of s that go-yaml cannot parse.
+func firstUnreadable(s string) (rune, bool) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c < 0x7f:

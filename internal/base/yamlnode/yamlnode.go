@@ -27,11 +27,11 @@ type Limits struct {
 	Bytes    int  // of the whole input; default 64 MiB
 	Depth    int  // of nested mappings and sequences; default 100
 	Nodes    int  // after aliases are expanded, over all documents; default 2,000,000
-	Repeated bool // the last value of a repeated key wins, as in the API server; default: a fault
+	Repeated bool // the last value of a repeated key wins, as in the API server; default: an error
 }
 
-// MaxFaults is the maximum number of faults listed for one document or file. A hostile one
-// could have as many as it has bytes.
+// MaxFaults is the maximum number of faults listed for one document or file. A hostile document
+// could have one per byte.
 const MaxFaults = 100
 
 func (l Limits) orDefaults() Limits {
@@ -124,7 +124,7 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// countDelimiters estimates the number of values without a parse, because the parser
+// countDelimiters estimates the number of values without parsing, because the parser
 // allocates a node before it can be counted.
 func countDelimiters(data []byte) int {
 	n := 0
@@ -220,7 +220,7 @@ func collectPositions(file string, n *yaml.Node, path string, out map[string]dia
 	if path != "" {
 		out[path] = At(file, n)
 	}
-	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	switch n.Kind { //nolint:exhaustive // scalars contain no values
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, err := keyText(n.Content[i])
@@ -228,7 +228,7 @@ func collectPositions(file string, n *yaml.Node, path string, out map[string]dia
 				continue
 			}
 			collectPositions(file, n.Content[i+1], diag.Member(path, k), out)
-			if literal := n.Content[i].Value; literal == "on" { // the name of a field, but true in YAML 1.1
+			if literal := n.Content[i].Value; literal == "on" { // a field name that YAML 1.1 resolves to true
 				collectPositions(file, n.Content[i+1], diag.Member(path, literal), out)
 			}
 		}

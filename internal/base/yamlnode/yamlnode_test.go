@@ -55,7 +55,7 @@ open: {name: x, other: 1}
 	}
 }
 
-// TestErrors fixes the words and the place of each fault.
+// TestErrors pins the message and the position of each fault.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"unknown field":   {"kind: A\nspec:\n  nam_: x\n", `f:3:3: unknown field "nam_" in spec (did you mean "name"?)`},
@@ -192,7 +192,7 @@ func TestDocumentsStream(t *testing.T) {
 	}
 }
 
-// TestScalars compares with what the API server's own reader makes of them.
+// TestScalars compares the JSON of scalars with that of the API server's decoder.
 func TestScalars(t *testing.T) {
 	for _, s := range []string{
 		"yes", "No", "on", "OFF", "y", "N", "true", "~", "null", "Null", "''", `"1"`, "1", "-0", "+3", "0777", "0o17", "0b101", "0xff", "1_000",

@@ -7,13 +7,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Kind is how a kind is served.
+// Kind describes a served kind.
 type Kind struct {
 	APIVersion, Kind, Plural string
 	Namespaced               bool
 }
 
-// builtinKinds returns the kinds of every server that operators use.
+// builtinKinds returns the built-in kinds that operators use.
 func builtinKinds() []Kind {
 	return []Kind{
 		{"v1", "ConfigMap", "configmaps", true},
@@ -37,8 +37,8 @@ func builtinKinds() []Kind {
 	}
 }
 
-// kinds returns the kinds of one group and version: the built-in ones, and
-// those of the CustomResourceDefinitions.
+// kinds returns the kinds of one group and version: built-in ones, and those of
+// CustomResourceDefinitions.
 func (s *Server) kinds(apiVersion string) []Kind {
 	var out []Kind
 	for _, k := range builtinKinds() {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects returns the objects of a stream of YAML documents.
+// Objects decodes the objects in a stream of YAML documents.
 func Objects(stream []byte) ([]Object, error) {
 	var out []Object
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))

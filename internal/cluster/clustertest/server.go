@@ -1,7 +1,7 @@
-// Package clustertest is an API server on loopback for tests of code that reads a cluster. It
-// implements the required part of the API: discovery, objects, lists in pages by label, the
-// metadata form, errors as Status objects, TLS with its own certificate, and a bearer token. It
-// runs no controllers; Settle sets the state that they would reach.
+// Package clustertest is an API server on loopback for tests of cluster readers. It implements
+// the required part of the API: discovery, objects, lists in pages by label, the metadata form,
+// errors as Status objects, TLS with its own certificate, and a bearer token. It runs no
+// controllers; [Server.Settle] sets the state that they would reach.
 package clustertest
 
 import (
@@ -43,7 +43,7 @@ type Server struct {
 	objects map[string]Object // by "Kind.apiVersion namespace/name"
 }
 
-// New starts a server, which ends with the test.
+// New starts a server that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]Object{}}
@@ -57,18 +57,18 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Close stops the server before the test ends.
+// Close stops the server before the end of the test.
 func (s *Server) Close() { s.server.Close() }
 
-// Kubeconfig returns a kubeconfig with the current context "test", and with further contexts for
-// the same login, named by more.
+// Kubeconfig returns a kubeconfig with the current context "test". more are the names of further
+// contexts with the same login.
 func (s *Server) Kubeconfig(more ...string) string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	return KubeconfigOf(s.URL, ca, Token, more...)
 }
 
-// KubeconfigOf is Kubeconfig for any server and login. Without ca, the client uses the machine's
-// own certificates.
+// KubeconfigOf is [Server.Kubeconfig] for any server and token. If ca is nil, the client uses
+// the certificates of the machine.
 func KubeconfigOf(server string, ca []byte, token string, more ...string) string {
 	contexts := []any{}
 	for _, name := range append([]string{"test"}, more...) {
@@ -82,7 +82,7 @@ func KubeconfigOf(server string, ca []byte, token string, more ...string) string
 	}
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
-		panic(err) // of plain values
+		panic(err) // cannot fail for strings
 	}
 	return string(text) + "\n"
 }
@@ -124,7 +124,7 @@ func hasName(o Object, namespace, name string) bool {
 	return k8s.Text(o, "metadata", "namespace") == namespace && k8s.Text(o, "metadata", "name") == name
 }
 
-// Refuse answers with a Status object.
+// Refuse responds with an error as a Status object.
 func Refuse(w http.ResponseWriter, code int, reason, message string) {
 	writeJSON(w, code, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
 }
@@ -160,7 +160,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// splitPath splits a path into group and version and the rest.
+// splitPath splits a path into group and version, and the rest.
 func splitPath(path string) (apiVersion string, rest []string, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -182,7 +182,7 @@ func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind
 	writeJSON(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
 }
 
-// objectsAt answers with an object or a list.
+// objectsAt responds with an object or a list.
 func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion string, kinds []Kind, rest []string) {
 	namespace := ""
 	if len(rest) >= 3 && rest[0] == "namespaces" {
@@ -205,8 +205,7 @@ func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion st
 	writeJSON(w, http.StatusOK, formatObject(r, o, false))
 }
 
-// formatObject returns the object in the form that the request asks for. Items of lists have no
-// kind.
+// formatObject returns the object in the requested form. Items of lists have no kind.
 func formatObject(r *http.Request, o Object, item bool) Object {
 	out := maps.Clone(o)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {

@@ -7,7 +7,7 @@ import (
 )
 
 // Settle sets the state that the controllers of a cluster would reach for every object:
-// Deployments are available with running pods, CRDs are established, API services available,
+// Deployments are available and have running pods, CRDs are established, API services available,
 // certificates ready, and webhooks have a CA.
 func (s *Server) Settle() {
 	s.mu.Lock()
@@ -59,7 +59,7 @@ func setAvailable(o Object) {
 	}
 }
 
-// newPod returns one running pod of a Deployment.
+// newPod returns a running pod of a Deployment.
 func newPod(o Object) Object {
 	var statuses []any
 	for _, c := range k8s.Items(o, "spec", "template", "spec", "containers") {

@@ -31,18 +31,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind is a CRD, ready to admit objects.
+// Kind is a parsed CRD that can admit objects.
 type Kind struct {
 	versions map[string]version
 	status   map[string]bool // versions with a status subresource
 	storage  string          // the version that objects are stored in
-	stored   version         // that version, served or not
+	stored   version         // version used for storage, served or not
 	converts bool            // a webhook converts between versions
 	budget   *Budget
 }
 
-// Converts reports whether an object of this version goes through a conversion webhook before it
-// is stored. The result of the conversion is unknown here.
+// Converts reports whether a conversion webhook converts objects of this version before they are
+// stored. The result of the conversion is unknown here.
 func (k *Kind) Converts(apiVersion string) bool { return k.converts && apiVersion != k.storage }
 
 // version is a served version.
@@ -56,13 +56,13 @@ type version struct {
 // Result is the outcome for one object. Fields are paths in the API server's notation:
 // "spec.listeners[0].port".
 type Result struct {
-	Rejected  []Fault  // why the object is refused; empty where it is admitted
-	Dropped   []string // unknown fields, which are lost; sorted
-	Defaulted []Value  // fields filled in, sorted; the topmost where a whole object is
-	Unchecked bool     // the definition's rules were not evaluated: the budget is used up
+	Rejected  []Fault  // reasons for the rejection; empty if the object is admitted
+	Dropped   []string // unknown fields, which are lost, sorted
+	Defaulted []Value  // fields set to defaults, sorted; a missing object counts as one field
+	Unchecked bool     // the CEL rules were not evaluated because the budget is exhausted
 }
 
-// Fault is one reason to refuse an object.
+// Fault is one reason to reject an object.
 type Fault struct{ Field, Message string }
 
 func (f Fault) compare(g Fault) int {
@@ -90,9 +90,9 @@ type Budget struct{ left int64 }
 // NewBudget returns an unused budget.
 func NewBudget() *Budget { return &Budget{left: runBudget} }
 
-// Open reads a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that are
-// neither served nor stored. The error names the version with a schema that the API server would
-// reject. The cost of the rules is subtracted from b.
+// Open parses a CRD (apiextensions.k8s.io/v1), as decoded from JSON. It ignores versions that
+// are neither served nor stored. The error names the version with a schema that the API server
+// would reject. The cost of the rules is subtracted from b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	ext, err := decodeDefinition(crd)
 	if err != nil {
@@ -158,7 +158,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 		return Result{}, err
 	}
 	if k.status[apiVersion] {
-		delete(obj, "status") // a create ignores it
+		delete(obj, "status") // the API server ignores the status in a create request
 	}
 	var out Result
 	if v.structural == nil {
@@ -173,7 +173,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	out.Defaulted = listDefaulted("", before, obj)
 	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
 	if apiVersion != k.storage && !k.converts {
-		// without a conversion only apiVersion changes
+		// without a conversion, only apiVersion changes
 		out.Dropped = append(out.Dropped, k.stored.prune(runtime.DeepCopyJSON(obj))...)
 	}
 	slices.Sort(out.Dropped)
@@ -200,8 +200,9 @@ func toPlainJSON(object any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(data, &out)
 }
 
-// validate runs the checks in the order of the API server, and like there, CEL only if all others
-// pass. It reports whether CEL was skipped because of its cost.
+// validate runs the checks in the order of the API server. As there, CEL rules are evaluated
+// only if all other checks pass. The boolean reports whether they were skipped because of their
+// cost.
 func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	ctx := context.Background()
 	faults := validation.ValidateCustomResource(nil, obj, v.validator)

@@ -92,7 +92,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestBudget writes objects until their rules have cost too much together.
+// TestBudget validates objects until the budget for rules is exhausted.
 func TestBudget(t *testing.T) {
 	b := &Budget{left: 1}
 	k, err := Open(load(t, definition), b)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// decodeDefinition reads a CRD, as decoded from JSON, with the defaults of the API server.
+// decodeDefinition decodes a CRD and sets the defaults of the API server.
 func decodeDefinition(crd map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := json.Marshal(crd)
 	if err != nil {
@@ -36,7 +36,7 @@ func CheckCRD(crd map[string]any) []Fault {
 	return validateDefinition(crd)
 }
 
-// validateDefinition is CheckCRD without the shortcut of a trimmed CRD.
+// validateDefinition is CheckCRD without the shortcut for valid CRDs.
 func validateDefinition(crd map[string]any) []Fault {
 	ext, err := decodeDefinition(crd)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // Shape is the difference between an object and its type. Fields are paths:
 // "spec.template.spec.containers[0].args".
 type Shape struct {
-	Unknown []string // fields that the type does not have, sorted: a strict or a server-side apply refuses them, others drop them
-	Wrong   []Fault  // values of another type, sorted: nothing takes them
+	Unknown []string // fields that the type does not have, sorted; strict decoding and server-side apply reject them, other requests drop them
+	Wrong   []Fault  // values of a wrong type, sorted; every request with them is rejected
 }
 
 // Check compares an object with the type of its kind, as the API server's strict decoding does.
@@ -45,9 +45,9 @@ func (t *Types) Prune(object map[string]any) map[string]any {
 	return object
 }
 
-// Read compares the value at a path with the type of a part, and returns it without fields unknown
-// to the type. If there are no such fields, it returns the value itself.
-func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
+// PrunePart compares the value at a path with the type of a part, and returns it without unknown
+// fields. If there are none, it returns the value itself.
+func PrunePart[V any](t *Types, part Part, value V, at string) (V, Shape) {
 	w := walk{types: t}
 	w.value(part.of, value, at)
 	if len(w.Unknown) > 0 {
@@ -60,9 +60,9 @@ func Read[V any](t *Types, part Part, value V, at string) (V, Shape) {
 // walk compares a value with its type.
 type walk struct {
 	Shape
-	types *Types
-	prune bool // unknown fields are deleted
-	mute  int  // above 0, unknown fields are passed over
+	types         *Types
+	prune         bool // unknown fields are deleted
+	ignoreUnknown int  // unknown fields are ignored if positive
 }
 
 func (w *walk) sorted() Shape {
@@ -77,7 +77,7 @@ func (w *walk) addTypeFault(at, want string, got any) {
 
 func (w *walk) value(of reflect.Type, v any, at string) {
 	if v == nil {
-		return // the API server takes null for the zero value
+		return // the API server decodes null as the zero value
 	}
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -120,7 +120,7 @@ func (w *walk) object(of reflect.Type, v any, at string) {
 		switch {
 		case known:
 			w.value(inner, e, here)
-		case w.mute > 0:
+		case w.ignoreUnknown > 0:
 		case w.prune:
 			delete(m, key)
 		default:
@@ -189,8 +189,8 @@ func (w *walk) checkInteger(small bool, v any, at string) {
 // not decoded strictly.
 func (w *walk) checkCustom(of reflect.Type, v any, at string) {
 	schema := reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
-	w.mute++
-	defer func() { w.mute-- }()
+	w.ignoreUnknown++
+	defer func() { w.ignoreUnknown-- }()
 	object, isObject := v.(map[string]any)
 	switch list, isList := v.([]any); {
 	case of == reflect.TypeFor[apiextensionsv1.JSON]():

@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 			{"data[b]", "illegal base64 data at input byte 0"}, {"data[c]", "want text in base64, got a number"},
 		}}},
 		{"a schema in a schema", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: [{schema: {openAPIV3Schema: {type: array, kind: x, items: {type: [string], kind: x}, default: {a: 1}}}}]}", Shape{
-			Unknown: []string{"spec.versions[0].schema.openAPIV3Schema.kind"}, // the API server reads what items holds without a word
+			Unknown: []string{"spec.versions[0].schema.openAPIV3Schema.kind"}, // the API server ignores unknown fields in the value of items
 			Wrong:   []Fault{{"spec.versions[0].schema.openAPIV3Schema.items.type", "want a string, got a list"}},
 		}},
 		{"metadata of any kind", "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: t, labels: [a], owner: me}\nspec: text", Shape{
@@ -61,11 +61,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRead leaves out what is unknown, and nothing else, of a copy.
+// TestRead checks that PrunePart omits unknown fields, and only these, in a copy.
 func TestRead(t *testing.T) {
 	spec := load(t, `{replicas: 1, strateg: x, template: {spec: {containers: [{name: c, env: [], tolerations: [{a: b}]}]}}}`)
 	before := k8s.Copy(spec)
-	got, shape := Read(NewTypes(), DeploymentSpec(), spec, "at")
+	got, shape := PrunePart(NewTypes(), DeploymentSpec(), spec, "at")
 	if d := cmp.Diff(load(t, `{replicas: 1, template: {spec: {containers: [{name: c, env: []}]}}}`), got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -77,18 +77,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestWebhookKnowsOLM takes what only OLM knows of a webhook, and reinvocation
-// of a mutating one alone.
+// TestWebhookKnowsOLM checks that OLM's own fields of a webhook are known, and that
+// reinvocationPolicy is known only for mutating webhooks.
 func TestWebhookKnowsOLM(t *testing.T) {
 	w := load(t, `{type: x, generateName: a.b.c, deploymentName: d, containerPort: 443, targetPort: http, webhookPath: /, conversionCRDs: [a], sideEffects: None, reinvocationPolicy: Never}`)
 	for mutating, want := range map[bool][]string{true: nil, false: {"w.reinvocationPolicy"}} {
-		if _, shape := Read(NewTypes(), Webhook(mutating), w, "w"); !slices.Equal(shape.Unknown, want) || shape.Wrong != nil {
+		if _, shape := PrunePart(NewTypes(), Webhook(mutating), w, "w"); !slices.Equal(shape.Unknown, want) || shape.Wrong != nil {
 			t.Errorf("mutating %t: got %v, want %v", mutating, shape, want)
 		}
 	}
 }
 
-// samples are objects of many types, which the property test damages.
+// samples returns objects of many types, which the property test damages.
 func samples(t *testing.T) []map[string]any {
 	var out []map[string]any
 	for _, text := range []string{
@@ -105,7 +105,7 @@ func samples(t *testing.T) []map[string]any {
 	return out
 }
 
-// damage puts a strange value, or an unknown field, somewhere into v.
+// damage inserts an unusual value or an unknown field at a random position in v.
 func damage(t *rapid.T, v any) any {
 	strange := func() any {
 		return rapid.SampledFrom([]any{nil, "text", int64(7), int64(1) << 40, 1.5, true, []any{}, []any{"a", nil}, []any{1.5}, map[string]any{}, map[string]any{"a": "b"}}).Draw(t, "value")
@@ -128,9 +128,8 @@ func damage(t *rapid.T, v any) any {
 	return strange()
 }
 
-// TestCheckIsTheServersDecoder holds Check against the decoder of the API server:
-// it names the same unknown fields, and finds values of a wrong type where that
-// fails.
+// TestCheckIsTheServersDecoder compares Check with the decoder of the API server: both report
+// the same unknown fields, and Check reports values of a wrong type if the decoder fails.
 func TestCheckIsTheServersDecoder(t *testing.T) {
 	all, types := samples(t), NewTypes()
 	rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +160,8 @@ func TestCheckIsTheServersDecoder(t *testing.T) {
 	})
 }
 
-// TestKindsAreTheSchemes wants every kind of the versions listed to be there.
+// TestKindsAreTheSchemes checks that all kinds of the listed versions are known, and all stable
+// versions listed.
 func TestKindsAreTheSchemes(t *testing.T) {
 	types := NewTypes()
 	for version := range apiVersions() {
@@ -176,15 +176,15 @@ func TestKindsAreTheSchemes(t *testing.T) {
 		}
 	}
 	for _, gv := range scheme.Scheme.PrioritizedVersionsAllGroups() {
-		if served := !strings.Contains(gv.Version, "alpha") && !strings.Contains(gv.Version, "beta"); served && apiVersions()[gv.String()] == nil && !transient(gv.Group) {
+		if served := !strings.Contains(gv.Version, "alpha") && !strings.Contains(gv.Version, "beta"); served && apiVersions()[gv.String()] == nil && !isTransient(gv.Group) {
 			t.Errorf("%s is missing", gv)
 		}
 	}
 }
 
-// transient reports whether a group has no objects that are kept, or none that
-// anybody but the cluster writes.
-func transient(group string) bool {
+// isTransient reports whether objects of a group are not persistent, or are only written by the
+// cluster itself.
+func isTransient(group string) bool {
 	return slices.Contains([]string{"authentication.k8s.io", "authorization.k8s.io", "events.k8s.io", "storagemigration.k8s.io"}, group)
 }
 

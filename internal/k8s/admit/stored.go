@@ -19,8 +19,8 @@ import (
 
 // Stored returns an object as the API server stores it: in the canonical form of its type, with
 // the defaults of kinds that bundles install, without its status. It lacks values that only the
-// API server can set, such as a Service's address. An object of another kind is returned in its
-// JSON form. The error means that the object does not match its kind.
+// API server can set, such as a Service's address. An object of an unknown kind is returned in
+// its JSON form. The error means that the object does not match its kind.
 func (t *Types) Stored(o k8s.Object) (k8s.Object, error) {
 	o = k8s.Without(o, "status")
 	of := t.kind(o.APIVersion(), o.Kind())
@@ -75,7 +75,7 @@ func setDefaults(object any) {
 	}
 }
 
-// setDefault sets a field with the zero value.
+// setDefault sets a field if it has the zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -83,7 +83,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// setPointerDefault sets a nil field.
+// setPointerDefault sets a field if it is nil.
 func setPointerDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

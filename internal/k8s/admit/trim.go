@@ -58,7 +58,7 @@ func trimSchema(s map[string]any, all bool, named ...string) (out map[string]any
 	return out, plain
 }
 
-// isKeptWhole reports whether a field of a schema is validated by itself, or together with fields
+// isKeptWhole reports whether a field of a schema is validated alone, or together with fields
 // that trimSchema keeps.
 func isKeptWhole(key string) bool {
 	return slices.Contains([]string{"default", "pattern", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-validations"}, key)

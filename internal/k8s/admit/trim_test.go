@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// schemas has one of each kind of node that a gist goes through or leaves out.
+// schemas contains every kind of node that trimSchema keeps, descends into or removes.
 const schemas = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -49,7 +49,7 @@ spec:
               fixed: {type: object, default: {size: 1}, properties: {size: {type: integer, description: a size}}}
 `
 
-// nodes calls fn for each schema in s, and s itself, with its path.
+// nodes calls fn for s and each schema inside it, with its path.
 func nodes(s map[string]any, at string, fn func(at string, s map[string]any)) {
 	fn(at, s)
 	properties := k8s.Map(s, "properties")
@@ -63,14 +63,13 @@ func nodes(s map[string]any, at string, fn func(at string, s map[string]any)) {
 	}
 }
 
-// set is a field of one of the schemas.
+// set sets a field of one of the schemas.
 type set struct {
 	at, field string
 	value     any
 }
 
-// sets returns every field that the API has, on every node, with values of every
-// type and those that mean something.
+// sets returns every field of the API on every node, with values of every type and valid values.
 func sets(t *testing.T) []set {
 	t.Helper()
 	text, list := map[string]any{"type": "string"}, map[string]any{"type": "array"}
@@ -105,7 +104,7 @@ func root(crd map[string]any) map[string]any {
 	return k8s.Map(k8s.Items(crd, "spec", "versions")[0], "schema", "openAPIV3Schema")
 }
 
-// with returns the definition with fields set.
+// with returns a copy of the definition with fields set.
 func with(crd map[string]any, all ...set) map[string]any {
 	crd = k8s.Copy(crd)
 	nodes(root(crd), "", func(at string, s map[string]any) {
@@ -118,9 +117,9 @@ func with(crd map[string]any, all ...set) map[string]any {
 	return crd
 }
 
-// TestGistHidesNothing sets fields on the nodes of a schema: a definition whose
-// gist is taken is taken as it is.
-func TestGistHidesNothing(t *testing.T) {
+// TestTrimHidesNothing sets fields on the nodes of a schema. It checks that a CRD is valid if
+// its trimmed form is.
+func TestTrimHidesNothing(t *testing.T) {
 	crd := load(t, schemas)
 	if faults := slices.Concat(validateDefinition(crd), validateDefinition(trimDefinition(crd))); faults != nil {
 		t.Fatal(faults)

@@ -57,8 +57,7 @@ func apiVersions() map[string]func(*runtime.Scheme) error {
 	}
 }
 
-// Types resolves the types of built-in kinds and caches them. It is not safe for
-// concurrent use.
+// Types looks up the types of built-in kinds and caches them. It is not safe for concurrent use.
 type Types struct {
 	kinds  map[string]map[string]reflect.Type       // apiVersion → kind
 	fields map[reflect.Type]map[string]reflect.Type // struct → its fields by their names in JSON
@@ -108,7 +107,7 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// Part is a part of an object or a CSV that has a type.
+// Part is a typed part of an object or a CSV.
 type Part struct{ of reflect.Type }
 
 // Fields returns the names of the part's fields, sorted.
@@ -159,8 +158,8 @@ func Webhook(mutating bool) Part {
 	}]()}
 }
 
-// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1) that the API does
-// not have.
+// webhook has the fields of WebhookDescription (operators.coreos.com/v1alpha1) that the webhook
+// types of Kubernetes do not have.
 type webhook struct {
 	GenerateName   string             `json:"generateName"`
 	Type           string             `json:"type"`

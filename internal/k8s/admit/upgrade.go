@@ -25,12 +25,13 @@ const ApprovalAnnotation = v1beta1.KubeAPIApprovedAnnotation
 func NeedsApproval(group string) bool { return apihelpers.IsProtectedCommunityGroup(group) }
 
 // Upgrade converts the spec of a CRD from v1beta1 to v1: it copies the fields that all versions
-// share into each version, makes schemas structural if that keeps their meaning, and continues to
-// keep unknown fields. Parts that no API server accepted at v1beta1 stay unchanged.
+// share into each version, makes schemas structural if that keeps their meaning, and keeps the
+// setting that preserves unknown fields. Parts that API servers reject in v1beta1 too remain
+// unchanged.
 //
-// left lists the omitted fields, in order: those that no version has, and the schema of metadata
-// except its names. The error lists the fields with a wrong type, and everything that no
-// structural schema can express. The argument is not changed.
+// left lists the omitted fields, in order: those without an equivalent in v1, and the schema of
+// metadata except its names. The error lists the fields with a wrong type, and everything that
+// no structural schema can express. The argument is not changed.
 func Upgrade(spec map[string]any) (out map[string]any, left []string, err error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -55,7 +56,7 @@ func Upgrade(spec map[string]any) (out map[string]any, left []string, err error)
 	if old = whole.Spec; conversion == nil {
 		old.Conversion = nil
 	}
-	old.Names = names // these have the same defaults in v1
+	old.Names = names // v1 has the same defaults for names
 	var hub apiextensions.CustomResourceDefinitionSpec
 	if err := v1beta1.Convert_v1beta1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(&old, &hub, nil); err != nil {
 		return nil, nil, err
@@ -90,7 +91,7 @@ func hasMeaning(v any) bool {
 // makeStructural gives every version its own structural schema and its own copy
 // of shared fields. It returns the omitted fields.
 func makeStructural(spec *apiextensions.CustomResourceDefinitionSpec) (left []string, err error) {
-	s := structurer{keep: *spec.PreserveUnknownFields}
+	s := structurer{keepUnknown: *spec.PreserveUnknownFields}
 	for i := range spec.Versions {
 		v := &spec.Versions[i]
 		v.Schema = cmp.Or(v.Schema, spec.Validation.DeepCopy(), &apiextensions.CustomResourceValidation{})
@@ -114,8 +115,8 @@ type schemaProps = apiextensions.JSONSchemaProps
 
 // structurer makes schemas structural, in place.
 type structurer struct {
-	keep bool     // unknown fields are kept
-	errs []string // schemas without a structural form, unique
+	keepUnknown bool     // keep unknown fields
+	errs        []string // schemas without a structural form, unique
 }
 
 func (c *structurer) fault(at, what string) {
@@ -128,7 +129,7 @@ func (c *structurer) fault(at, what string) {
 // anySchema returns the schema of an arbitrary value.
 func (c *structurer) anySchema() schemaProps {
 	yes := true
-	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keep}
+	return schemaProps{XPreserveUnknownFields: &yes, Nullable: c.keepUnknown}
 }
 
 // items returns the schema of a list of arbitrary values.
@@ -173,7 +174,7 @@ func (c *structurer) root(s *schemaProps) (restricted bool) {
 func (c *structurer) node(s *schemaProps, at string) {
 	c.junctors(s, at)
 	yes, extra := true, s.AdditionalProperties
-	if extra != nil && extra.Allows && extra.Schema == nil { // would keep a field, but prune its content
+	if extra != nil && extra.Allows && extra.Schema == nil { // this would keep the field, but prune its content
 		s.XPreserveUnknownFields, s.AdditionalProperties, extra = &yes, nil, nil
 	}
 	switch {
@@ -183,7 +184,7 @@ func (c *structurer) node(s *schemaProps, at string) {
 		s.XPreserveUnknownFields = &yes
 	case s.Type == "array" && s.Items == nil:
 		s.Items = c.items()
-	case s.Type == "object" && c.keep && extra == nil:
+	case s.Type == "object" && c.keepUnknown && extra == nil:
 		s.XPreserveUnknownFields = &yes
 	}
 	for name, p := range s.Properties {
@@ -198,11 +199,10 @@ func (c *structurer) node(s *schemaProps, at string) {
 	}
 }
 
-// junctors moves everything that a structural schema requires outside of anyOf, oneOf, allOf and
-// not, if that keeps the meaning. A schema without a type becomes nullable, because it accepts
-// null.
+// junctors moves the parts that a structural schema needs out of anyOf, oneOf, allOf and not, if
+// that keeps the meaning. A schema without a type becomes nullable, because it accepts null.
 func (c *structurer) junctors(s *schemaProps, at string) {
-	s.Nullable = s.Nullable || c.keep && s.Type == ""
+	s.Nullable = s.Nullable || c.keepUnknown && s.Type == ""
 	for _, list := range []*[]schemaProps{&s.AnyOf, &s.OneOf} {
 		if s.Type == "" && intOrString(*list) {
 			*list, s.XIntOrString = nil, true
@@ -233,8 +233,8 @@ func (c *structurer) junctors(s *schemaProps, at string) {
 	}
 }
 
-// dropImpossibleTypes returns the alternatives without those of an unknown type,
-// which no value matches, or all if there are no others.
+// dropImpossibleTypes removes the alternatives with an unknown type, which match no value. If no
+// others remain, it returns all.
 func dropImpossibleTypes(list []schemaProps) []schemaProps {
 	types := []string{"", "array", "boolean", "integer", "number", "object", "string"}
 	out := slices.DeleteFunc(slices.Clone(list), func(b schemaProps) bool { return !slices.Contains(types, b.Type) })
@@ -279,9 +279,9 @@ func listBranches(s *schemaProps) []*schemaProps {
 	return out
 }
 
-// branch reduces b, a part of a junctor of outer: it removes descriptions and everything that
+// branch reduces b, a part of a junctor of outer. It removes descriptions and everything that
 // outer already requires, and declares in outer every field that b restricts. within means that
-// outer is such a part itself.
+// outer is itself such a part.
 func (c *structurer) branch(b, outer *schemaProps, at string, within bool) {
 	b.Title, b.Description, b.Default, b.Example, b.ExternalDocs = "", "", nil, nil, nil
 	if b.Type == outer.Type && !(within && outer.Nullable) {

@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// oldSpec returns the spec of a v1beta1 definition with the schema.
+// oldSpec returns the spec of a v1beta1 CRD with the schema.
 func oldSpec(schema map[string]any) map[string]any {
 	return map[string]any{
 		"group": "demo.io", "version": "v1", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
@@ -27,13 +27,13 @@ func oldSpec(schema map[string]any) map[string]any {
 	}
 }
 
-// refusals returns why the API server would not take a definition with the spec.
-func refusals(spec map[string]any) []Fault {
+// rejections returns the reasons of the API server to reject a CRD with the spec.
+func rejections(spec map[string]any) []Fault {
 	return CheckCRD(map[string]any{"metadata": map[string]any{"name": "widgets.demo.io"}, "spec": spec})
 }
 
-// TestUpgradeServicePort writes out the port that v1beta1 means where a
-// conversion webhook's Service is given none.
+// TestUpgradeServicePort checks that Upgrade sets the default port of v1beta1 for the Service of
+// a conversion webhook.
 func TestUpgradeServicePort(t *testing.T) {
 	spec := oldSpec(map[string]any{"type": "object"})
 	spec["preserveUnknownFields"] = false
@@ -45,13 +45,12 @@ func TestUpgradeServicePort(t *testing.T) {
 	if port := k8s.At(got, "conversion", "webhook", "clientConfig", "service", "port"); port != int64(443) {
 		t.Errorf("port %v", port)
 	}
-	if faults := refusals(got); faults != nil {
+	if faults := rejections(got); faults != nil {
 		t.Error(faults)
 	}
 }
 
-// TestUpgradeForms has each form that v1 has no longer, as the schema of
-// spec.f, and what becomes of it.
+// TestUpgradeForms upgrades each form of schema that v1 does not have, as the schema of spec.f.
 func TestUpgradeForms(t *testing.T) {
 	const open = "x-kubernetes-preserve-unknown-fields: true"
 	cases := []struct{ name, old, want string }{
@@ -89,19 +88,19 @@ func TestUpgradeForms(t *testing.T) {
 				t.Error("the argument was changed")
 			}
 			v1 := got["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-			want := map[string]any{"type": "object", "properties": map[string]any{"f": wanted(t, c.want)}, "x-kubernetes-preserve-unknown-fields": true}
+			want := map[string]any{"type": "object", "properties": map[string]any{"f": decodeWanted(t, c.want)}, "x-kubernetes-preserve-unknown-fields": true}
 			if d := cmp.Diff(want, v1); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			if faults := refusals(got); faults != nil {
+			if faults := rejections(got); faults != nil {
 				t.Error(faults)
 			}
 		})
 	}
 }
 
-// wanted reads YAML as numbers of JSON are read.
-func wanted(t *testing.T, text string) map[string]any {
+// decodeWanted decodes YAML, with numbers as in JSON.
+func decodeWanted(t *testing.T, text string) map[string]any {
 	t.Helper()
 	m, err := toPlainJSON(load(t, text))
 	if err != nil {
@@ -110,7 +109,7 @@ func wanted(t *testing.T, text string) map[string]any {
 	return m
 }
 
-// TestUpgradeSpec has what stands around the schema.
+// TestUpgradeSpec upgrades the fields outside the schema.
 func TestUpgradeSpec(t *testing.T) {
 	got, left, err := Upgrade(load(t, `
 group: demo.io
@@ -134,7 +133,7 @@ versions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := wanted(t, `
+	want := decodeWanted(t, `
 group: demo.io
 scope: Namespaced
 names: {kind: Widget, plural: widgets}
@@ -168,7 +167,7 @@ versions:
 	}, left); d != "" {
 		t.Errorf("left out: -want +got\n%s", d)
 	}
-	if faults := refusals(got); faults != nil {
+	if faults := rejections(got); faults != nil {
 		t.Error(faults)
 	}
 }
@@ -191,21 +190,21 @@ func TestUpgradeRefuses(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsWhatWasTaken draws schemas and objects: what v1beta1 took, v1
-// takes, and stores as it is.
+// TestUpgradeKeepsWhatWasTaken draws schemas and objects. It checks that v1 accepts every object
+// that v1beta1 accepts, and stores it unchanged.
 func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 	taken, upgraded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		spec := oldSpec(map[string]any{"properties": map[string]any{"f": drawSchema(3, "").Draw(t, "schema")}})
 		got, left, err := Upgrade(spec)
 		if err != nil {
-			return // that a form has no successor is what the others are not
+			return // other tests cover schemas that cannot be upgraded
 		}
 		upgraded++
 		if left != nil {
 			t.Fatalf("left out: %v", left)
 		}
-		if faults := refusals(got); faults != nil {
+		if faults := rejections(got); faults != nil {
 			t.Fatalf("%v\nof %v", faults, got)
 		}
 		before := oldValidator(t, spec)
@@ -232,19 +231,19 @@ func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 		}
 	})
 	t.Logf("%d schemas, %d objects", upgraded, taken)
-	if upgraded < 5 || taken < 50 { // with -short a fifth is drawn
+	if upgraded < 5 || taken < 50 { // with -short, only a fifth is drawn
 		t.Errorf("%d schemas and %d objects say too little", upgraded, taken)
 	}
 }
 
-// oldValidator is that of an API server which serves v1beta1 and keeps all
-// fields: it takes the schema as it was written.
+// oldValidator returns the validator of an API server for v1beta1 that keeps all fields and uses
+// the schema unchanged.
 func oldValidator(t *rapid.T, spec map[string]any) validation.SchemaValidator {
 	data, err := json.Marshal(spec["validation"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	var typed apiextensionsv1.CustomResourceValidation // the types of v1beta1 are the same
+	var typed apiextensionsv1.CustomResourceValidation // v1beta1 has the same types
 	if err := json.Unmarshal(data, &typed); err != nil {
 		t.Fatal(err)
 	}
@@ -259,8 +258,8 @@ func oldValidator(t *rapid.T, spec map[string]any) validation.SchemaValidator {
 	return v
 }
 
-// drawSchema draws a schema as v1beta1 takes it. Parts of junctors have the type
-// of what is around them more often than another.
+// drawSchema draws a schema that v1beta1 accepts. Parts of junctors often have the type of the
+// enclosing schema.
 func drawSchema(depth int, around string) *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		s := map[string]any{}
@@ -313,7 +312,7 @@ func drawSchema(depth int, around string) *rapid.Generator[map[string]any] {
 	})
 }
 
-// drawValue draws a value of JSON.
+// drawValue draws a JSON value.
 func drawValue(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		kinds := []string{"null", "text", "text", "number", "flag", "list", "map", "map"}

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FuzzMayAlias: a text that goes unbounded into a build has no anchor, whatever it
-// looks like.
+// FuzzMayAlias checks that a text without a possible anchor has none, because its size in a
+// build is not limited.
 func FuzzMayAlias(f *testing.F) {
 	for _, text := range []string{
 		"a: &b c\n", "&a b: *a\n", "[&a b, *a]", "{\"a\":&b c, d: *b}", "- &a [x]\n- *a\n", "a:\n&b\n", "!!str &a b", "? &a b\n", "\ufeff&a b",
@@ -26,19 +26,19 @@ func FuzzMayAlias(f *testing.F) {
 			if err := dec.Decode(&doc); err != nil {
 				return
 			}
-			if anchored(&doc) {
+			if hasAnchor(&doc) {
 				t.Fatalf("%q holds an anchor", data)
 			}
 		}
 	})
 }
 
-func anchored(n *yaml.Node) bool {
+func hasAnchor(n *yaml.Node) bool {
 	if n.Anchor != "" {
 		return true
 	}
 	for _, e := range n.Content {
-		if anchored(e) {
+		if hasAnchor(e) {
 			return true
 		}
 	}

@@ -47,7 +47,7 @@ func parseTargets(patches []types.Patch) []Edit {
 		plain := *p.Target
 		plain.Group, plain.Version, plain.Kind, plain.Namespace, plain.Name = "", "", "", "", ""
 		literal := regexp.QuoteMeta(name) == p.Target.Name && regexp.QuoteMeta(key.Namespace) == key.Namespace
-		// For kustomize, an object without a namespace is in the namespace "default".
+		// In kustomize, an object without a namespace matches the namespace "default".
 		if plain != (types.Selector{}) || !literal || name == "" || key.Namespace == "" || key.Namespace == "default" ||
 			key.Group != "apps" || p.Target.Version != "v1" || key.Kind != "Deployment" {
 			return nil
@@ -57,9 +57,8 @@ func parseTargets(patches []types.Patch) []Edit {
 	return out
 }
 
-// Edits returns the changes that a build of o makes to its listed objects, in
-// order. It returns false if o does anything else, or if only a kustomize build
-// can decide.
+// Edits returns the changes that a build of o makes to its listed objects, in order. It returns
+// false if the build also makes other changes, or if only kustomize can determine them.
 func (o *Overlay) Edits() ([]Edit, bool) {
 	var out []Edit
 	plain := true
@@ -100,17 +99,17 @@ func parseOperations(text []byte) ([]op, bool) {
 	return out, true
 }
 
-// parseOperation parses an operation that changes the spec of an object, or an
-// annotation without meaning for kustomize.
+// parseOperation parses an operation that changes the spec of an object, or an annotation that
+// kustomize ignores. It returns false for any other operation.
 func parseOperation(v any) (op, bool) {
-	said, _ := v.(map[string]any)
-	x := op{name: k8s.Text(said, "op"), path: strings.Split(k8s.Text(said, "path"), "/")}
-	value, has := said["value"]
+	operation, _ := v.(map[string]any)
+	x := op{name: k8s.Text(operation, "op"), path: strings.Split(k8s.Text(operation, "path"), "/")}
+	value, has := operation["value"]
 	x.value = value
-	if !slices.Contains([]string{"add", "replace", "remove"}, x.name) || x.name != "remove" && !plainValue(value) {
+	if !slices.Contains([]string{"add", "replace", "remove"}, x.name) || x.name != "remove" && !isPlainValue(value) {
 		return op{}, false
 	}
-	if known := len(said) == 2 || len(said) == 3 && has; !known || len(x.path) < 3 || x.path[0] != "" {
+	if known := len(operation) == 2 || len(operation) == 3 && has; !known || len(x.path) < 3 || x.path[0] != "" {
 		return op{}, false
 	}
 	x.path = x.path[1:]
@@ -140,14 +139,13 @@ func decodeList(text []byte) ([]any, bool) {
 	return list, ok
 }
 
-// plainValue reports whether v contains no null and no numbers other than int64.
-func plainValue(v any) bool {
+// isPlainValue reports whether v contains no null and no numbers other than int64.
+func isPlainValue(v any) bool {
 	return !containsValue(v, func(v any) bool { return v == nil || isFraction(v) })
 }
 
-// Apply returns the patched Deployment, which shares unchanged values with the
-// object. It returns false if only a kustomize build can decide. The object is
-// not modified.
+// Apply returns the patched Deployment, which shares unchanged values with the object. It
+// returns false if only kustomize can determine the result. The object is not modified.
 func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	have, there := k8s.At(object, "metadata", "annotations").(map[string]any)
 	if there && len(have) == 0 || k8s.Text(object, "apiVersion") != "apps/v1" || hasFractions(object) {
@@ -160,7 +158,7 @@ func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 			return nil, false
 		}
 	}
-	// kustomize rejects some objects with a value of a wrong type here.
+	// kustomize rejects some objects with values of a wrong type at this point.
 	out, ok := v.(map[string]any)
 	return out, ok && len(e.types.Check(out).Wrong) == 0
 }
@@ -177,7 +175,7 @@ func isFraction(v any) bool {
 	return false
 }
 
-// containsValue reports whether is returns true for v or for a value inside it.
+// containsValue reports whether the function is returns true for v or for a value inside it.
 func containsValue(v any, is func(any) bool) bool {
 	if is(v) {
 		return true
@@ -199,15 +197,15 @@ func containsValue(v any, is func(any) bool) bool {
 func (x op) apply(v any, path []string) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		return x.inObject(v, path)
+		return x.applyToMap(v, path)
 	case []any:
-		return x.inList(v, path)
+		return x.applyToList(v, path)
 	default:
 		return nil, false
 	}
 }
 
-func (x op) inObject(v map[string]any, path []string) (any, bool) {
+func (x op) applyToMap(v map[string]any, path []string) (any, bool) {
 	old, there := v[path[0]]
 	if !there && (len(path) > 1 || x.name != "add") {
 		return nil, false
@@ -226,7 +224,7 @@ func (x op) inObject(v map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-func (x op) inList(v []any, path []string) (any, bool) {
+func (x op) applyToList(v []any, path []string) (any, bool) {
 	i, err := strconv.Atoi(path[0])
 	if err != nil || strconv.Itoa(i) != path[0] || i < 0 || i >= len(v) {
 		return nil, false

@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// edited is a tree of three objects, which a kustomization lists and another one,
-// above it, may change.
-func edited() map[string]string {
+// editedFiles returns three objects, a kustomization that lists them, and another one above it, which
+// may change them.
+func editedFiles() map[string]string {
 	deployment := func(name string) string {
 		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: ns, annotations: {a: b}}\n" +
 			"spec: {replicas: 1, template: {metadata: {labels: {x: y}}, spec: {nodeSelector: {a: b}, containers: [{name: c, env: [{name: A, value: '1'}]}, {name: d, args: [x, y]}]}}}\n"
@@ -31,7 +31,7 @@ func edited() map[string]string {
 	}
 }
 
-// drawPatch returns the entry of a patch: most often one as render writes it.
+// drawPatch draws an entry of patches, usually in the form that quayside renders.
 func drawPatch(t *rapid.T) string {
 	entry := func(target, patch string) string {
 		if rapid.Bool().Draw(t, "block") {
@@ -67,7 +67,8 @@ func drawPatch(t *rapid.T) string {
 		`{group: apps, version: v1, kind: Deployment, name: none, namespace: ns}`, `{group: apps, version: v1, kind: Deployment, name: x-y, namespace: other}`, `{kind: Deployment}`, `{labelSelector: a=b}`), fmt.Sprintf("- {op: %s, path: /spec/%s, value: %s}", op, at, value))
 }
 
-// block returns a patch of the form "- {op: a, path: b, value: c}" as tools write it.
+// block returns a patch such as "- {op: a, path: b, value: c}" in block style, as tools write
+// it.
 func block(patch string) string {
 	var out strings.Builder
 	for line := range strings.Lines(patch) {
@@ -82,12 +83,12 @@ func entry(target, patch string) string {
 	return fmt.Sprintf("- target: %s\n  patch: %q\n", target, patch)
 }
 
-// TestEdits draws patches: where Edits and Apply say what they make of an object,
-// kustomize builds just that, and most often they do.
+// TestEdits draws patches and checks that kustomize builds the same objects as Edits and Apply,
+// for patches that these support.
 func TestEdits(t *testing.T) {
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {
-		tree := edited()
+		tree := editedFiles()
 		var k strings.Builder
 		k.WriteString("resources: [../../../base]\npatches:\n")
 		for range rapid.IntRange(1, 3).Draw(t, "patches") {
@@ -126,7 +127,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// byEdits returns by name what the edits of an overlay make of what it lists.
+// byEdits returns the edited resources of an overlay by name, or false if Edits or Apply does
+// not support them.
 func byEdits(t *rapid.T, o *overlay.Overlay) (map[string]any, bool) {
 	edits, ok := o.Edits()
 	if !ok {
@@ -154,13 +156,12 @@ func byEdits(t *rapid.T, o *overlay.Overlay) (map[string]any, bool) {
 	return out, true
 }
 
-// TestBuildIsKustomizes draws patches of what is rendered and a user's changes of
-// what comes of them: what is built is what kustomize builds of the files as they
-// are, and what that refuses is refused.
+// TestBuildIsKustomizes draws patches of rendered objects and a user's kustomization above them.
+// It checks that Build and kustomize return the same objects, or both fail.
 func TestBuildIsKustomizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-		tree := edited()
+		tree := editedFiles()
 		patches := "patches:\n"
 		for range rapid.IntRange(1, 3).Draw(t, "patches") {
 			patches += drawPatch(t)
@@ -199,8 +200,7 @@ func TestBuildIsKustomizes(t *testing.T) {
 	})
 }
 
-// stockBuild builds top/c as kustomize's own program does. Where that panics there is
-// an error.
+// stockBuild builds top/c like the kustomize program. It converts a panic into an error.
 func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -210,10 +210,10 @@ func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
 	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
 }
 
-// TestBuildSurvivesKustomize takes the name from an object and then asks for it again,
-// at which kustomize panics.
+// TestBuildSurvivesKustomize removes the name of an object and then selects it, which makes
+// kustomize panic.
 func TestBuildSurvivesKustomize(t *testing.T) {
-	tree := edited()
+	tree := editedFiles()
 	tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\npatches:\n" +
 		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: add, path: /metadata/name, value: null}") +
 		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: replace, path: /spec/replicas, value: 2}")

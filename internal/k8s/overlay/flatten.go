@@ -14,27 +14,27 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// flatten returns the files of a build in which simple kustomizations, which
-// only list and edit objects, list the edited objects instead. It saves
-// kustomize a search through all objects for each patch.
+// flatten returns the files of a build after replacing simple kustomizations, which only list
+// and edit objects, by kustomizations that list the edited objects. This saves kustomize a
+// search through all objects for each patch.
 func (o *Overlay) flatten() map[string][]byte {
 	files := o.All()
 	all := o.Kustomizations()
 	for k := range all {
-		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects are annotated with their origin, or paths depend on links
+		if len(k.k.BuildMetadata)+len(k.links) > 0 { // objects get origin annotations, or paths depend on links
 			return files
 		}
 	}
 	for k := range all {
-		if made, ok := k.editedTexts(); ok {
-			k.relist(files, made)
+		if texts, ok := k.editedTexts(); ok {
+			k.replaceResources(files, texts)
 		}
 	}
 	return files
 }
 
-// relist replaces the resources of a kustomization with the given texts.
-func (o *Overlay) relist(files map[string][]byte, texts [][]byte) {
+// replaceResources replaces the resources of a kustomization with the given texts.
+func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	dir := "made"
 	taken := func(name string) bool { return filetree.Within(name, path.Join(o.Dir, dir)) }
 	for slices.ContainsFunc(slices.Collect(maps.Keys(files)), taken) {
@@ -50,8 +50,8 @@ func (o *Overlay) relist(files map[string][]byte, texts [][]byte) {
 	files[o.File] = []byte(list.String())
 }
 
-// editedTexts returns the texts of the resources of o after its edits, in order.
-// It returns false if there are none, or if only a kustomize build can decide.
+// editedTexts returns the texts of the resources of o after its edits, in order. It returns
+// false if o has no edits, or if only kustomize can determine the result.
 func (o *Overlay) editedTexts() ([][]byte, bool) {
 	edits, ok := o.Edits()
 	if !ok || o.targets == nil {
@@ -89,22 +89,22 @@ func (o *Overlay) editedTexts() ([][]byte, bool) {
 	return texts, true
 }
 
-// appendTexts appends the documents of the files that o lists, in the order in which
+// appendTexts appends the documents of the files that o lists to out, in the order in which
 // kustomize loads them.
 func (o *Overlay) appendTexts(out [][]byte) [][]byte {
-	below := o.below
+	children := o.children
 	for _, name := range o.k.Resources {
 		if data, isFile := o.own[o.path(name)]; isFile {
 			out = append(out, splitDocuments(data)...)
 		} else {
-			out, below = below[0].appendTexts(out), below[1:]
+			out, children = children[0].appendTexts(out), children[1:]
 		}
 	}
 	return out
 }
 
-// splitDocuments splits a text into documents. It returns the whole text if its
-// lines do not separate them, or if one is empty.
+// splitDocuments splits a text into documents. It returns the whole text if a marker may be part
+// of a document, or if a document is empty.
 func splitDocuments(text []byte) [][]byte {
 	marker := []byte("\n---\n")
 	n := bytes.Count(text, marker)
@@ -118,7 +118,8 @@ func splitDocuments(text []byte) [][]byte {
 	return out
 }
 
-// singleObject returns the only object of a file, or false.
+// singleObject returns the only object of a file. It returns false if the file has none or
+// several.
 func singleObject(text []byte) (map[string]any, bool) {
 	docs, err := yamlnode.Objects("", text, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {

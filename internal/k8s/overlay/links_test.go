@@ -17,13 +17,13 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// TestLinks follows symbolic links of files and directories, and refuses those
-// that lead out of the files, or to a file that kustomize does not take.
+// TestLinks follows symbolic links to files and directories, and rejects links that lead out of
+// the files or to a file that kustomize rejects.
 func TestLinks(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		more map[string]string
-		want string // of the error; empty where it builds with k: w
+		want string // the error, or empty if the build contains k: w
 	}{
 		{"a file beside it", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\npatches: [{path: link.yaml}]\n", "top/c/link.yaml": "-> deep/p.yaml"}, ""},
 		{"a directory elsewhere", map[string]string{"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [link]\n", "top/c/link": "-> ../../shared"}, ""},
@@ -63,8 +63,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLinksAsKustomizeFollowsThem draws trees with links on disk: what is built of
-// them is what kustomize itself builds there, and what kustomize refuses is refused.
+// TestLinksAsKustomizeFollowsThem draws trees with links on disk. It checks that Build and
+// kustomize return the same objects, or both fail.
 func TestLinksAsKustomizeFollowsThem(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

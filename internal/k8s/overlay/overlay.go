@@ -35,9 +35,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// maxLoaded limits the bytes that one build loads, with each file counted as often as it is
-// referenced, and an amount added for each kustomization: if each level includes the next one
-// twice, the size doubles with every level. maxDepth limits the levels, because each level of
+// maxLoaded is the maximum number of bytes that a build loads. A file counts once per reference,
+// and each kustomization adds perVisit, because if each level includes the next one twice, the
+// size doubles with every level. maxDepth is the maximum number of levels, because each level of
 // kustomize processes all objects below it again.
 const (
 	maxLoaded = 64 << 20
@@ -47,21 +47,21 @@ const (
 
 // Files opens kustomizations from a source and caches them.
 type Files struct {
-	source Source
-	plain  map[string]bool // paths that are not links
-	nodes  map[string]*Overlay
-	parsed map[string]*parsed // kustomizations, by their text
-	depth  int                // nesting of the current Open
-	remote *regexp.Regexp
-	types  *admit.Types
-	like   *Files            // nil where there are none
-	unlike map[*Overlay]bool // overlays of like that differ here
+	source   Source
+	plain    map[string]bool // paths that are not links
+	nodes    map[string]*Overlay
+	parsed   map[string]*parsed // kustomizations, by their text
+	depth    int                // nesting of the current Open
+	remote   *regexp.Regexp
+	types    *admit.Types
+	previous *Files            // files with reusable overlays; nil if there are none
+	changed  map[*Overlay]bool // overlays of previous whose input differs here
 }
 
 // New returns the files of a source.
 func New(source Source) *Files {
 	return &Files{
-		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(), unlike: map[*Overlay]bool{},
+		source: source, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(), changed: map[*Overlay]bool{},
 		// remote matches references that kustomize treats as the address of a file or a
 		// repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
@@ -73,20 +73,20 @@ type Overlay struct {
 	Dir    string   // "rendered/clusters/prod"
 	File   string   // "rendered/clusters/prod/kustomization.yaml"
 	Digest [32]byte // of all input of a build
-	Plain  bool     // it lists files and directories, these too, and changes nothing
+	Plain  bool     // it only lists files and directories, and so do these directories
 
 	k                types.Kustomization
-	lists            bool              // it lists resources, and does nothing else
-	hasOptionalFiles bool              // refers to optional files
+	lists            bool              // it only lists resources
+	hasOptionalFiles bool              // a plugin may refer to optional files
 	own              map[string][]byte // File and the files that it refers to, by path
 	links            map[string]string // targets of references, by path
-	list             []string          // the paths among resources that are files, in order
-	below            []*Overlay        // the directories that it refers to
+	list             []string          // paths of the files among the resources, in order
+	children         []*Overlay        // referenced directories
 	targets          []Edit            // targets of its patches, if it only lists and patches single objects
-	files            int               // that are listed in it and below, each as often as it is
+	files            int               // number of files listed in it and below, with repetitions
 	types            *admit.Types
 	loaded           int // bytes
-	depth            int // levels, this one too
+	depth            int // levels, including this one
 }
 
 // ErrNone is returned for a directory without a kustomization.
@@ -132,14 +132,14 @@ func (f *Files) open(dir string) (*Overlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := f.parse(o.File, data)
+	parsedFile, err := f.parse(o.File, data)
 	if err != nil {
 		return nil, err
 	}
-	o.k, o.lists, o.Plain, o.targets = said.k, said.lists, said.lists, said.targets
+	o.k, o.lists, o.Plain, o.targets = parsedFile.k, parsedFile.lists, parsedFile.lists, parsedFile.targets
 	o.loaded, o.depth = perVisit+len(data), 1
 	var faults diag.List
-	for _, r := range said.references {
+	for _, r := range parsedFile.references {
 		if err := f.addReference(o, r); err != nil {
 			faults.Add(o.position(r.field), err)
 		}
@@ -160,10 +160,10 @@ type parsed struct {
 	k          types.Kustomization
 	lists      bool
 	references []reference
-	targets    []Edit // of its patches, where it lists and changes single objects, and does nothing else
+	targets    []Edit // targets of its patches, if it only lists resources and patches single objects
 }
 
-// parse reads the text of a kustomization, equal ones once.
+// parse parses a kustomization. It caches the result by the text.
 func (f *Files) parse(file string, data []byte) (*parsed, error) {
 	if known, is := f.parsed[string(data)]; is {
 		return known, nil
@@ -175,7 +175,7 @@ func (f *Files) parse(file string, data []byte) (*parsed, error) {
 	if err := p.k.Unmarshal(data); err != nil {
 		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
 	}
-	k := types.Kustomization{TypeMeta: p.k.TypeMeta, MetaData: p.k.MetaData, Resources: p.k.Resources} // metadata is of the file alone
+	k := types.Kustomization{TypeMeta: p.k.TypeMeta, MetaData: p.k.MetaData, Resources: p.k.Resources} // metadata has no effect on the build
 	p.lists = reflect.DeepEqual(p.k, k)
 	if k.Patches = p.k.Patches; reflect.DeepEqual(p.k, k) {
 		p.targets = parseTargets(k.Patches)
@@ -191,7 +191,7 @@ func (o *Overlay) position(field string) diag.Pos {
 	return o.positions().At(field, diag.Pos{File: o.File})
 }
 
-// positions returns the places of the fields of File.
+// positions returns the positions of the fields of File.
 func (o *Overlay) positions() diag.Fields {
 	docs, err := yamlnode.Documents(o.File, o.own[o.File], yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
@@ -200,7 +200,7 @@ func (o *Overlay) positions() diag.Fields {
 	return yamlnode.Positions(o.File, docs[0])
 }
 
-// digest fills in the digest: of every file and directory with its path relative to o.
+// digest sets o.Digest, which covers every file, link and directory with its path relative to o.
 func (o *Overlay) digest() {
 	sum := sha256.New()
 	var line []byte
@@ -215,13 +215,13 @@ func (o *Overlay) digest() {
 	for _, name := range slices.Sorted(maps.Keys(o.links)) {
 		note(name, sha256.Sum256([]byte(filetree.Relative(o.Dir, o.links[name]))))
 	}
-	for _, sub := range o.below {
+	for _, sub := range o.children {
 		note(sub.Dir, sub.Digest)
 	}
 	sum.Sum(o.Digest[:0])
 }
 
-// kustomization reads the kustomization file of a directory.
+// kustomization reads the kustomization file of a directory and sets o.File.
 func (f *Files) kustomization(o *Overlay) ([]byte, error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		at, err := f.resolveReference(o, name)
@@ -292,7 +292,7 @@ func (f *Files) addReference(o *Overlay, r reference) error {
 
 // addDirectory adds a directory to the input of o.
 func (o *Overlay) addDirectory(sub *Overlay) error {
-	o.below = append(o.below, sub)
+	o.children = append(o.children, sub)
 	o.Plain = o.Plain && sub.Plain
 	o.files = min(o.files+sub.files, maxLoaded)
 	o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
@@ -314,7 +314,7 @@ func (o *Overlay) addFile(name string, data []byte, kind kind) error {
 		return nil
 	}
 	_, err := yamlnode.Documents(name, data, yamlnode.Limits{})
-	if err != nil { // unless it is a list, as a patch may be
+	if err != nil { // a patch may also be a list
 		if _, listErr := yamlnode.Documents(name, slices.Concat([]byte("list:\n"), data), yamlnode.Limits{}); listErr == nil {
 			return nil
 		}
@@ -322,8 +322,8 @@ func (o *Overlay) addFile(name string, data []byte, kind kind) error {
 	return err
 }
 
-// mayHaveAnchor reports whether a text may contain a YAML anchor: an ampersand
-// that is neither inside a word nor alone, as it is in prose.
+// mayHaveAnchor reports whether a text may contain a YAML anchor: an ampersand that is neither
+// after a letter nor before white space.
 func mayHaveAnchor(data []byte) bool {
 	for i, b := range data {
 		if b == '&' && (i == 0 || !isLetter(data[i-1])) && i+1 < len(data) && !strings.ContainsRune(" \t\r\n", rune(data[i+1])) {
@@ -352,14 +352,14 @@ func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
 // Data returns the content of a file that o itself refers to.
 func (o *Overlay) Data(name string) []byte { return o.own[name] }
 
-// Listing returns a key of the files that are listed in o and below. Overlays of
-// the same files with equal keys have equal listings.
+// Listing returns a key of the files listed in o and below. If two overlays of the same files
+// have equal keys, they list the same files.
 func (o *Overlay) Listing() string {
-	if len(o.list) == 0 && len(o.below) == 1 {
-		return o.below[0].Listing()
+	if len(o.list) == 0 && len(o.children) == 1 {
+		return o.children[0].Listing()
 	}
 	parts := slices.Clone(o.list)
-	for _, sub := range o.below {
+	for _, sub := range o.children {
 		parts = append(parts, "in "+sub.Dir)
 	}
 	slices.Sort(parts)
@@ -369,7 +369,7 @@ func (o *Overlay) Listing() string {
 // Changes reports whether o itself does more than list resources.
 func (o *Overlay) Changes() bool { return !o.lists }
 
-// IsComponent reports whether o is a part of others and cannot be built by itself.
+// IsComponent reports whether o is a component, which cannot be built alone.
 func (o *Overlay) IsComponent() bool { return o.k.Kind == types.ComponentKind }
 
 // Count returns the number of objects that a build of o loads, each as often as
@@ -393,7 +393,7 @@ func (o *Overlay) Count() (int, error) {
 			faults.Add(diag.Pos{File: k.File}, err)
 			n += len(docs)
 		}
-		for _, sub := range k.below {
+		for _, sub := range k.children {
 			n += known[sub]
 		}
 		known[k] = n
@@ -401,14 +401,14 @@ func (o *Overlay) Count() (int, error) {
 	return known[o], faults.Err()
 }
 
-// inOrder calls visit with every kustomization that goes into the build of o,
-// each once, after those that it builds on.
+// inOrder calls visit once for each kustomization of the build of o that is not in seen, after
+// the kustomizations that it refers to.
 func (o *Overlay) inOrder(seen map[*Overlay]bool, visit func(*Overlay)) {
 	if seen[o] {
 		return
 	}
 	seen[o] = true
-	for _, sub := range o.below {
+	for _, sub := range o.children {
 		sub.inOrder(seen, visit)
 	}
 	visit(o)
@@ -452,7 +452,7 @@ func (o *Overlay) path(name string) string {
 	return cmp.Or(o.links[name], name)
 }
 
-// build builds o from files instead of its own.
+// build builds o with these files.
 func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	objects, err := o.runKustomize(files)
 	if err != nil {

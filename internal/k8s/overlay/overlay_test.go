@@ -12,7 +12,7 @@ import (
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n"
 
-// files returns files in memory, with what every case builds on.
+// files returns files in memory: those that all cases share, and more.
 func files(more map[string]string) *overlay.Files {
 	all := map[string]string{
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object,
@@ -37,7 +37,7 @@ func files(more map[string]string) *overlay.Files {
 	}})
 }
 
-// source reads files and symbolic links by functions.
+// source implements overlay.Source with functions.
 type source struct {
 	read func(name string) ([]byte, error)
 	link func(name string) (string, bool)
@@ -53,7 +53,7 @@ func (s source) ReadLink(name string) (string, error) {
 	return target, nil
 }
 
-// TestRefused holds what a kustomization may not do to the place where it does.
+// TestRefused pins the errors for invalid kustomizations and their positions.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"resources: [generated, 'https://example.com/x.yaml']\n":                                                                                           ":1:24: \"https://example.com/x.yaml\" is not a local file: remote resources are not fetched",
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDigest changes one thing at a time of everything that goes into a build.
+// TestDigest checks that each change to an input of a build changes the digest.
 func TestDigest(t *testing.T) {
 	whole := map[string]string{
 		"top/c/kustomization.yaml": "resources: [generated]\ncomponents: [../../shared]\npatches: [{path: p.yaml}]\n" +
@@ -160,14 +160,14 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestNone asks for a directory without a kustomization.
+// TestNone opens a directory without a kustomization.
 func TestNone(t *testing.T) {
 	if _, err := files(nil).Open("top/none"); !errors.Is(err, overlay.ErrNone) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestPatches asks which patches still have something to change.
+// TestPatches counts the objects that each patch selects.
 func TestPatches(t *testing.T) {
 	o, err := files(map[string]string{
 		"top/c/kustomization.yaml": "resources: [generated]\nnamePrefix: x-\npatches:\n" +

@@ -40,7 +40,7 @@ func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
 				marked.Patches = append(marked.Patches, types.Patch{Patch: mark, Target: p.Target})
 				out = append(out, Patch{Pos: k.position(fmt.Sprintf("patches[%d].target", i)), Target: *p.Target})
 			}
-			if text := p.Patch + string(k.own[k.path(p.Path)]); !strings.Contains(text, "$patch") { // a mark goes with the object
+			if text := p.Patch + string(k.own[k.path(p.Path)]); !strings.Contains(text, "$patch") { // deleting an object would also delete its mark
 				marked.Patches = append(marked.Patches, p)
 			}
 		}
@@ -73,17 +73,17 @@ func (o *Overlay) sortedKustomizations() []*Overlay {
 	return slices.SortedFunc(maps.Keys(o.Kustomizations()), func(a, b *Overlay) int { return strings.Compare(a.Dir, b.Dir) })
 }
 
-// patchPosition returns the position of the patch that kustomize reports as
-// having no match, such as "Deployment.v1.apps/web.shop", or else of the
-// kustomization being built, or else of o's file.
-func (o *Overlay) patchPosition(said string) diag.Pos {
+// patchPosition returns the position of the patch without a match that an error of kustomize
+// names, such as "Deployment.v1.apps/web.shop". If it names none, the result is the position of
+// the kustomization being built, or else of o's file.
+func (o *Overlay) patchPosition(message string) diag.Pos {
 	for _, k := range o.sortedKustomizations() {
 		for i, p := range k.k.Patches {
 			file, text := k.path(p.Path), k.own[k.path(p.Path)]
 			if p.Path == "" {
 				file, text = k.File, []byte(p.Patch)
 			}
-			docs, _ := yamlnode.Documents(file, text, yamlnode.Limits{}) // kustomize read it
+			docs, _ := yamlnode.Documents(file, text, yamlnode.Limits{}) // kustomize has parsed it
 			for _, doc := range docs {
 				_, kind := yamlnode.Field(doc, "kind")
 				_, meta := yamlnode.Field(doc, "metadata")
@@ -91,7 +91,7 @@ func (o *Overlay) patchPosition(said string) diag.Pos {
 					continue
 				}
 				_, name := yamlnode.Field(meta, "name")
-				if name == nil || !strings.Contains(said, kind.Value+".") || !strings.Contains(said, "/"+name.Value+".") {
+				if name == nil || !strings.Contains(message, kind.Value+".") || !strings.Contains(message, "/"+name.Value+".") {
 					continue
 				}
 				if p.Path == "" {
@@ -101,7 +101,7 @@ func (o *Overlay) patchPosition(said string) diag.Pos {
 			}
 		}
 	}
-	if m := accumulated.FindAllStringSubmatch(said, -1); m != nil {
+	if m := accumulated.FindAllStringSubmatch(message, -1); m != nil {
 		for _, k := range o.sortedKustomizations() {
 			if k.Dir == m[len(m)-1][1] {
 				return diag.Pos{File: k.File}

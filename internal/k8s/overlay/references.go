@@ -20,11 +20,11 @@ type kind int
 
 const (
 	content   kind = iota // a file of any form
-	config                // a file of YAML that kustomize reads
+	config                // a YAML file that kustomize parses
 	resource              // a file of objects, or a directory
 	component             // a directory
 	plugin                // a configuration of a generator or transformer: a file or inline text
-	patch                 // a file with a patch, or the text of one
+	patch                 // a file with a patch, or the text of a patch
 )
 
 // reference is a value in a kustomization that refers to input of the build.
@@ -81,10 +81,10 @@ func listReferences(k types.Kustomization) []reference {
 	for i, p := range k.Patches {
 		one(config, fmt.Sprintf("patches[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // kustomize still reads it
+	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
 		one(config, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still reads it
+	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
 		one(patch, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
 	}
 	for i, r := range k.Replacements {

@@ -12,25 +12,25 @@ import (
 // ReuseFrom makes f reuse the overlays of other if all their input is equal in f.
 // Most revisions of many clusters are equal, and comparing them is faster than
 // opening them.
-func (f *Files) ReuseFrom(other *Files) { f.like = other }
+func (f *Files) ReuseFrom(other *Files) { f.previous = other }
 
 // findReusable returns the overlay of a directory from the other files if all
 // its input is equal here, or nil.
 func (f *Files) findReusable(dir string) *Overlay {
-	if f.like == nil || f.like.nodes[dir] == nil || !f.reuse(f.like.nodes[dir]) {
+	if f.previous == nil || f.previous.nodes[dir] == nil || !f.reuse(f.previous.nodes[dir]) {
 		return nil
 	}
 	return f.nodes[dir]
 }
 
-// reuse reports whether opening o here would give the same result, and if so,
-// records it.
+// reuse reports whether opening o here would give the same result. If so, it records o in
+// f.nodes.
 func (f *Files) reuse(o *Overlay) bool {
 	if have, known := f.nodes[o.Dir]; known {
 		return have == o
 	}
-	if f.unlike[o] || !f.isUnchanged(o) {
-		f.unlike[o] = true
+	if f.changed[o] || !f.isUnchanged(o) {
+		f.changed[o] = true
 		return false
 	}
 	f.nodes[o.Dir] = o
@@ -50,7 +50,7 @@ func (f *Files) isUnchanged(o *Overlay) bool {
 			return false
 		}
 	}
-	for _, sub := range o.below {
+	for _, sub := range o.children {
 		if !f.reuse(sub) {
 			return false
 		}

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLike draws two states of files with links, components and plugins, most of
-// them equal: what is opened of the second where the first was opened before is what
-// is opened of it alone, and so is what is refused.
+// TestLike draws two revisions of files with links, components and plugins, most of them equal.
+// It checks that opening the second revision gives the same results and errors with and without
+// reuse of the first.
 func TestLike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(side, name string) string {
@@ -66,8 +66,8 @@ func TestLike(t *testing.T) {
 	})
 }
 
-// openedAlike opens directories of the second files after those of the first, and
-// alone.
+// openedAlike opens directories of the second files with and without reuse of the first, and
+// compares the results.
 func openedAlike(t *rapid.T, before, after map[string]string, dirs []string) {
 	t.Helper()
 	first, second, alone := files(before), files(after), files(after)

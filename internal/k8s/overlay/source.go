@@ -14,38 +14,38 @@ type Source interface {
 	ReadLink(name string) (string, error)
 }
 
-// Plain is a source without symbolic links.
-type Plain func(name string) ([]byte, error)
+// FileFunc is a source without symbolic links.
+type FileFunc func(name string) ([]byte, error)
 
 // ReadFile reads a file.
-func (read Plain) ReadFile(name string) ([]byte, error) { return read(name) }
+func (read FileFunc) ReadFile(name string) ([]byte, error) { return read(name) }
 
 // ReadLink returns an error.
-func (Plain) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
+func (FileFunc) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
 
-// Over overlays the files of another source with files of its own. Dir contains no other files,
-// and no link leads there.
-type Over struct {
+// ReplacingSource is a source that replaces files of another source, Base. Dir contains only the
+// replacing files, and no link leads into it.
+type ReplacingSource struct {
 	Dir   string
-	Files func(name string) ([]byte, bool) // by the paths of the source, and false for all others
-	Below Source
+	Files func(name string) ([]byte, bool) // returns false for files that are not replaced
+	Base  Source
 }
 
 // ReadFile reads a file.
-func (o Over) ReadFile(name string) ([]byte, error) {
+func (o ReplacingSource) ReadFile(name string) ([]byte, error) {
 	if data, there := o.Files(name); there {
 		return data, nil
 	}
 	if filetree.Within(name, o.Dir) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return o.Below.ReadFile(name)
+	return o.Base.ReadFile(name)
 }
 
-// ReadLink returns where a symbolic link leads.
-func (o Over) ReadLink(name string) (string, error) {
+// ReadLink returns the target of a symbolic link.
+func (o ReplacingSource) ReadLink(name string) (string, error) {
 	if filetree.Within(name, o.Dir) || filetree.Within(o.Dir, name) {
 		return "", fs.ErrInvalid
 	}
-	return o.Below.ReadLink(name)
+	return o.Base.ReadLink(name)
 }

@@ -19,15 +19,15 @@ import (
 // Trace maps the values of built objects to their origins.
 type Trace struct {
 	top     *Overlay
-	order   []*Overlay // the kustomizations, each after those that it builds on
-	origins []string   // the file of each object, by its path; empty where no file holds it
+	order   []*Overlay // kustomizations, each after those that it refers to
+	origins []string   // file of each object, by its path; empty if unknown
 	docs    map[string][]*yaml.Node
-	patches []patchText // in the order of their kustomizations
+	patches []patchText // in the order of the kustomizations
 }
 
-// Trace builds o once more, and makes kustomize annotate each object with its origin. This is a
-// separate build, because patches can see these annotations. If the two builds differ, no origin
-// is known.
+// Trace returns the origins of the objects of a build. It builds o once more with origin
+// annotations of kustomize. This build is separate because patches can see these annotations. If
+// the two builds differ, no origin is known.
 func (o *Overlay) Trace() *Trace {
 	t := &Trace{top: o, docs: map[string][]*yaml.Node{}}
 	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) { t.order = append(t.order, k) })
@@ -73,15 +73,14 @@ func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
 	}
 	_, namespace := yamlnode.Field(findField(n, "metadata"), "namespace")
 	for _, k := range slices.Backward(t.order) {
-		if pos, said := k.positions()["namespace"]; said && namespace != nil && k.k.Namespace == namespace.Value {
+		if pos, ok := k.positions()["namespace"]; ok && namespace != nil && k.k.Namespace == namespace.Value {
 			p.note(namespace, pos)
 		}
 	}
 	return p.at
 }
 
-// origin returns the source document of an object and its file, or nil if
-// unknown.
+// origin returns the source document of an object and its file, or nil if unknown.
 func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 	if i >= len(t.origins) || t.origins[i] == "" {
 		return nil, ""
@@ -89,7 +88,7 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 	file = t.origins[i]
 	docs, read := t.docs[file]
 	if !read {
-		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // kustomize read it
+		docs, _ = yamlnode.Documents(file, t.top.All()[file], yamlnode.Limits{}) // kustomize has parsed it
 		docs = flattenLists(docs)
 		t.docs[file] = docs
 	}
@@ -113,7 +112,7 @@ func (t *Trace) origin(i int, n *yaml.Node) (doc *yaml.Node, file string) {
 	}
 }
 
-// flattenLists returns documents with the items of lists in their place.
+// flattenLists replaces documents that are lists by their items.
 func flattenLists(docs []*yaml.Node) []*yaml.Node {
 	var out []*yaml.Node
 	for _, doc := range docs {
@@ -141,7 +140,7 @@ func headOf(n *yaml.Node) (h head) {
 	return h
 }
 
-// mayRename reports whether an object may be was with a prefix and a suffix added to its name.
+// mayRename reports whether h can result from was by adding a prefix and a suffix to its name.
 func (h head) mayRename(was head) bool {
 	return h.apiVersion == was.apiVersion && h.kind == was.kind && strings.Contains(h.name, was.name)
 }
@@ -159,8 +158,8 @@ func (p places) note(n *yaml.Node, pos diag.Pos) {
 	}
 }
 
-// walk records the positions of the parts of an object that also appear in a
-// source. at returns the position of a node in it.
+// walk records the positions of the parts of an object that also appear in source. at returns
+// the position of a node of source.
 func (p places) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 	switch {
 	case n.Kind != source.Kind:
@@ -185,7 +184,7 @@ func (p places) walk(n, source *yaml.Node, at func(*yaml.Node) diag.Pos) {
 }
 
 // findCounterpart returns the element of items that corresponds to item, which has index i: the
-// one with the same name, or else the one at i.
+// element with the same name, or else the element at i.
 func findCounterpart(item *yaml.Node, items []*yaml.Node, i int) *yaml.Node {
 	if name := findField(item, "name"); name != nil {
 		at := slices.IndexFunc(items, func(n *yaml.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })
@@ -210,7 +209,7 @@ func equalScalars(a, b *yaml.Node) bool {
 // patchText is the text of one patch of a kustomization.
 type patchText struct {
 	target *types.Selector // nil: the patch itself names its target
-	docs   []*yaml.Node    // a patch that is merged in
+	docs   []*yaml.Node    // documents of a strategic merge patch
 	ops    []*yaml.Node    // operations of a JSON patch
 	at     func(*yaml.Node) diag.Pos
 }
@@ -228,7 +227,7 @@ func (o *Overlay) patchTexts() []patchText {
 		p.target = target
 		out = append(out, p)
 	}
-	for i, text := range o.k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still reads it
+	for i, text := range o.k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still supports it
 		field := fmt.Sprintf("patchesStrategicMerge[%d]", i)
 		if (reference{name: string(text), kind: patch}).inline() {
 			add(nil, field, "", string(text))
@@ -239,7 +238,7 @@ func (o *Overlay) patchTexts() []patchText {
 	for i, p := range o.k.Patches {
 		add(p.Target, fmt.Sprintf("patches[%d].patch", i), p.Path, p.Patch)
 	}
-	for i, p := range o.k.PatchesJson6902 { //nolint:staticcheck // kustomize still reads it
+	for i, p := range o.k.PatchesJson6902 { //nolint:staticcheck // kustomize still supports it
 		add(p.Target, fmt.Sprintf("patchesJson6902[%d].patch", i), p.Path, p.Patch)
 	}
 	return out
@@ -273,13 +272,13 @@ func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText
 func (o *Overlay) inlinePosition(field, text string) func(diag.Pos) diag.Pos {
 	whole := o.position(field)
 	lines := strings.Split(string(o.own[o.File]), "\n")
-	said := strings.Split(text, "\n")
+	textLines := strings.Split(text, "\n")
 	return func(pos diag.Pos) diag.Pos {
-		at := whole.Line + pos.Line // of the line after the one with the |
-		if pos.Line < 1 || pos.Line > len(said) || at > len(lines) {
+		at := whole.Line + pos.Line // line after the one with the block indicator
+		if pos.Line < 1 || pos.Line > len(textLines) || at > len(lines) {
 			return whole
 		}
-		line := strings.TrimRight(said[pos.Line-1], "\r")
+		line := strings.TrimRight(textLines[pos.Line-1], "\r")
 		indent := strings.TrimSuffix(strings.TrimRight(lines[at-1], "\r"), line)
 		if strings.Trim(indent, " ") != "" {
 			return whole

@@ -37,7 +37,7 @@ type Meta struct {
 	Created  time.Time // commit time of the revision
 }
 
-// When returns the time of the revision in RFC 3339 format.
+// When returns the commit time in RFC 3339 format.
 func (m Meta) When() string { return m.Created.UTC().Format(time.RFC3339) }
 
 // Pack builds an artifact from the files of fsys. It rejects symbolic links
@@ -72,7 +72,7 @@ func (m Meta) annotations() map[string]string {
 	return out
 }
 
-// metaOf parses annotations and ignores an invalid time.
+// metaOf parses annotations. An invalid time becomes the zero time.
 func metaOf(annotations map[string]string) Meta {
 	created, _ := time.Parse(time.RFC3339, annotations[annotationCreated])
 	return Meta{Source: annotations[annotationSource], Revision: annotations[annotationRevision], Created: created.UTC()}

@@ -23,19 +23,19 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-func meta() Meta {
+func testMeta() Meta {
 	return Meta{Source: "https://git.example.com/fleet", Revision: "main@sha1:" + strings.Repeat("ab", 20), Created: time.Date(2026, 11, 22, 20, 0, 0, 0, time.FixedZone("", 3600))}
 }
 
-func client(t *testing.T) *oci.Client {
+func newTestClient(t *testing.T) *oci.Client {
 	t.Helper()
 	kept, err := store.Open(t.TempDir())
 	check(t, err)
 	return &oci.Client{Store: kept, Retry: oci.Retry{Attempts: 1}}
 }
 
-// TestWhatIsPushedIsReadBack: of any tree the same comes back, and the same tree
-// has the same digest, wherever and however its files lie.
+// TestWhatIsPushedIsReadBack checks that every tree is returned unchanged after a push, and that
+// equal trees have equal digests.
 func TestWhatIsPushedIsReadBack(t *testing.T) {
 	server := ocitest.New(t)
 	name := rapid.StringMatching(`[a-c]{1,2}(/[a-c]{1,2}){0,2}\.(yaml|json)`)
@@ -47,13 +47,13 @@ func TestWhatIsPushedIsReadBack(t *testing.T) {
 				r.Skip("not a tree")
 			}
 		}
-		packed, err := Pack(tree.FS(), meta())
+		packed, err := Pack(tree.FS(), testMeta())
 		check(t, err)
 		ref := "oci://" + server.Host + "/fleet:main"
-		check(t, client(t).Push(t.Context(), ref, packed))
-		got, err := Open(t.Context(), client(t), ref, nil)
+		check(t, newTestClient(t).Push(t.Context(), ref, packed))
+		got, err := Open(t.Context(), newTestClient(t), ref, nil)
 		check(t, err)
-		want := meta()
+		want := testMeta()
 		want.Created = want.Created.UTC()
 		if d := cmp.Diff(want, got.Meta); d != "" || got.Digest != packed.Digest() {
 			r.Fatalf("digest %s, want %s; meta %s", got.Digest, packed.Digest(), d)
@@ -70,7 +70,7 @@ func TestWhatIsPushedIsReadBack(t *testing.T) {
 	})
 }
 
-// TestSameDigestFromDisk has the modes and times of files make no difference.
+// TestSameDigestFromDisk checks that modes and times of files do not affect the digest.
 func TestSameDigestFromDisk(t *testing.T) {
 	digest := func(mode os.FileMode, at time.Time) string {
 		dir := filepath.Join(t.TempDir(), "x")
@@ -80,7 +80,7 @@ func TestSameDigestFromDisk(t *testing.T) {
 			check(t, os.WriteFile(name, []byte("x: y\n"), mode))
 			check(t, os.Chtimes(name, at, at))
 		}
-		p, err := Pack(os.DirFS(dir), meta())
+		p, err := Pack(os.DirFS(dir), testMeta())
 		check(t, err)
 		return p.Digest()
 	}
@@ -89,11 +89,11 @@ func TestSameDigestFromDisk(t *testing.T) {
 	}
 }
 
-// TestForm holds the manifest to what Flux and Argo CD look at.
+// TestForm checks the fields of the manifest that Flux and Argo CD use.
 func TestForm(t *testing.T) {
 	tree := filetree.New()
 	check(t, tree.Add("kustomization.yaml", []byte("resources: []\n")))
-	p, err := Pack(tree.FS(), meta())
+	p, err := Pack(tree.FS(), testMeta())
 	check(t, err)
 	dir := t.TempDir()
 	check(t, p.WriteLayout(dir, "v1"))
@@ -122,12 +122,12 @@ func TestForm(t *testing.T) {
 	}
 }
 
-func small() limits {
+func smallLimits() limits {
 	return limits{layer: 1 << 16, content: 4000, file: 3000, entries: 20, path: 60, depth: 4}
 }
 
-// archive returns a tar stream of headers; each has as many bytes as it says.
-func archive(tb testing.TB, headers ...tar.Header) []byte {
+// tarArchive returns a tar stream with these headers, each followed by as many bytes as its size.
+func tarArchive(tb testing.TB, headers ...tar.Header) []byte {
 	tb.Helper()
 	var buf bytes.Buffer
 	tw := tar.NewWriter(&buf)
@@ -143,7 +143,7 @@ func archive(tb testing.TB, headers ...tar.Header) []byte {
 	return buf.Bytes()
 }
 
-func hostile(tb testing.TB) map[string][]byte {
+func hostileArchives(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	file := func(name string, size int64) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644}
@@ -153,39 +153,39 @@ func hostile(tb testing.TB) map[string][]byte {
 		many = append(many, file(fmt.Sprintf("%d.yaml", i), 0))
 	}
 	return map[string][]byte{
-		"not a valid path":                         archive(tb, file("../up.yaml", 1)),
-		`"/etc/passwd" is not a valid`:             archive(tb, file("/etc/passwd", 1)),
-		"\"a\\\\b.yaml\" is not a valid":           archive(tb, file(`a\b.yaml`, 1)),
-		"already in the tree":                      archive(tb, file("a.yaml", 1), file("./a.yaml", 2)),
-		"differ only in case":                      archive(tb, file("a.yaml", 1), file("A.yaml", 1)),
-		"is both a file and a directory":           archive(tb, file("a", 1), file("a/b.yaml", 1)),
-		"\"a/\": both a file":                      archive(tb, file("a", 1), tar.Header{Typeflag: tar.TypeDir, Name: "a/"}),
-		"\"a\": both a file":                       archive(tb, tar.Header{Typeflag: tar.TypeDir, Name: "a/"}, file("a", 1)),
-		"\"l\": neither a file":                    archive(tb, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc"}),
-		"\"h\": neither a file":                    archive(tb, tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "a.yaml"}),
-		"\"p\": neither a file":                    archive(tb, tar.Header{Typeflag: tar.TypeFifo, Name: "p"}),
-		"3001 bytes exceed the limit of 3000":      archive(tb, file("a.yaml", 3001)),
-		"the files exceed the limit of 4000 bytes": archive(tb, file("a.yaml", 3000), file("b.yaml", 1001)),
-		"more than 20 entries":                     archive(tb, many...),
-		"path longer than 60 bytes":                archive(tb, file(strings.Repeat("x", 61), 0)),
-		"more than 4 directories deep":             archive(tb, file("a/b/c/d/e", 0)),
-		"which is not allowed in names":            archive(tb, file("a\u202eb.yaml", 0)),
-		"unexpected EOF":                           archive(tb, file("a.yaml", 600))[:700],
-		"the decompressed size exceeds the limit":  append(archive(tb, file("a.yaml", 1)), make([]byte, 1<<20)...),
+		"not a valid path":                         tarArchive(tb, file("../up.yaml", 1)),
+		`"/etc/passwd" is not a valid`:             tarArchive(tb, file("/etc/passwd", 1)),
+		"\"a\\\\b.yaml\" is not a valid":           tarArchive(tb, file(`a\b.yaml`, 1)),
+		"already in the tree":                      tarArchive(tb, file("a.yaml", 1), file("./a.yaml", 2)),
+		"differ only in case":                      tarArchive(tb, file("a.yaml", 1), file("A.yaml", 1)),
+		"is both a file and a directory":           tarArchive(tb, file("a", 1), file("a/b.yaml", 1)),
+		"\"a/\": both a file":                      tarArchive(tb, file("a", 1), tar.Header{Typeflag: tar.TypeDir, Name: "a/"}),
+		"\"a\": both a file":                       tarArchive(tb, tar.Header{Typeflag: tar.TypeDir, Name: "a/"}, file("a", 1)),
+		"\"l\": neither a file":                    tarArchive(tb, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc"}),
+		"\"h\": neither a file":                    tarArchive(tb, tar.Header{Typeflag: tar.TypeLink, Name: "h", Linkname: "a.yaml"}),
+		"\"p\": neither a file":                    tarArchive(tb, tar.Header{Typeflag: tar.TypeFifo, Name: "p"}),
+		"3001 bytes exceed the limit of 3000":      tarArchive(tb, file("a.yaml", 3001)),
+		"the files exceed the limit of 4000 bytes": tarArchive(tb, file("a.yaml", 3000), file("b.yaml", 1001)),
+		"more than 20 entries":                     tarArchive(tb, many...),
+		"path longer than 60 bytes":                tarArchive(tb, file(strings.Repeat("x", 61), 0)),
+		"more than 4 directories deep":             tarArchive(tb, file("a/b/c/d/e", 0)),
+		"which is not allowed in names":            tarArchive(tb, file("a\u202eb.yaml", 0)),
+		"unexpected EOF":                           tarArchive(tb, file("a.yaml", 600))[:700],
+		"the decompressed size exceeds the limit":  append(tarArchive(tb, file("a.yaml", 1)), make([]byte, 1<<20)...),
 	}
 }
 
 func TestHostile(t *testing.T) {
-	for want, data := range hostile(t) {
-		got, err := readTar(bytes.NewReader(data), small())
+	for want, data := range hostileArchives(t) {
+		got, err := readTar(bytes.NewReader(data), smallLimits())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v, %v", want, got, err)
 		}
 	}
 }
 
-// TestOnlyTrees refuses what is no artifact of one tree, and what is not what its
-// digest says.
+// TestOnlyTrees rejects artifacts of another type, and artifacts with content that does not
+// match its digest.
 func TestOnlyTrees(t *testing.T) {
 	tree := filetree.New()
 	check(t, tree.Add("a.yaml", []byte("x: y\n")))
@@ -217,15 +217,15 @@ func TestOnlyTrees(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any bytes as an archive: what comes of it keeps to the bounds,
-// and packed again it is the same.
+// FuzzRead reads any bytes as a tar stream. The resulting tree must be within the limits, and
+// the same after packing it again.
 func FuzzRead(f *testing.F) {
-	for _, data := range hostile(f) {
+	for _, data := range hostileArchives(f) {
 		f.Add(data)
 	}
-	f.Add(archive(f, tar.Header{Typeflag: tar.TypeReg, Name: "./a/b.yaml", Size: 3}))
+	f.Add(tarArchive(f, tar.Header{Typeflag: tar.TypeReg, Name: "./a/b.yaml", Size: 3}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tree, err := readTar(bytes.NewReader(data), small())
+		tree, err := readTar(bytes.NewReader(data), smallLimits())
 		if err != nil {
 			return
 		}

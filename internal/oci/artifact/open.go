@@ -28,8 +28,8 @@ type Artifact struct {
 	Files  *filetree.Tree
 }
 
-// Tree returns the directory of the rendered tree, and whether it is the complete tree, not one
-// for selected clusters only. Without a rendered tree it returns the root.
+// Tree returns the directory of the rendered tree, and whether the tree is complete: an artifact
+// may also contain selected clusters only. Without a rendered tree it returns the root.
 func (a *Artifact) Tree() (dir string, whole bool) {
 	dir, depth := ".", -1
 	for name := range a.Files.All() {
@@ -41,7 +41,7 @@ func (a *Artifact) Tree() (dir string, whole bool) {
 	return dir, whole
 }
 
-// limits bounds the resources for an untrusted artifact.
+// limits are the limits for an untrusted artifact.
 type limits struct {
 	layer   int64 // stored bytes
 	content int64 // bytes of all files
@@ -55,11 +55,10 @@ func defaultLimits() limits {
 	return limits{layer: 256 << 20, content: 1 << 30, file: 64 << 20, entries: 500_000, path: 4096, depth: 100}
 }
 
-// Operators returns the operators ("namespace/package") with manifests in the
-// tree, sorted.
+// Operators returns the sorted operators ("namespace/package") with manifests in the tree.
 func (a *Artifact) Operators() []string {
 	names := map[string]bool{}
-	for name := range a.inTree() {
+	for name := range a.treePaths() {
 		if operator, is := layout.Operator(name); is && strings.HasSuffix(name, ".yaml") {
 			names[operator] = true
 		}
@@ -70,11 +69,11 @@ func (a *Artifact) Operators() []string {
 // Layout returns the layout of the rendered files in the tree.
 func (a *Artifact) Layout() (*layout.Tree, error) {
 	top, _ := a.Tree()
-	return layout.Read(a.inTree(), func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
+	return layout.Read(a.treePaths(), func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
 }
 
-// inTree yields the paths of the tree's files, relative to the tree.
-func (a *Artifact) inTree() iter.Seq[string] {
+// treePaths yields the paths of the tree's files, relative to the tree.
+func (a *Artifact) treePaths() iter.Seq[string] {
 	top, _ := a.Tree()
 	return func(yield func(string) bool) {
 		for name := range a.Files.Names() {
@@ -86,29 +85,28 @@ func (a *Artifact) inTree() iter.Seq[string] {
 	}
 }
 
-// Clusters returns the clusters of the tree, sorted, or none if their list is
-// missing or invalid.
+// Clusters returns the sorted names of the tree's clusters, or nil if their list is missing or
+// invalid.
 func (a *Artifact) Clusters() []string {
 	var names []string
-	if lies, err := a.Layout(); err == nil {
-		for _, c := range lies.Clusters {
+	if listing, err := a.Layout(); err == nil {
+		for _, c := range listing.Clusters {
 			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-// Open reads and verifies the artifact of a reference
-// ("oci://registry/name:tag", "oci:directory", …). It first passes the digest
-// to admit; nil admits everything. It rejects artifacts that GitOps engines
-// could interpret differently: with several layers, links, or duplicate
-// files.
+// Open opens the artifact of a reference ("oci://registry/name:tag", "oci:directory", …) and
+// verifies its content. It first passes the digest to admit, which may reject it; nil admits
+// every digest. Open also rejects artifacts that GitOps engines may interpret differently: with
+// several layers, links, or duplicate files.
 func Open(ctx context.Context, c *oci.Client, ref string, admit func(digest string) error) (*Artifact, error) {
 	im, err := c.Open(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = im.Close() }() // only read
+	defer func() { _ = im.Close() }() // ignore the error: the image is only read
 	if admit != nil {
 		if err := admit(im.Digest()); err != nil {
 			return nil, err
@@ -116,7 +114,7 @@ func Open(ctx context.Context, c *oci.Client, ref string, admit func(digest stri
 	}
 	files, err := readLayer(ctx, im, defaultLimits())
 	var damaged *store.CorruptError
-	if errors.As(err, &damaged) { // already removed from the store
+	if errors.As(err, &damaged) { // the store has already removed it
 		files, err = readLayer(ctx, im, defaultLimits())
 	}
 	if err != nil {
@@ -151,11 +149,11 @@ func readLayer(ctx context.Context, im *oci.Image, lim limits) (*filetree.Tree, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // read to its end or given up
+	defer func() { _ = r.Close() }() // ignore the error: the layer is only read
 	return readTar(r, lim)
 }
 
-// readTar returns the files of a tar stream and reads it to the end.
+// readTar reads a tar stream to the end and returns its files.
 func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 	whole := &cappedReader{r: r, left: lim.content + int64(lim.entries)*3*512}
 	in := tar.NewReader(whole)
@@ -178,7 +176,7 @@ func readTar(r io.Reader, lim limits) (*filetree.Tree, error) {
 	return x.tree, nil
 }
 
-const maxShown = 200 // bytes of a path that a message quotes
+const maxShown = 200 // maximum bytes of a path in a message
 
 // unpacker collects the entries of an archive.
 type unpacker struct {
@@ -204,7 +202,7 @@ func (x *unpacker) addEntry(h *tar.Header, r io.Reader) error {
 	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
 		return nil
 	}
-	if err := inert.Name(name); err != nil {
+	if err := inert.CheckName(name); err != nil {
 		return err
 	}
 	switch h.Typeflag {

@@ -29,7 +29,7 @@ func New(tb testing.TB) *Server {
 	return startServer(tb, false)
 }
 
-// NewReferring is New for a registry that does.
+// NewReferring is [New] for a registry with the referrers API.
 func NewReferring(tb testing.TB) *Server {
 	tb.Helper()
 	return startServer(tb, true)

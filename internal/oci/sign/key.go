@@ -25,7 +25,7 @@ func NewKey(text []byte, password string) (*Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil { //nolint:staticcheck // it asks for the size and the curve alone, as cosign does; what it names instead is a certificate authority's
+	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil { //nolint:staticcheck // it checks only size and curve, as cosign does; the suggested replacement is for certificate authorities
 		return nil, fmt.Errorf("key too weak, or of a type that cosign does not support: %w", err)
 	}
 	public, err := cryptoutils.MarshalPublicKeyToPEM(key.Public())
@@ -65,8 +65,8 @@ type keyPair struct {
 	public []byte
 }
 
-// SignData returns the signature and the signed bytes: the hash, or for
-// Ed25519 the whole data.
+// SignData returns the signature and the data that was signed: the hash, or for Ed25519 the data
+// itself.
 func (k keyPair) SignData(_ context.Context, data []byte) (signature, signed []byte, err error) {
 	if _, whole := k.key.(ed25519.PrivateKey); whole {
 		signature, err = k.key.Sign(nil, data, crypto.Hash(0))
@@ -89,13 +89,14 @@ func (keyPair) GetHashAlgorithm() protocommon.HashAlgorithm {
 	return protocommon.HashAlgorithm_SHA2_256
 }
 
-// GetSigningAlgorithm implements sign.Keypair. Only logs and authorities use
-// it, not signing with a key.
+// GetSigningAlgorithm implements sign.Keypair. The value is only needed for logs and
+// authorities, not for signing with a key.
 func (keyPair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
 	return protocommon.PublicKeyDetails_PUBLIC_KEY_DETAILS_UNSPECIFIED
 }
 
-// GetKeyAlgorithm implements sign.Keypair as GetSigningAlgorithm does.
+// GetKeyAlgorithm implements sign.Keypair. Like GetSigningAlgorithm, it is not needed for
+// signing with a key.
 func (keyPair) GetKeyAlgorithm() string { return "" }
 
 // GetPublicKey implements sign.Keypair.

@@ -29,12 +29,12 @@ const (
 	patience = 30 * time.Second
 )
 
-// maxAnswer is the limit for a response in bytes. Log entries only have
-// hashes and an inclusion proof.
+// maxAnswer is the maximum size of a response in bytes. Log entries contain only hashes and an
+// inclusion proof.
 const maxAnswer = 1 << 20
 
-// Keyless returns a signer with a temporary key. It requests a certificate on
-// first use. All signatures are published in the log, if there is one.
+// Keyless returns a signer with a temporary key. It requests a certificate on first use. If
+// there is a log, all signatures are published in it.
 func Keyless(s Services) (*Signer, error) {
 	if s.Token == "" {
 		return nil, errors.New("no identity token")

@@ -42,8 +42,8 @@ type Signer struct {
 // PublicKey returns the public key in PEM form, or nil for keyless signing.
 func (s *Signer) PublicKey() []byte { return s.public }
 
-// Sign signs an image in a registry and reports whether it sent anything. ref
-// has the digest of the image.
+// Sign signs an image in a registry and reports whether it sent anything. ref must contain the
+// digest of the image.
 func (s *Signer) Sign(ctx context.Context, c *oci.Client, ref string) (bool, error) {
 	payload, err := simplePayload(ref)
 	if err != nil {
@@ -77,9 +77,8 @@ func (s *Signer) Blob(ctx context.Context, data []byte) ([]byte, error) {
 	return marshalBundle(b)
 }
 
-// Attest attaches a signed in-toto statement to an image in a registry and
-// reports whether it was sent. ref has the digest of the image. The predicate
-// is marshalled as JSON.
+// Attest attaches a signed in-toto statement to an image in a registry and reports whether it
+// sent anything. ref must contain the digest of the image. The predicate is encoded as JSON.
 func (s *Signer) Attest(ctx context.Context, c *oci.Client, ref, predicateType string, predicate any) (bool, error) {
 	text, err := newStatement(ref, predicateType, predicate)
 	if err != nil {

@@ -54,8 +54,8 @@ func image(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	return c, repo + "@" + p.Digest()
 }
 
-// verified returns what a policy with these signers makes of an image, with an
-// empty store, so that the registry is asked.
+// verified verifies an image with these signers. The store is empty, so the signatures come from
+// the registry.
 func verified(t *testing.T, ref string, r trust.Rule) (*trust.Verified, error) {
 	t.Helper()
 	r.Match, r.Where = "*", "quayside.yaml:3:5"
@@ -97,7 +97,7 @@ func ecKey(curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// keys returns a private key of every kind, as it is written.
+// keys returns a private key of every kind, as file content.
 func keys(t *testing.T) map[string][]byte {
 	t.Helper()
 	ec := ecKey(elliptic.P256())
@@ -130,8 +130,8 @@ func keys(t *testing.T) map[string][]byte {
 	}
 }
 
-// TestKeys signs with a key of every kind: both forms count for its owner, and
-// nothing is sent a second time.
+// TestKeys signs with a key of every kind. Both formats must verify for the owner of the key,
+// and signing again must send nothing.
 func TestKeys(t *testing.T) {
 	for name, text := range keys(t) {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestBlob signs bytes with a key of every kind: the signature is theirs, the key's
-// and the same each time.
+// TestBlob signs data with a key of every kind. The signature must be deterministic and verify
+// only with this key and data.
 func TestBlob(t *testing.T) {
 	stranger, err := sign.NewKey(keys(t)["P-521"], "")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestBlob(t *testing.T) {
 	}
 }
 
-// TestKeyFaults refuses what is no private key, and tells what to do.
+// TestKeyFaults checks that invalid private keys are rejected, with a hint.
 func TestKeyFaults(t *testing.T) {
 	known := keys(t)
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -233,8 +233,8 @@ func TestKeyFaults(t *testing.T) {
 	}
 }
 
-// TestKeyless has services on loopback vouch for an identity: what is signed
-// counts for it alone, whichever of them say when it was.
+// TestKeyless signs with certificates of services on loopback. The signature must verify only
+// for its identity, with every combination of log and timestamp authority.
 func TestKeyless(t *testing.T) {
 	services := trusttest.NewServices(t)
 	for name, s := range map[string]sign.Services{
@@ -275,8 +275,8 @@ func TestKeyless(t *testing.T) {
 	}
 }
 
-// TestKeylessFaults wants nothing sent to the registry where a service fails, and
-// no token over a wire in the clear.
+// TestKeylessFaults checks that nothing is sent to the registry if a service fails, and that no
+// token is sent unencrypted.
 func TestKeylessFaults(t *testing.T) {
 	services := trusttest.NewServices(t)
 	good := sign.Services{Fulcio: services.URL, Rekor: services.URL, Token: trusttest.Token(identity, issuer)}
@@ -317,9 +317,9 @@ func TestKeylessFaults(t *testing.T) {
 			server := ocitest.NewReferring(t)
 			client, ref := image(t, server)
 			server.Requests()
-			var sent atomic.Int64 // the handler may still run when the client has given up
+			var sent atomic.Int64 // the handler may still run after the client has given up
 			services.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if r.Method == http.MethodGet { // of the entry that is present
+				if r.Method == http.MethodGet { // request for the existing entry
 					w.Header().Set("Content-Type", "application/json")
 					_, _ = io.WriteString(w, `{"00": {}}`)
 					return
@@ -365,8 +365,8 @@ func TestKeylessFaults(t *testing.T) {
 	}
 }
 
-// TestAttacks alters what a key's owner put beside an image, or takes it
-// elsewhere: nothing of it counts.
+// TestAttacks alters the signatures of a key's owner, or attaches them to another image. They
+// must not verify.
 func TestAttacks(t *testing.T) {
 	owner, err := sign.NewKey(keys(t)["cosign"], "secret")
 	if err != nil {
@@ -439,8 +439,7 @@ func signatures(t *testing.T, c *oci.Client, ref string) []oci.Signature {
 	return sigs
 }
 
-// move puts a signature beside another image, with its text changed: of a bundle
-// that is the payload.
+// move attaches a signature to another image after changing its payload.
 func move(t *testing.T, c *oci.Client, ref string, s oci.Signature, change func(string) string) {
 	t.Helper()
 	if s.Bundle == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 )
 
-// simplePayload returns the signed content of a simple signature. ref has the
-// digest of the image.
+// simplePayload returns the signed content of a simple signature. ref must contain the digest of
+// the image.
 func simplePayload(ref string) ([]byte, error) {
 	digest := imageref.Split(ref).Digest
 	if !imageref.IsDigest(digest) {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Token returns the identity token of the environment: SIGSTORE_ID_TOKEN, as
-// set by GitLab and others, or a token that it requests in a GitHub job with
-// permission.
+// Token returns an identity token: SIGSTORE_ID_TOKEN, as set by GitLab and others, or in a
+// GitHub job with the permission, a token that it requests from GitHub.
 func Token(ctx context.Context, getenv func(string) string) (string, error) {
 	if token := getenv("SIGSTORE_ID_TOKEN"); token != "" {
 		return token, nil
@@ -46,7 +45,7 @@ func askGitHub(ctx context.Context, where, secret string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }() // ignore the error: the response is only read
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("it responded with %d", resp.StatusCode)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// authority issues certificates and says what time it is, as a deployment of
-// sigstore without logs does. Both are for any time within two days of now.
+// authority issues certificates and timestamps, like a deployment of sigstore without logs. It
+// is valid for two days before and after now.
 type authority struct {
 	root []byte // trusted_root.json
 
@@ -82,12 +82,12 @@ func issue(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicK
 	return cert
 }
 
-// signing says who signs when.
+// signing describes who signs, and when.
 type signing struct {
 	identity string    // an e-mail address
 	issuer   string    // an URL
-	issued   time.Time // from when the certificate is good, for ten minutes
-	stamped  time.Time // what the timestamp says; the zero time: there is none
+	issued   time.Time // start of the certificate's validity of ten minutes
+	stamped  time.Time // time of the timestamp; zero: no timestamp
 }
 
 // leaf issues a certificate for a key.
@@ -103,7 +103,7 @@ func (a *authority) leaf(tb testing.TB, s signing, key *trusttest.Key) []byte {
 	}, a.cert, pub, a.key).Raw
 }
 
-// stamp vouches for when a signature was there.
+// stamp returns a timestamp of a signature.
 func (a *authority) stamp(tb testing.TB, sig []byte, at time.Time) []byte {
 	hash := crypto.SHA256.New()
 	hash.Write(sig)
@@ -115,7 +115,7 @@ func (a *authority) stamp(tb testing.TB, sig []byte, at time.Time) []byte {
 	return data
 }
 
-// simple signs the image with that digest, as cosign does.
+// simple signs the image with this digest in the format of cosign.
 func (a *authority) simple(tb testing.TB, digest string, s signing) trusttest.Simple {
 	tb.Helper()
 	key := trusttest.NewKey(tb)
@@ -131,7 +131,7 @@ func (a *authority) simple(tb testing.TB, digest string, s signing) trusttest.Si
 	return out
 }
 
-// bundle signs a statement of that type about the image, as a bundle.
+// bundle returns a bundle with a signed statement of this type about the image.
 func (a *authority) bundle(tb testing.TB, digest, predicate string, s signing) []byte {
 	tb.Helper()
 	key := trusttest.NewKey(tb)

@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Check looks at one signature of an image of a repository.
+// Check verifies one signature of an image in a repository.
 func Check(p *Policy, repository, digest string, s oci.Signature) (string, error) {
 	r, ok, err := p.rule(repository + "@" + digest)
 	if err != nil || !ok {
@@ -16,7 +16,7 @@ func Check(p *Policy, repository, digest string, s oci.Signature) (string, error
 	return f.by, err
 }
 
-// RuleFor returns where the rule stands that decides on an image.
+// RuleFor returns the position of the first rule that matches an image.
 func RuleFor(p *Policy, ref string) (string, error) {
 	r, _, err := p.rule(ref)
 	return r.Where, err

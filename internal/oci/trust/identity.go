@@ -33,10 +33,9 @@ type identityChecker struct {
 	wanted   string
 }
 
-// newIdentityChecker derives requirements from the trust root: if it lists
-// transparency logs, an entry in one is required, and likewise for
-// certificate transparency logs. A verified signing time is always required,
-// because certificates are valid for minutes.
+// newIdentityChecker derives requirements from the trust root. If it lists transparency logs, an
+// entry in one of them is required; the same applies to certificate transparency logs. A
+// verified signing time is always required, because certificates are valid for minutes.
 func newIdentityChecker(r Rule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
@@ -74,7 +73,7 @@ func newIdentityChecker(r Rule) (*identityChecker, error) {
 
 func (c *identityChecker) signerName() string { return c.wanted }
 
-// check returns the identity and its issuer.
+// check verifies a signature and returns the identity and its issuer.
 func (c *identityChecker) check(digest string, s oci.Signature) (finding, error) {
 	b, artifact, err := c.entity(digest, s)
 	if err != nil {

@@ -38,9 +38,9 @@ type keyChecker struct {
 
 type publicKey struct {
 	name      string
-	id        string               // "sha256:…" of the key as it is exchanged
-	simple    signature.Verifier   // cosign hashes simple documents with SHA-256 for all keys
-	envelopes []signature.Verifier // the hash of a bundle depends on the key
+	id        string               // "sha256:…" of the DER form of the key
+	simple    signature.Verifier   // cosign uses SHA-256 for simple documents with all keys
+	envelopes []signature.Verifier // the hash of an envelope depends on the key
 }
 
 func newKeyChecker(keys []Key) (*keyChecker, error) {
@@ -90,7 +90,7 @@ func (c *keyChecker) signerName() string {
 	return strings.Join(names, " or ")
 }
 
-// check returns "key sha256:…" of the key that made the signature.
+// check verifies a signature and returns its key as "key sha256:…".
 func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	if s.Bundle != nil {
 		return c.checkBundle(digest, s)
@@ -117,8 +117,8 @@ func (c *keyChecker) checkSimple(digest string, s oci.Signature) (publicKey, err
 	return c.keys[i], nil
 }
 
-// checkPayload checks that a simple document with a valid signature is about
-// the image.
+// checkPayload returns an error if a simple document is not about the image. Its signature must
+// be valid.
 func checkPayload(digest string, text []byte) error {
 	var doc payload.SimpleContainerImage
 	if err := json.Unmarshal(text, &doc); err != nil {
@@ -147,8 +147,8 @@ func (c *keyChecker) checkBundle(digest string, s oci.Signature) (finding, error
 	return f, nil
 }
 
-// VerifyBlob verifies a sigstore bundle with a signature of data by any of
-// the keys, as created by 'cosign sign-blob --bundle' and [sign.Signer.Blob].
+// VerifyBlob verifies a sigstore bundle with a signature of data by any of the keys, as created
+// by 'cosign sign-blob --bundle' or [sign.Signer.Blob].
 func VerifyBlob(keys []Key, data, bundle []byte) error {
 	c, err := newKeyChecker(keys)
 	if err != nil {

@@ -18,11 +18,10 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// logged is a deployment of sigstore with a transparency log, which vouches
-// for the time too.
+// logged is a deployment of sigstore with a transparency log, which also certifies the time.
 type logged struct {
 	root       []byte // trusted_root.json with the log
-	rootWithCT []byte // and with a log of certificates, in which those issued are not
+	rootWithCT []byte // trusted_root.json with also a certificate log, which does not contain the issued certificates
 
 	sigstore *ca.VirtualSigstore
 }
@@ -40,7 +39,7 @@ func newLogged(tb testing.TB) *logged {
 	return l
 }
 
-// known gives logs the identity that a trust root has them by.
+// known changes the identities of logs to those in a trust root.
 func known(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
 	out := maps.Clone(logs)
 	for id, log := range out {
@@ -53,8 +52,8 @@ func known(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*roo
 	return out
 }
 
-// bundle signs the image with that digest, as a bundle with an entry in the
-// log of that time. The certificate is good from now on for ten minutes.
+// bundle returns a bundle that signs the image with this digest, with a log entry at a time. The
+// certificate is valid for ten minutes from now.
 func (l *logged) bundle(tb testing.TB, digest, identity, issuer string, logged time.Time) []byte {
 	tb.Helper()
 	e, err := l.sigstore.AttestAtTime(identity, issuer, trusttest.Statement(digest, trusttest.SignPredicate), logged, true)
@@ -72,7 +71,7 @@ func (l *logged) bundle(tb testing.TB, digest, identity, issuer string, logged t
 	})
 }
 
-// simple signs the image as cosign does, with the log's promise beside it.
+// simple signs the image in the format of cosign, with the log's signed timestamp.
 func (l *logged) simple(tb testing.TB, digest, identity, issuer string) trusttest.Simple {
 	tb.Helper()
 	e, err := l.sigstore.Sign(identity, issuer, trusttest.Payload(digest))
@@ -108,7 +107,7 @@ func parts(tb testing.TB, e *ca.TestEntity) (sig, cert []byte) {
 	return content.Signature(), material.Certificate().Raw
 }
 
-// entry returns the log's entry with the log's promise in it.
+// entry returns the log entry with the log's signed timestamp.
 func (l *logged) entry(tb testing.TB, e *ca.TestEntity) *protorekor.TransparencyLogEntry {
 	entries, err := e.TlogEntries()
 	if err != nil {

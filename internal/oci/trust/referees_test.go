@@ -15,16 +15,15 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// refereeDifferences are the cases of sigstore-conformance that count there and
-// not here, each with the reason. That a case fails there and counts here has no
-// reason that could be given.
+// refereeDifferences returns the cases of sigstore-conformance that must verify there but not
+// here, each with the reason. The opposite difference is never acceptable.
 func refereeDifferences() map[string]string {
 	return map[string]string{}
 }
 
-// TestReferees goes through the bundles of sigstore-conformance, as its README says
-// how: by a key where the case brings one, else by identity, according to the case's
-// trust root or that of the public instance.
+// TestReferees verifies the bundles of sigstore-conformance as described in its README: by a key
+// if the case has one, otherwise by identity with the trust root of the case or of the public
+// instance.
 func TestReferees(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
@@ -68,8 +67,8 @@ func TestReferees(t *testing.T) {
 	t.Logf("%d cases: %d refused and %d verified as they are there, %d differ for a reason", len(dirs), refused, verified, differs)
 }
 
-// publicRoot returns the trust root of sigstore's public instance, as the sources of
-// sigstore-go bring it for tests of theirs.
+// publicRoot returns the trust root of sigstore's public instance, from the test data of
+// sigstore-go.
 func publicRoot(t *testing.T) []byte {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/sigstore/sigstore-go").Output()
@@ -83,7 +82,7 @@ func publicRoot(t *testing.T) []byte {
 	return root
 }
 
-// refereeCase returns who signed the artifact of a case.
+// refereeCase returns the signer of the artifact of a case.
 func refereeCase(t *testing.T, dir, artifact string, public []byte) (string, error) {
 	t.Helper()
 	read := func(name string, otherwise []byte) []byte {

@@ -20,9 +20,8 @@ func verifiedType(res *verify.VerificationResult) string {
 // unknown is the predicate type of an unreadable bundle.
 const unknown = "?"
 
-// claimedType returns the unverified predicate type of a bundle: "" for an image
-// signature, unknown for an unreadable bundle. It is only used to classify
-// errors.
+// claimedType returns the unverified predicate type of a bundle: "" for an image signature,
+// unknown for an unreadable bundle. It only classifies errors.
 func claimedType(s oci.Signature) string {
 	if s.Bundle == nil {
 		return ""

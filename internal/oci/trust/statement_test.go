@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestStatements asks for provenance beside a signature, and attacks it: only what
-// one who is trusted states of this very image counts.
+// TestStatements requires provenance in addition to a signature, and attacks it: only statements
+// of accepted signers about this image count.
 func TestStatements(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
 	trusted := newAuthority(t)
@@ -92,8 +92,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestStatementsAreLookedForAgain asks the registry where what is stored has the
-// signature alone, and tells offline what is missing.
+// TestStatementsAreLookedForAgain checks that the registry is contacted if only the signature is
+// stored, and that the error in offline mode names the missing statement.
 func TestStatementsAreLookedForAgain(t *testing.T) {
 	key := trusttest.NewKey(t)
 	im := newImage(t, ocitest.NewReferring(t))

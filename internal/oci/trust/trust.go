@@ -24,9 +24,9 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// Rule defines the accepted signers of matching images: with Keys, the owner
-// of any of them; otherwise Identity (or IdentityRegexp) at Issuer, according
-// to TrustRoot.
+// Rule defines the accepted signers of matching images: if Keys is set, the owner of any of
+// these keys; otherwise Identity (or IdentityRegexp) certified at Issuer, according to
+// TrustRoot.
 type Rule struct {
 	Match          string // "quay.io/org/name", "quay.io/org/*", "*": see [Matches]
 	Keys           []Key
@@ -34,17 +34,17 @@ type Rule struct {
 	IdentityRegexp string // instead of Identity; must match the whole subject
 	Issuer         string // "https://token.actions.githubusercontent.com"
 	TrustRoot      []byte // trusted_root.json
-	Where          string // how errors name the rule: "quayside.yaml:12:5"
+	Where          string // position of the rule in errors: "quayside.yaml:12:5"
 }
 
 // Key is a public key.
 type Key struct {
-	Name string // how errors name it: "cosign.pub"
+	Name string // name of the key in errors: "cosign.pub"
 	PEM  []byte
 }
 
-// Policy is a list of prepared rules. It is safe for concurrent use. The nil
-// policy requires nothing.
+// Policy is a list of parsed rules. It is safe for concurrent use. The nil policy requires no
+// signatures.
 type Policy struct {
 	rules []rule
 }
@@ -58,7 +58,7 @@ type rule struct {
 // checker verifies one signature of an image, or of a statement about it.
 type checker interface {
 	check(digest string, s oci.Signature) (finding, error)
-	signerName() string // required signer
+	signerName() string // signers that it accepts
 }
 
 // finding is the result of verifying one signature.
@@ -67,7 +67,7 @@ type finding struct {
 	predicate string // predicate type of the statement; empty for an image signature
 }
 
-// New prepares rules. The error lists all invalid ones.
+// New parses rules. The error lists all invalid ones.
 func New(rules []Rule) (*Policy, error) {
 	p := &Policy{}
 	var errs []error
@@ -123,9 +123,8 @@ func Matches(pattern, repository string) bool {
 	return pattern == repository
 }
 
-// Demands reports whether a rule matches an image
-// ("quay.io/org/name@sha256:…") in any spelling of its registry. It returns
-// an error if the reference cannot be normalized.
+// Demands reports whether a rule matches an image ("quay.io/org/name@sha256:…"), in any spelling
+// of its registry. It returns an error if the reference has no normal form.
 func (p *Policy) Demands(ref string) (bool, error) {
 	_, ok, err := p.rule(ref)
 	return ok, err
@@ -162,7 +161,7 @@ type Verified struct {
 
 // Statement is a verified statement about an image.
 type Statement struct {
-	Type      string // of the predicate: [Provenance]
+	Type      string // predicate type: [Provenance]
 	Predicate []byte // JSON
 }
 
@@ -203,7 +202,7 @@ func (p *Policy) Verify(ctx context.Context, c *oci.Client, ref string, statemen
 }
 
 // checkSignatures returns the valid signatures and statements of an image. If a required one is
-// missing, it returns the missing requirement, and the errors of the invalid ones.
+// missing, the error contains the requirement and the faults of the invalid ones.
 func (r rule) checkSignatures(digest string, sigs []oci.Signature, statements []string) (*Verified, *Error) {
 	var got Verified
 	faults := map[string][]string{} // by the type of the missing statement; "": a signature
@@ -250,7 +249,7 @@ type Error struct {
 	Image     string   // "quay.io/org/name@sha256:…"
 	Rule      string   // position of the rule
 	Wanted    string   // "key cosign.pub"
-	Statement string   // predicate type of the missing statement of a signed image; empty: the signature is missing
+	Statement string   // predicate type of the missing statement; empty if the signature of the image is missing
 	Faults    []string // errors of the signatures found, sorted
 	Offline   bool     // offline mode: the registry was not contacted
 }

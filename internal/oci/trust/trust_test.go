@@ -25,14 +25,14 @@ const (
 	issuer   = "https://accounts.example.com"
 )
 
-// image is a pushed image and what is needed to sign it.
+// image is a pushed image with its registry and client.
 type image struct {
 	testing.TB
 	server *ocitest.Server
 	client *oci.Client
 	repo   string
 	digest string
-	other  string // of no image
+	other  string // digest without an image
 }
 
 func (i *image) ref() string { return i.repo + "@" + i.digest }
@@ -80,7 +80,7 @@ func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verified, error
 	return p.Verify(ctx, i.client, i.ref())
 }
 
-// TestVerify signs an image in every way, good and bad.
+// TestVerify verifies an image with valid and invalid signatures of every kind.
 func TestVerify(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
 	trusted, stranger := newAuthority(t), newAuthority(t)
@@ -105,7 +105,7 @@ func TestVerify(t *testing.T) {
 		name string
 		rule trust.Rule
 		sign func(*image)
-		want string // in the error, or who signed
+		want string // part of the error, or the signer
 	}{
 		{"ok/key, simple", keyed(key), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "key sha256:"},
 		{"ok/key, second key and second signature", keyed(another, key), func(i *image) { i.simple(trusttest.NewKey(t).Simple(t, i.digest), key.Simple(t, i.digest)) }, "key sha256:"},
@@ -177,8 +177,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyOffline needs no registry for what was verified before, and says
-// what is missing for what was not.
+// TestVerifyOffline verifies an image again without the registry, and checks the error for an
+// image that was not verified before.
 func TestVerifyOffline(t *testing.T) {
 	key := trusttest.NewKey(t)
 	server := ocitest.NewReferring(t)
@@ -208,7 +208,8 @@ func TestVerifyOffline(t *testing.T) {
 	}
 }
 
-// TestVerifyAsksAgain looks into the registry when what is stored does not do.
+// TestVerifyAsksAgain checks that the registry is contacted if the stored signatures are not
+// sufficient.
 func TestVerifyAsksAgain(t *testing.T) {
 	key, next := trusttest.NewKey(t), trusttest.NewKey(t)
 	im := newImage(t, ocitest.New(t))
@@ -222,8 +223,8 @@ func TestVerifyAsksAgain(t *testing.T) {
 	}
 }
 
-// TestVerifyRegistryFault must not take a registry that fails for one that has
-// no signature, nor pass the image.
+// TestVerifyRegistryFault checks that a failing registry is neither reported as a missing
+// signature nor accepted.
 func TestVerifyRegistryFault(t *testing.T) {
 	im := newImage(t, ocitest.New(t))
 	im.server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -240,7 +241,7 @@ func TestVerifyRegistryFault(t *testing.T) {
 	}
 }
 
-// TestNew refuses rules that could not be met, or would demand nothing.
+// TestNew checks that rules which can never be met or have no effect are rejected.
 func TestNew(t *testing.T) {
 	key := trusttest.NewKey(t)
 	with := func(match string) trust.Rule {
@@ -276,8 +277,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestSpellings spells repositories in every way that a client pulls them by:
-// the same rule decides on all of them, and on none that the rules are not for.
+// TestSpellings checks that the same rule applies to all spellings of a repository that clients
+// accept, and to no other repository.
 func TestSpellings(t *testing.T) {
 	key := trusttest.NewKey(t)
 	digest := "@sha256:" + strings.Repeat("1", 64)
@@ -317,8 +318,8 @@ func TestSpellings(t *testing.T) {
 	})
 }
 
-// TestNoNormalForm holds that what could be read in two ways is refused where
-// somebody must have signed, and taken where nobody must.
+// TestNoNormalForm checks that ambiguous references are rejected if a rule may match them, and
+// accepted if there are no rules.
 func TestNoNormalForm(t *testing.T) {
 	r := keyed(trusttest.NewKey(t))
 	r.Match = "quay.io/org/*"
@@ -358,12 +359,12 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestVerifyHostileRegistry gives wrong parts of a good signature: nothing of
-// it passes, and the error says what the registry did.
+// TestVerifyHostileRegistry replaces parts of a valid signature. Verification must fail, and the
+// error must name the cause.
 func TestVerifyHostileRegistry(t *testing.T) {
 	key := trusttest.NewKey(t)
 	for name, c := range map[string]struct {
-		part string // of the path that is answered wrongly
+		part string // the part of the path whose response is replaced
 		with string
 		want string
 	}{
@@ -398,7 +399,7 @@ func TestVerifyHostileRegistry(t *testing.T) {
 	}
 }
 
-// referrers is a list of n sigstore bundles.
+// referrers returns a list of n sigstore bundles.
 func referrers(n int) string {
 	var list []string
 	for i := range n {
@@ -407,7 +408,7 @@ func referrers(n int) string {
 	return `{"schemaVersion":2,"manifests":[` + strings.Join(list, ",") + `]}`
 }
 
-// FuzzCheck feeds signatures that nobody made: none passes, and none crashes.
+// FuzzCheck verifies arbitrary signatures: none may be accepted or cause a panic.
 func FuzzCheck(f *testing.F) {
 	digest := "sha256:" + strings.Repeat("1", 64)
 	key, trusted := trusttest.NewKey(f), newAuthority(f)

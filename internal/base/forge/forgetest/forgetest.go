@@ -48,13 +48,13 @@ type Server struct {
 	// Job makes the token that of a CI job, without permission to look up its user.
 	Job bool
 
-	mu       sync.Mutex
-	kind     string
-	pulls    []Pull
-	comments []Comment
-	asked    []string
-	refuse   func(method, path string) int
-	racing   *Pull
+	mu         sync.Mutex
+	kind       string
+	pulls      []Pull
+	comments   []Comment
+	requests   []string
+	failure    func(method, path string) int
+	concurrent *Pull // opened just before the next pull request
 }
 
 // New starts a server of a kind, github, gitlab or gitea, that ends with the test.
@@ -111,14 +111,14 @@ func (s *Server) Have(pulls []Pull, comments []Comment) {
 func (s *Server) Refuse(code func(method, path string) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refuse = code
+	s.failure = code
 }
 
 // Race makes another client open pull request p just before the next one is opened.
 func (s *Server) Race(p Pull) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.racing = &p
+	s.concurrent = &p
 }
 
 // Writes returns the requests other than GET since the last call.
@@ -126,12 +126,12 @@ func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
-	for _, line := range s.asked {
+	for _, line := range s.requests {
 		if !strings.HasPrefix(line, http.MethodGet) {
 			out = append(out, line)
 		}
 	}
-	s.asked = nil
+	s.requests = nil
 	return out
 }
 
@@ -139,15 +139,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	escaped := r.URL.EscapedPath()
-	s.asked = append(s.asked, r.Method+" "+escaped)
+	s.requests = append(s.requests, r.Method+" "+escaped)
 	rest, ok := strings.CutPrefix(escaped, strings.TrimPrefix(s.API(), s.URL)+"/")
 	if r.Header.Get("Authorization") != "Bearer "+Token {
 		// A careless server repeats the request's credentials.
 		writeError(w, http.StatusUnauthorized, "bad credentials "+r.Header.Get("Authorization"))
 		return
 	}
-	if s.refuse != nil {
-		if code := s.refuse(r.Method, rest); code != 0 {
+	if s.failure != nil {
+		if code := s.failure(r.Method, rest); code != 0 {
 			w.Header().Set("Location", "https://elsewhere.example.com/")
 			writeError(w, code, "refused")
 			return
@@ -265,9 +265,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if s.kind == "gitlab" {
 		p.Head, p.Base, p.Body = sent["source_branch"], sent["target_branch"], sent["description"]
 	}
-	if s.racing != nil {
-		other := *s.racing
-		other.Number, s.racing = p.Number, nil
+	if s.concurrent != nil {
+		other := *s.concurrent
+		other.Number, s.concurrent = p.Number, nil
 		s.pulls = append(s.pulls, other)
 		p.Number++
 	}

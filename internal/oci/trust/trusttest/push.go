@@ -27,7 +27,7 @@ type Simple struct {
 	Annotations map[string]string
 }
 
-// PushSimple puts signatures of the image with that digest into a repository
+// PushSimple pushes signatures of the image with this digest to a repository
 // ("127.0.0.1:5000/org/name"), under cosign's tag for the image.
 func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	tb.Helper()
@@ -38,7 +38,7 @@ func PushSimple(tb testing.TB, repo, digest string, sigs ...Simple) {
 	pushImage(tb, repo+":"+strings.Replace(digest, ":", "-", 1)+".sig", newArtifact(tb, types.OCIConfigJSON, layers...))
 }
 
-// PushBundle puts a sigstore bundle into a repository, as a referrer of the image with that
+// PushBundle pushes a sigstore bundle to a repository, as a referrer of the image with this
 // digest. If the registry has no referrers API, it adds the bundle to the index under the tag of
 // the image's digest.
 func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
@@ -56,7 +56,7 @@ func PushBundle(tb testing.TB, repo, digest string, bundle []byte) {
 	pushImage(tb, repo+"@"+own.String(), signature)
 }
 
-// newArtifact returns a manifest of layers.
+// newArtifact returns an artifact with layers.
 func newArtifact(tb testing.TB, config types.MediaType, layers ...mutate.Addendum) v1.Image {
 	tb.Helper()
 	im, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config), layers...)

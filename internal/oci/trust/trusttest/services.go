@@ -37,8 +37,8 @@ import (
 // Fulcio and Rekor. They do not verify identities.
 type Services struct {
 	URL       string // of the authority and of the log
-	Timestamp string // URL of the clock
-	Root      []byte // trusted_root.json with all of them
+	Timestamp string // URL of the timestamp authority
+	Root      []byte // trusted_root.json with all three
 
 	servertest.Guard // Requests gives "METHOD path"
 
@@ -151,7 +151,7 @@ func serveJSON(of func(r *http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// publicOnly is a key without its private part.
+// publicOnly is a crypto.Signer without a private key.
 type publicOnly struct{ crypto.PublicKey }
 
 func (p publicOnly) Public() crypto.PublicKey { return p.PublicKey }

@@ -28,7 +28,7 @@ type Key struct {
 	private *ecdsa.PrivateKey
 }
 
-// NewKey makes a key pair.
+// NewKey generates a key pair.
 func NewKey(tb testing.TB) *Key {
 	tb.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +55,7 @@ func (k *Key) Private(tb testing.TB, password string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: der})
 }
 
-// Simple signs the image with that digest in the format of cosign.
+// Simple signs the image with this digest in the format of cosign.
 func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	tb.Helper()
 	payload := Payload(digest)
@@ -64,7 +64,7 @@ func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	}}
 }
 
-// Bundle signs a statement of that type about the image, as a bundle.
+// Bundle returns a bundle with a signed statement of this type about the image.
 func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
 	tb.Helper()
 	statement := Statement(digest, predicate)
@@ -88,12 +88,12 @@ func Bundle(tb testing.TB, statement, sig []byte, material map[string]any) []byt
 	return data
 }
 
-// Payload is a simple signing document about an image.
+// Payload returns a simple signing document about an image.
 func Payload(digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"example.com/x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 }
 
-// Statement is an in-toto statement of a type about an image.
+// Statement returns an in-toto statement of a type about an image.
 func Statement(digest, predicate string) []byte {
 	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`,
 		strings.TrimPrefix(digest, "sha256:"), predicate)

@@ -8,20 +8,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// teller is a Sink that writes down what it is told, and wants what does not
-// begin with an x.
-type teller struct{ strings.Builder }
+// recorder is a Sink that records its calls. It wants all keys except those that begin with x.
+type recorder struct{ strings.Builder }
 
-func (s *teller) Open(kind byte, at int)   { fmt.Fprintf(s, "%c%d ", kind, at) }
-func (s *teller) Close(kind byte)          { fmt.Fprintf(s, "%c ", kind) }
-func (s *teller) Text(text []byte, at int) { fmt.Fprintf(s, "%q%d ", text, at) }
-func (s *teller) Word(text []byte, at int) { fmt.Fprintf(s, "%s@%d ", text, at) }
-func (s *teller) Key(name []byte, _ int) bool {
+func (s *recorder) Open(kind byte, at int)   { fmt.Fprintf(s, "%c%d ", kind, at) }
+func (s *recorder) Close(kind byte)          { fmt.Fprintf(s, "%c ", kind) }
+func (s *recorder) Text(text []byte, at int) { fmt.Fprintf(s, "%q%d ", text, at) }
+func (s *recorder) Word(text []byte, at int) { fmt.Fprintf(s, "%s@%d ", text, at) }
+func (s *recorder) Key(name []byte, _ int) bool {
 	fmt.Fprintf(s, "%s: ", name)
 	return !strings.HasPrefix(string(name), "x")
 }
 
-func (s *teller) Plain(text []byte, at int, wanted bool) bool {
+func (s *recorder) Plain(text []byte, at int, wanted bool) bool {
 	fmt.Fprintf(s, "%s?%d,%t ", text, at, wanted)
 	return string(text) != ".nan"
 }
@@ -42,7 +41,7 @@ func TestWalk(t *testing.T) {
 		{"no line break at the end", "a: b", `{0 a: "b"3 } `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var got teller
+			var got recorder
 			if !walker().Walk([]byte(tt.text), &got) {
 				t.Fatal("beyond the parser")
 			}
@@ -53,8 +52,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkGivesUp wants nothing of what is below a field x less right than of
-// the rest.
+// TestWalkGivesUp checks that unsupported text is rejected, also in the unwanted value of a
+// field x.
 func TestWalkGivesUp(t *testing.T) {
 	for _, text := range []string{
 		"a: &b c\n", "a: *b\n", "a: !!str b\n", "a: [b]\n", "a: {b: c}\n", "a: b: c\n", "a: 'b\n", "a: 'b' c\n", "a: \"\\q\"\n", "a: \"b\\/c\"\n", "a: \"\\ud800\"\n",
@@ -68,37 +67,37 @@ func TestWalkGivesUp(t *testing.T) {
 			below = "x:\n  " + strings.Join(lines, "  ")
 		}
 		for _, text := range []string{text, below} {
-			if walker().Walk([]byte(text), &teller{}) {
+			if walker().Walk([]byte(text), &recorder{}) {
 				t.Errorf("takes %q", text)
 			}
 		}
 	}
 	for _, text := range []string{"", "\n", "# a\n", "---\n", "a: \"\n---\n  \"\n", "%YAML 1.1\n---\na: b\n", "a: b\n---\n", "a: b\n...\n", "--- a\n"} {
-		if walker().Walk([]byte(text), &teller{}) {
+		if walker().Walk([]byte(text), &recorder{}) {
 			t.Errorf("takes %q", text)
 		}
 	}
 }
 
-// TestManyKeys has mappings with too many keys to look through, out of order.
+// TestManyKeys checks mappings with unsorted keys, below and above the limit of a linear search.
 func TestManyKeys(t *testing.T) {
 	for _, n := range []int{2, 31, 32, 33, 34, 1000} {
 		var text strings.Builder
 		for i := range n {
 			fmt.Fprintf(&text, "k%d:\n  a: b\n", n-i)
 		}
-		if !walker().Walk([]byte(text.String()), &teller{}) {
+		if !walker().Walk([]byte(text.String()), &recorder{}) {
 			t.Errorf("%d keys are beyond the parser", n)
 		}
 		for _, k := range []int{1, n/2 + 1, n} {
-			if walker().Walk([]byte(text.String()+fmt.Sprintf("k%d: c\n", k)), &teller{}) {
+			if walker().Walk([]byte(text.String()+fmt.Sprintf("k%d: c\n", k)), &recorder{}) {
 				t.Errorf("of %d keys, k%d appears twice", n, k)
 			}
 		}
 	}
 }
 
-// TestSimple looks for every odd byte at every place of a step.
+// TestSimple tries every byte at every offset.
 func TestSimple(t *testing.T) {
 	for _, size := range []int{1, 8, 31, 32, 33, 70} {
 		for at := range size {
@@ -122,8 +121,7 @@ func TestSimple(t *testing.T) {
 	}
 }
 
-// FuzzWalk checks that nothing is beyond the parser, or taken, that is otherwise
-// where it is not wanted.
+// FuzzWalk checks that Walk accepts the same texts with and without unwanted keys.
 func FuzzWalk(f *testing.F) {
 	for _, text := range []string{
 		"a: b\nx:\n  - c: 'd'\n    e: \"f\\n\"\n  - |\n    g\n", "a: b\n  c\nd: >-\n  e\n\n  f\n", "- a\n- b: 1\n- 0x10\n- {}\n", "---\na: 1\nb: 2\na: 3\n", "x: .nan\n", "a: |+\n b\n\n# c\nd: e",
@@ -132,14 +130,14 @@ func FuzzWalk(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		all, some := walker().Walk(text, &teller{}), walker().Walk(text, passer{})
+		all, some := walker().Walk(text, &recorder{}), walker().Walk(text, passer{})
 		if all != some {
 			t.Errorf("taken: %t, and without its fields: %t", all, some)
 		}
 	})
 }
 
-// passer is a Sink that wants nothing.
+// passer is a Sink that wants no keys.
 type passer struct{}
 
 func (passer) Open(byte, int)                     {}

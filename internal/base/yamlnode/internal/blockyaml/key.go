@@ -18,7 +18,7 @@ func (p *parser) key() bool {
 		p.name = line[:length]
 		i += length + 2
 	} else {
-		for keyByte(p.data[i]) {
+		for isKeyByte(p.data[i]) {
 			i++
 		}
 		p.name = p.data[p.off:i]
@@ -37,9 +37,9 @@ func (p *parser) key() bool {
 // names tracks the keys of one mapping. The keys themselves are on the parser's stack,
 // which saves memory per mapping.
 type names struct {
-	first int  // index of the first key in parser.keys
-	mixed bool // the keys do not ascend
-	seen  map[string]bool
+	first    int  // index of the first key in parser.keys
+	unsorted bool // the keys do not ascend
+	seen     map[string]bool
 }
 
 // isRepeatedKey reports whether the mapping already has the last key, and adds it. It searches only
@@ -50,10 +50,10 @@ func (p *parser) isRepeatedKey(n *names) bool {
 	p.keys = append(p.keys, p.name)
 	switch {
 	case n.seen != nil:
-	case !n.mixed && (len(keys) == 0 || bytes.Compare(keys[len(keys)-1], p.name) < 0):
+	case !n.unsorted && (len(keys) == 0 || bytes.Compare(keys[len(keys)-1], p.name) < 0):
 		return false
 	case len(keys) < few:
-		n.mixed = true
+		n.unsorted = true
 		for _, k := range keys {
 			if bytes.Equal(k, p.name) {
 				return true
@@ -73,8 +73,8 @@ func (p *parser) isRepeatedKey(n *names) bool {
 	return false
 }
 
-// keyByte reports whether c is a letter, a digit, or one of "_-./$".
-func keyByte(c byte) bool {
+// isKeyByte reports whether c is a letter, a digit, or one of "_-./$".
+func isKeyByte(c byte) bool {
 	return c|0x20-'a' < 26 || c-'0' < 10 || c == '-' || c == '_' || c == '.' || c == '/' || c == '$'
 }
 
@@ -92,7 +92,7 @@ func isCertain(s []byte) bool {
 		}
 		return true
 	case c >= '0' && c <= '9':
-		return version(s)
+		return isVersion(s)
 	}
 	return c == '$' || c == '_' || c == '/'
 }
@@ -107,8 +107,8 @@ func isWord(s []byte) bool {
 	return false
 }
 
-// version reports whether s consists of digits and at least two points.
-func version(s []byte) bool {
+// isVersion reports whether s consists of digits and at least two points.
+func isVersion(s []byte) bool {
 	points := 0
 	for _, c := range s {
 		switch {

@@ -95,7 +95,7 @@ func (p *parser) separate(b *blockText) {
 	}
 }
 
-// chomp ends the text by the chomping indicator of the block.
+// chomp adds the line breaks at the end of the text that the chomping indicator requires.
 func (p *parser) chomp(b *blockText) {
 	if b.chomp != '-' && b.lines > 0 {
 		p.text = append(p.text, '\n')

@@ -183,7 +183,7 @@ func (p *parser) resolve(s []byte, at int) {
 		}
 		return
 	}
-	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // alone it would be a marker
+	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // on a line of its own, this is a document marker
 		p.fail()
 		return
 	}
@@ -242,7 +242,7 @@ func (p *parser) unquote(i int, quote byte) int {
 	fixed := 0 // blanks before this index of p.text are kept at a line end
 	for i < len(p.data) {
 		run := i
-		i = p.run(i, quote)
+		i = p.plainRunEnd(i, quote)
 		p.text = append(p.text, p.data[run:i]...)
 		switch c := p.data[i]; {
 		case c == quote && quote == '\'' && p.data[i+1] == '\'':
@@ -275,10 +275,10 @@ func (p *parser) unquote(i int, quote byte) int {
 	return i
 }
 
-// run returns the end of a run of plain characters from offset i: the offset of the quote,
-// a line break, a tab, or, in double quotes, a backslash. The last line break always ends
-// it.
-func (p *parser) run(i int, quote byte) int {
+// plainRunEnd returns the end of a run of plain characters from offset i: the offset of the
+// quote, a line break, a tab, or, in double quotes, a backslash. The last line break of the text
+// always ends the run.
+func (p *parser) plainRunEnd(i int, quote byte) int {
 	other := byte('\\')
 	if quote == '\'' {
 		other = quote
@@ -326,10 +326,10 @@ func (p *parser) foldQuoted(i int) int {
 // only YAML 1.2 can escape.
 func (p *parser) escape(i int) int {
 	const plain = "\"\\ abefnrtv0"
-	const meant = "\"\\ \a\b\x1b\f\n\r\t\v\x00"
+	const values = "\"\\ \a\b\x1b\f\n\r\t\v\x00"
 	c := p.data[i]
 	if at := strings.IndexByte(plain, c); at >= 0 {
-		p.text = append(p.text, meant[at])
+		p.text = append(p.text, values[at])
 		return 1
 	}
 	digits := 0

@@ -15,9 +15,9 @@ type Sink interface {
 	Open(kind byte, at int)
 	// Close ends the mapping, by '}', or the sequence, by ']'.
 	Close(kind byte)
-	// Key receives the key of the next value in a mapping; keys are unique. It reports
-	// whether the sink wants the value. An unwanted value is checked by the same rules,
-	// but the sink receives only its calls of Plain.
+	// Key receives the key of the next value in a mapping; keys are unique. It returns whether
+	// the sink needs the value. Other values are checked by the same rules, but of the methods
+	// only Plain is called for them.
 	Key(name []byte, at int) (wanted bool)
 	// Text receives a string.
 	Text(s []byte, at int)
@@ -260,7 +260,7 @@ func (p *parser) mapping(col int) {
 
 // value reads the value after the colon of a key in column col.
 func (p *parser) value(col int) {
-	behind := p.off
+	start := p.off
 	if !p.skipToLineEnd() {
 		if !p.bad {
 			p.scalar(col)
@@ -272,7 +272,7 @@ func (p *parser) value(col int) {
 	case !p.end && p.col > col, !p.end && p.col == col && p.dash():
 		p.block(col)
 	default:
-		p.null(behind)
+		p.null(start)
 	}
 }
 
