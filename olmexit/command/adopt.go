@@ -130,7 +130,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.record {
-		release, err := p.LockWriter("quayside adopt inspect --record")
+		release, err := p.LockWorkTree("quayside adopt inspect --record")
 		if err != nil {
 			return err
 		}

@@ -242,7 +242,7 @@ func (im *importer) locate(ctx context.Context) error {
 		return err
 	}
 	p := im.project.With(im.settings, pl.declared, im.before)
-	sh, err := p.Shelf(ctx, p.Catalogs(pl.declared), im.before, false)
+	sh, err := p.OpenCatalogs(ctx, p.Catalogs(pl.declared), im.before, false)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 		}
 		r.Written = true
 		if o.render {
-			if r.Rendered, err = p.RenderAnew(ctx); err != nil {
+			if r.Rendered, err = p.ReloadAndRender(ctx); err != nil {
 				return err
 			}
 		}

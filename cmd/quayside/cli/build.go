@@ -117,7 +117,7 @@ func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, 
 	if len(sources) != 1 {
 		return workspace.Argument{}, false
 	}
-	arg, err := here.Argument(sources[0])
+	arg, err := here.ParseArgument(sources[0])
 	if err != nil || arg.Files == nil {
 		return arg, false
 	}
@@ -137,7 +137,7 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 	}
 	var parts []build.Source
 	for _, text := range sources {
-		ref, err := here.Ref(text)
+		ref, err := here.CatalogRef(text)
 		if err != nil {
 			return nil, err
 		}

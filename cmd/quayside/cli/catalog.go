@@ -54,11 +54,11 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	if err != nil {
 		return nil, nil, err
 	}
-	p, catalogs, err := p.Choose(o.catalog, p.Catalogs(set), o.root())
+	p, catalogs, err := p.ChooseCatalogs(o.catalog, p.Catalogs(set), o.root())
 	if err != nil {
 		return nil, nil, Usagef(cmd, "%w", err)
 	}
-	sh, err := p.Shelf(cmd.Context(), catalogs, nil, false)
+	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, nil, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +86,7 @@ func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool
 
 // warnBroken warns of unreadable catalogs. It returns an error if no catalog is readable.
 func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
-	warnings, err := p.Broken(x)
+	warnings, err := p.BrokenCatalogs(x)
 	a.log.Warn(warnings)
 	return err
 }

@@ -20,7 +20,7 @@ import (
 
 // operatorFlag is --upgrade and --upgrade=[namespace/]package[@version], and other flags for
 // all or some operators. The namespace of a target is empty if the flag has none: see
-// workspace.Placed.
+// workspace.WithNamespace.
 type operatorFlag struct {
 	name     string // "upgrade"; empty for arguments
 	versions bool   // versions are permitted

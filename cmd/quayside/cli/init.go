@@ -246,7 +246,7 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if err != nil {
 		return settings.Catalog{}, err
 	}
-	ref, err := there.Ref(rest)
+	ref, err := there.CatalogRef(rest)
 	if err != nil {
 		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
 	}

@@ -16,7 +16,7 @@ func (a *app) printText(v any, text string) error {
 }
 
 // operatorArg parses "[namespace/]package" and, if permitted, "@version". Without a namespace
-// in arg, the target's namespace is empty: see workspace.Placed.
+// in arg, the target's namespace is empty: see workspace.WithNamespace.
 func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
 	t, ok := parseTarget(arg, version)
 	if !ok {

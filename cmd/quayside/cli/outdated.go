@@ -118,7 +118,7 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, 
 	if err != nil {
 		return err
 	}
-	have, err := p.At(workspace.Arguments(p.Name())).Tree(dir)
+	have, err := p.WithRoot(workspace.Arguments(p.Name())).Tree(dir)
 	if err != nil {
 		return err
 	}

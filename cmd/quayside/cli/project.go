@@ -72,7 +72,7 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	if a.writer == "" || a.writing[p.Top()] != nil {
 		return nil
 	}
-	release, err := p.LockWriter(a.writer)
+	release, err := p.LockWorkTree(a.writer)
 	if err == nil {
 		a.writing[p.Top()] = release
 	}
@@ -99,7 +99,7 @@ func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err
 	}
-	return p, p.At(a.root()), nil
+	return p, p.WithRoot(a.root()), nil
 }
 
 // allowed returns the directories outside of the repository that a workspace may read.

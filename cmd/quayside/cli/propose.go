@@ -192,12 +192,12 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, i
 	if res == nil {
 		return nil, nil, err
 	}
-	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(in.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return nil, nil, err
 	}
-	r = newResolveReport(res, in.AboutDeclared())
+	r = newResolveReport(res, in.DeclarationWarnings())
 	if res.Lock != nil && len(res.Changes) > 0 {
 		base, err := o.base(ctx, p, "upgrades") // not "upgrade", because other branches are below it
 		if err != nil {

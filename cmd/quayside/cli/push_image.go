@@ -17,7 +17,7 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if arg, err := here.Argument(from); err == nil && arg.Image != "" {
+	if arg, err := here.ParseArgument(from); err == nil && arg.Image != "" {
 		if o.repository != "" {
 			return Usagef(cmd, "--bundle-repository is for directories: %q is an image already", from)
 		}

@@ -176,7 +176,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 		err = in.CheckInto(cmd.Context(), false, &r.CheckReport)
 	}
 	r.Finish(err)
-	r.Warnings = r.Said
+	r.Warnings = r.AllWarnings
 	return errors.Join(err, o.print(r, nil))
 }
 
@@ -202,7 +202,7 @@ func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project,
 	if err := in.Hold(observed...); err != nil {
 		return nil, nil, err
 	}
-	in.Settle(observed, o.prune)
+	in.AllowRemovals(observed, o.prune)
 	return p, in, nil
 }
 
@@ -220,7 +220,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
 	if o.edited {
-		if p, opt.Named, err = p.Unedited(); err != nil {
+		if p, opt.Named, err = p.WithoutEdits(); err != nil {
 			return nil, nil, err
 		}
 		if len(opt.Named) == 0 {
@@ -234,7 +234,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if !o.check {
-		p = p.TakingSides()
+		p = p.WithMergeRepair()
 	}
 	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
@@ -278,12 +278,12 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *
 	if res == nil {
 		return err
 	}
-	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(in.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return err
 	}
-	report := newResolveReport(res, in.AboutDeclared())
+	report := newResolveReport(res, in.DeclarationWarnings())
 	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
 		if o.output == "text" { // the planned changes, for the prompt
 			o.printChanges(o.out, report)

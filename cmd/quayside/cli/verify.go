@@ -80,7 +80,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	r := &verifyReport{CheckReport: workspace.NewCheckReport(), TreeReport: workspace.TreeReport{Changes: []filetree.FileChange{}}}
 	compared, err := o.verify(ctx, r)
 	r.Finish(err)
-	r.Warnings = append(r.Said, r.Warnings...)
+	r.Warnings = append(r.AllWarnings, r.Warnings...)
 	return errors.Join(err, o.print(r, func(io.Writer) {
 		if compared {
 			r.Print(o.out, o.log)

@@ -44,7 +44,7 @@ func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if target, err = workspace.Placed(target, in.Lock, in.Declared); err != nil {
+	if target, err = workspace.WithNamespace(target, in.Lock, in.Declared); err != nil {
 		return err
 	}
 	obstacles, err := resolve.WhyNot(in.Index, in.Declared, in.Lock, s.ResolveOptions(), target)

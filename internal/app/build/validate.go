@@ -12,7 +12,7 @@ import (
 // ValidateBundle validates a bundle, given as a directory or image relative to here; p is
 // the workspace.
 func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
-	arg, err := here.Argument(text)
+	arg, err := here.ParseArgument(text)
 	if err != nil {
 		return nil, err
 	}

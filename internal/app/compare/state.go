@@ -143,7 +143,7 @@ func (c *Comparison) checkNotEmpty() error {
 	if c.Before.exists() || c.After.exists() {
 		return nil
 	}
-	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
+	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
 // exists reports whether the side has a workspace.

@@ -55,7 +55,7 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 	if b.head, err = clone.Repo.Head(); err != nil {
 		return nil, err
 	}
-	if err := clone.Clean(ctx); err != nil {
+	if err := clone.CheckClean(ctx); err != nil {
 		return nil, err
 	}
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
@@ -166,10 +166,10 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 		}
 		text.WriteString("\n")
 	}
-	if len(b.upgrade.Seen) > 0 {
+	if len(b.upgrade.Observations) > 0 {
 		text.WriteString("\nWhat was seen of it:\n\n")
 	}
-	for _, line := range b.upgrade.Seen {
+	for _, line := range b.upgrade.Observations {
 		text.WriteString("- " + inert.Markdown(line) + "\n")
 	}
 	if len(b.upgrade.Bonds) > 0 {

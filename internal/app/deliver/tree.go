@@ -112,7 +112,7 @@ func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*tree
 		return nil, err
 	}
 	if opt.At == "" {
-		if err := clone.Clean(ctx); err != nil {
+		if err := clone.CheckClean(ctx); err != nil {
 			return nil, fmt.Errorf("%w, or give a revision with --at", err)
 		}
 	}
@@ -190,7 +190,7 @@ func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	}
 	n := len(filetree.Diff(have, res.Tree))
 	for _, name := range filetree.Foreign(have, res.Tree) {
-		if workspace.Steers(name, res.Tree) != "" {
+		if workspace.GitOpsEffect(name, res.Tree) != "" {
 			n++
 		}
 	}

@@ -146,7 +146,7 @@ func (a *adder) openPackages(ctx context.Context) error {
 	if len(all) == 0 {
 		return errors.New("no catalog to search: create a workspace with 'quayside init --catalog', or add one to spec.catalogs of quayside.yaml")
 	}
-	sh, err := a.project.Shelf(ctx, all, lock, false)
+	sh, err := a.project.OpenCatalogs(ctx, all, lock, false)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *adder) openPackages(ctx context.Context) error {
 	if a.index, err = sh.Pick(ctx, cache.PickNames(names...)); err != nil {
 		return err
 	}
-	_, err = a.project.Broken(a.index)
+	_, err = a.project.BrokenCatalogs(a.index)
 	return err
 }
 

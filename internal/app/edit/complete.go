@@ -138,12 +138,12 @@ func (at Completer) browse(ctx context.Context, words func(*cache.CatalogSet) []
 	if err != nil {
 		return nil
 	}
-	p, chosen, err := at.Workspace.Choose(at.Catalog, at.Workspace.Catalogs(set), at.Here)
+	p, chosen, err := at.Workspace.ChooseCatalogs(at.Catalog, at.Workspace.Catalogs(set), at.Here)
 	if err != nil {
 		return nil
 	}
 	locked, _ := p.Lock() // without a lock, tags are not resolved
-	sh, err := p.Shelf(ctx, chosen, locked, false)
+	sh, err := p.OpenCatalogs(ctx, chosen, locked, false)
 	if err != nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	if err != nil {
 		return nil, err
 	}
-	if set, err = workspace.FromLock(set, lock); err != nil {
+	if set, err = workspace.CompleteFromLock(set, lock); err != nil {
 		return nil, err
 	}
 	r := remover{project: p, set: *set, cuts: map[string][]cut{}}
@@ -138,7 +138,7 @@ func (r *remover) around(namespace string) {
 
 // untouchable returns the reason why this package must not change a file, or "".
 func (r *remover) untouchable(file string) string {
-	if r.project.Built(file) {
+	if r.project.IsKustomized(file) {
 		return "which a kustomization builds"
 	}
 	return ""

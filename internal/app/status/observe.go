@@ -49,7 +49,7 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 	if want.Cluster, err = p.Cluster(cluster, "--cluster"); err != nil {
 		return nil, err
 	}
-	part, err := workspace.Chosen(lock, names)
+	part, err := workspace.SelectPins(lock, names)
 	if err != nil {
 		return nil, err
 	}

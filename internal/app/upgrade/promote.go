@@ -273,7 +273,7 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	content, known := p.contents[to]
 	if !known {
 		var err error
-		if content, err = p.in.Content(ctx, namespace, to); err != nil {
+		if content, err = p.in.ContentDigest(ctx, namespace, to); err != nil {
 			return "" // an error when the resolver selects the bundle
 		}
 		p.contents[to] = content

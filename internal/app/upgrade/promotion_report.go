@@ -104,7 +104,7 @@ func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
-			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
+			u.Observations = append(u.Observations, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
 		}
 	}
 	return u
