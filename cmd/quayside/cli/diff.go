@@ -241,7 +241,7 @@ func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 
 // comparison returns the two sides requested by the command line.
 func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
-	opt := compare.Selection{From: compare.From(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
+	opt := compare.Selection{From: compare.TreeSource(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
 		if (o.trees || o.locks) && !compare.IsArtifact(arg) {
 			opt.Names[i] = o.argPath(arg)

@@ -110,11 +110,11 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, erro
 		return false, errors.Join(stale, err)
 	}
 	r.TreeReport = *compared
-	overlays := compare.Overlays(p, compared.Result)
+	overlays := compare.CheckOverlays(p, compared.Result)
 	if overlays != nil {
 		return true, errors.Join(stale, compared.Err(), overlays)
 	}
-	waivers, refused := compare.Rules(p, in.Lock, compared.Result)
+	waivers, refused := compare.CheckRules(p, in.Lock, compared.Result)
 	o.log.Warn(waivers)
 	r.Warnings = append(r.Warnings, waivers...)
 	return true, errors.Join(stale, compared.Err(), refused)

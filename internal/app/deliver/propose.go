@@ -122,7 +122,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 // may be nil.
 func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	c, err := compare.Moved(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.Fil
 	there, settings := *c.p, *c.p.Settings
 	settings.KubernetesVersion, settings.Clusters = c.target.Kubernetes, nil
 	there.Settings = &settings
-	s, err := comparing.Plain(ctx, &there, lock.With([]lockfile.Pin{pin}))
+	s, err := comparing.RenderBase(ctx, &there, lock.With([]lockfile.Pin{pin}))
 	if err != nil {
 		return nil
 	}
