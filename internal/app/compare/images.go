@@ -29,7 +29,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	if err != nil {
 		return nil, err
 	}
-	var shares []inventory.ClusterShare
+	var shares []inventory.ClusterImages
 	type location struct {
 		file     *byte // start of the raw data, which identifies the file
 		document int
@@ -48,7 +48,7 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 		return list
 	}
 	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
-		x := inventory.ClusterShare{Clusters: got.clusters}
+		x := inventory.ClusterImages{Clusters: got.clusters}
 		for _, pin := range got.state.Pins {
 			x.Operators = append(x.Operators, pin.Key())
 		}
