@@ -138,7 +138,7 @@ func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 	for _, note := range r.Notes {
 		o.log.Note("%s", note)
 	}
-	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Lives {
+	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Supported {
 		return err
 	}
 	return errDiffers
