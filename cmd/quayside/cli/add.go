@@ -17,7 +17,7 @@ import (
 
 type editOptions struct {
 	*app
-	wish   edit.Wish
+	wish   edit.AddOptions
 	check  bool
 	render bool
 }
