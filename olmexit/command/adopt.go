@@ -28,7 +28,7 @@ func Part() cli.Part {
 		Group: "leave", Title: "Leave OLM:",
 		Commands: []func(cli.Host) *cobra.Command{newImport, newAdopt},
 		Schemas:  map[string]func() []byte{"adoption-plan": plan.Schema},
-		OtherWords: map[string]map[string]string{
+		OtherNames: map[string]map[string]string{
 			"quayside":       {"doctor": "quayside adopt check"},
 			"quayside adopt": {"finish": "quayside adopt run --finish", "rbac": "quayside adopt plan --rbac"},
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// addAll adds the flag --all to cmd, which must be complete otherwise. The flags in without
-// apply to one workspace and cannot be combined with it.
+// addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
+// apply to one workspace, and cannot be combined with --all.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "run in every workspace below the root of the Git repository, or below -C")
 	a.documents[cmd] = append(a.documents[cmd], everywhereView{})
@@ -45,7 +45,7 @@ type environmentView struct {
 	Document  any    `json:"document" doc:"output of the command there"`
 }
 
-// inEachWorkspace runs a command in each workspace in turn. It returns the worst exit code.
+// inEachWorkspace runs a command in each workspace. The error has the highest exit code.
 func (a *app) inEachWorkspace(run func() error) error {
 	top, names, err := workspace.Workspaces(a.dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *app) inEachWorkspace(run func() error) error {
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
-			return err // it is the same in every workspace
+			return err // other workspaces would give the same error
 		}
 		code := a.report(err)
 		worst = max(worst, code)
@@ -72,8 +72,7 @@ func (a *app) inEachWorkspace(run func() error) error {
 	return printedError(worst)
 }
 
-// title prints the name of the next workspace on both streams, but only once if both are the
-// terminal.
+// title prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
 func (a *app) title(i int, name string) {
 	a.log.Done()
 	name = inert.Line(name)
@@ -97,7 +96,7 @@ func (a *app) title(i int, name string) {
 	a.log.Note("%s:", name)
 }
 
-// printedError is an exit code with an already printed reason.
+// printedError is an exit code whose reason has been printed.
 type printedError int
 
 func (t printedError) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

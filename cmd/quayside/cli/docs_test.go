@@ -48,7 +48,7 @@ type testApp struct {
 
 func newTestApp() testApp {
 	none := &terminal.Terminal{Writer: &bytes.Buffer{}}
-	a := &app{parts: Parts, out: none, log: terminal.NewLogger(none), completes: true}
+	a := &app{parts: Parts, out: none, log: terminal.NewLogger(none), isCompletion: true}
 	return testApp{a, newRoot(a)}
 }
 
