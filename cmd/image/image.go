@@ -18,18 +18,18 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-const user = "65532:65532" // as in other images without a shell
+const user = "65532:65532" // nonroot in distroless images
 
 func imagePlatforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
 // recipe describes an image to build.
 type recipe struct {
-	name    string // of the image
+	name    string // name of the image
 	compile func(platform, to string, stderr io.Writer) gobuild.Compilation
 	image   program
-	needs   []string // required programs of the base; nil: no base
-	target  string   // of the Makefile
-	next    string   // use of the image's reference
+	needs   []string // programs that the base must have; nil: no base
+	target  string   // Makefile target
+	next    string   // hint for using the image's reference
 }
 
 func imageRecipes() map[string]recipe {
@@ -59,7 +59,7 @@ type options struct {
 	getenv         func(string) string
 }
 
-// run builds and writes the image in the arguments, pushes it if requested, and prints its
+// run builds the image named by the arguments, writes it, pushes it with -push, and prints its
 // reference.
 func (o options) run(ctx context.Context, args []string) error {
 	r, err := o.recipe(args)
@@ -135,7 +135,7 @@ func imageLabels(c gobuild.Commit) map[string]string {
 	}
 }
 
-// checkLayout returns an error if the directory exists and is not a layout.
+// checkLayout returns an error if o.layout exists and is not an OCI layout.
 func (o options) checkLayout() error {
 	if err := filetree.Replaceable(filetree.Named(o.layout).FS(), "oci-layout", "an OCI layout"); err != nil {
 		return fmt.Errorf("%q: %w", o.layout, err)
@@ -143,32 +143,32 @@ func (o options) checkLayout() error {
 	return nil
 }
 
-// write replaces the layout by one with only the image, and returns the image's digest. The
-// old layout stays until the new one is complete.
+// write replaces the layout with one that contains only the image, and returns the image's
+// digest. It removes the old layout only after the new one is complete.
 func (o options) write(ctx context.Context, client *oci.Client, tmp string, r recipe, programs map[string][]byte) (string, error) {
-	var on *base
+	var from *base
 	var err error
 	if r.needs != nil {
-		if on, err = openBase(ctx, client, o.base, tmp, r.needs); err != nil {
+		if from, err = openBase(ctx, client, o.base, tmp, r.needs); err != nil {
 			return "", err
 		}
 	}
-	index, err := r.image.pack(programs, on)
+	index, err := r.image.pack(programs, from)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(o.layout), 0o755); err != nil {
 		return "", err
 	}
-	made, err := os.MkdirTemp(filepath.Dir(o.layout), "."+filepath.Base(o.layout)+".*")
+	tmpLayout, err := os.MkdirTemp(filepath.Dir(o.layout), "."+filepath.Base(o.layout)+".*")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(made)
-	if err := os.Chmod(made, 0o755); err != nil {
+	defer os.RemoveAll(tmpLayout)
+	if err := os.Chmod(tmpLayout, 0o755); err != nil {
 		return "", err
 	}
-	root, err := layout.Write(made, empty.Index)
+	root, err := layout.Write(tmpLayout, empty.Index)
 	if err == nil {
 		err = root.AppendIndex(index)
 	}
@@ -185,7 +185,7 @@ func (o options) write(ctx context.Context, client *oci.Client, tmp string, r re
 	if err != nil {
 		return "", err
 	}
-	return digest.String(), os.Rename(made, o.layout)
+	return digest.String(), os.Rename(tmpLayout, o.layout)
 }
 
 func (o options) client(tmp string) (*oci.Client, error) {
@@ -198,10 +198,10 @@ func (o options) client(tmp string) (*oci.Client, error) {
 
 // upload pushes the layout and prints the image's reference by digest.
 func (o options) upload(ctx context.Context, client *oci.Client) error {
-	done, err := client.Upload(ctx, "oci:"+o.layout, o.push)
+	pushed, err := client.Upload(ctx, "oci:"+o.layout, o.push)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(o.stdout, oci.ByDigest(o.push, done.Digest))
+	fmt.Fprintln(o.stdout, oci.ByDigest(o.push, pushed.Digest))
 	return nil
 }

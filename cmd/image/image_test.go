@@ -23,7 +23,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// writeBase writes an image with one program as a layout.
+// writeBase writes a layout with one image, which contains one program, and returns its
+// directory.
 func writeBase(t *testing.T, path string) string {
 	t.Helper()
 	programs := map[string][]byte{}
@@ -45,7 +46,7 @@ func writeBase(t *testing.T, path string) string {
 	return dir
 }
 
-// images returns the images of a layout with one index, for each platform.
+// images returns the images of a layout with one index, by platform.
 func images(t *testing.T, dir string) map[string]v1.Image {
 	t.Helper()
 	root, err := layout.ImageIndexFromPath(dir)
@@ -75,14 +76,14 @@ func images(t *testing.T, dir string) map[string]v1.Image {
 	return out
 }
 
-// newOptions returns options that write into a directory of the test.
+// newOptions returns options that write into a temporary directory.
 func newOptions(t *testing.T) options {
 	t.Helper()
 	return options{layout: filepath.Join(t.TempDir(), "dist", "image"), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
 }
 
-// written writes the image for CI with programs that were not compiled.
-func written(t *testing.T, o options) (string, error) {
+// writeImage writes the image for CI with short texts as programs, and returns its digest.
+func writeImage(t *testing.T, o options) (string, error) {
 	t.Helper()
 	r, err := o.recipe([]string{"ci"})
 	if err != nil {
@@ -96,21 +97,21 @@ func written(t *testing.T, o options) (string, error) {
 	return o.write(t.Context(), client, t.TempDir(), r, map[string][]byte{"linux/amd64": []byte("amd64"), "linux/arm64": []byte("arm64")})
 }
 
-// TestImageForCI writes the image for CI twice, in the place of an older one, and pushes it.
+// TestImageForCI writes the image for CI twice to the same layout and pushes it.
 func TestImageForCI(t *testing.T) {
 	o := newOptions(t)
 	o.base = "oci:" + writeBase(t, "usr/bin/git")
-	first, err := written(t, o)
+	first, err := writeImage(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := tree(t, o.layout)
-	put(t, filepath.Join(o.layout, "left over"))
-	second, err := written(t, o)
+	before := readTree(t, o.layout)
+	writeFile(t, filepath.Join(o.layout, "left over"))
+	second, err := writeImage(t, o)
 	if err != nil || first != second {
 		t.Fatalf("%s, then %s, %v", first, second, err)
 	}
-	if d := filetree.Diff(before, tree(t, o.layout)); len(d) > 0 {
+	if d := filetree.Diff(before, readTree(t, o.layout)); len(d) > 0 {
 		t.Errorf("written twice, it differs: %v", d)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(o.layout)); err != nil || len(entries) != 1 {
@@ -144,18 +145,18 @@ func TestImageForCI(t *testing.T) {
 	}
 }
 
-// TestOnBase has the layers of the base below the program, byte for byte, and of
-// its configuration the variables alone.
+// TestOnBase tests that an image has the unchanged layers of the base, and of the base's
+// configuration only the environment variables.
 func TestOnBase(t *testing.T) {
 	o := newOptions(t)
 	dir := writeBase(t, "usr/bin/git")
 	o.base = "oci:" + dir
-	if _, err := written(t, o); err != nil {
+	if _, err := writeImage(t, o); err != nil {
 		t.Fatal(err)
 	}
-	below := images(t, dir)
+	baseImages := images(t, dir)
 	for platform, image := range images(t, o.layout) {
-		old, err := below[platform].Layers()
+		old, err := baseImages[platform].Layers()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,10 +165,10 @@ func TestOnBase(t *testing.T) {
 			t.Fatalf("%s: %d layers, %v", platform, len(layers), err)
 		}
 		for i, l := range old {
-			was, errWas := l.Digest()
-			is, errIs := layers[i].Digest()
-			if was != is || errWas != nil || errIs != nil {
-				t.Errorf("%s: layer %d is %s, want %s", platform, i, is, was)
+			want, wantErr := l.Digest()
+			got, gotErr := layers[i].Digest()
+			if want != got || wantErr != nil || gotErr != nil {
+				t.Errorf("%s: layer %d is %s, want %s", platform, i, got, want)
 			}
 		}
 		config, err := image.ConfigFile()
@@ -204,7 +205,7 @@ func TestOnBase(t *testing.T) {
 	}
 }
 
-// TestBaseOfRegistry takes a base from a registry, by its digest.
+// TestBaseOfRegistry tests a base in a registry, named by digest.
 func TestBaseOfRegistry(t *testing.T) {
 	o := newOptions(t)
 	client, err := o.client(t.TempDir())
@@ -217,7 +218,7 @@ func TestBaseOfRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.base = host + "/git@" + done.Digest
-	if _, err := written(t, o); err != nil {
+	if _, err := writeImage(t, o); err != nil {
 		t.Fatal(err)
 	}
 	for platform, image := range images(t, o.layout) {
@@ -232,7 +233,7 @@ func TestBaseOfRegistry(t *testing.T) {
 	}
 }
 
-// TestSpoiledBase refuses a base whose files are not those that its digests name.
+// TestSpoiledBase tests that a base is rejected if a file does not match its digest.
 func TestSpoiledBase(t *testing.T) {
 	dir := writeBase(t, "usr/bin/git")
 	layers, err := images(t, dir)["linux/arm64"].Layers()
@@ -254,13 +255,12 @@ func TestSpoiledBase(t *testing.T) {
 	}
 	o := newOptions(t)
 	o.base = "oci:" + dir
-	if _, err := written(t, o); err == nil || !strings.Contains(err.Error(), "for linux/arm64: ") {
+	if _, err := writeImage(t, o); err == nil || !strings.Contains(err.Error(), "for linux/arm64: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestRefused wants nothing to be written, and what is there to stay, where the image
-// cannot be built.
+// TestRefused tests invalid command lines and bases. The existing layout must not change.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ base, want string }{
 		"without git": {"oci:" + writeBase(t, "usr/bin/other"), "the base has no /usr/bin/git"},
@@ -270,22 +270,22 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newOptions(t)
 			o.base = "oci:" + writeBase(t, "usr/bin/git")
-			if _, err := written(t, o); err != nil {
+			if _, err := writeImage(t, o); err != nil {
 				t.Fatal(err)
 			}
-			before := tree(t, o.layout)
+			before := readTree(t, o.layout)
 			o.base = c.base
-			if _, err := written(t, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := writeImage(t, o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
-			if d := filetree.Diff(before, tree(t, o.layout)); len(d) > 0 {
+			if d := filetree.Diff(before, readTree(t, o.layout)); len(d) > 0 {
 				t.Errorf("the image that was there differs: %v", d)
 			}
 		})
 	}
 	o := newOptions(t)
 	o.base = "oci:" + writeBase(t, "usr/bin/git")
-	put(t, filepath.Join(o.layout, "thesis"))
+	writeFile(t, filepath.Join(o.layout, "thesis"))
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("in somebody's directory: %v", err)
 	}
@@ -300,7 +300,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func tree(t *testing.T, dir string) *filetree.Tree {
+func readTree(t *testing.T, dir string) *filetree.Tree {
 	t.Helper()
 	out, err := filetree.Read(os.DirFS(dir))
 	if err != nil {
@@ -309,7 +309,7 @@ func tree(t *testing.T, dir string) *filetree.Tree {
 	return out
 }
 
-func put(t *testing.T, name string) {
+func writeFile(t *testing.T, name string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Image builds images of quayside's programs for every platform, without Docker: the image of
-// the reporter, with only the program, and the image for CI, with quayside on top of an image
-// that has git. It compiles and packs the programs, and writes an OCI layout, which can be
-// pushed. The same sources, base and Go version give the same bytes.
+// the reporter, which contains only the program, and the image for CI, which adds quayside to
+// an image with git. It writes an OCI layout, and can push it. The same sources, base and Go
+// version give the same bytes.
 package main
 
 import (

@@ -29,24 +29,25 @@ import (
 
 // program describes the image of a program.
 type program struct {
-	path   string            // "usr/local/bin/quayside": file in the image
-	user   string            // "65532:65532": user that runs it
-	dir    string            // "work": working directory, created for it; default: the root
-	env    []string          // "HOME=/tmp"
-	labels map[string]string // of the images' configurations
+	path   string            // file in the image: "usr/local/bin/quayside"
+	user   string            // user that runs the program: "65532:65532"
+	dir    string            // working directory, added to the image: "work"; empty: root directory
+	env    []string          // environment variables: "HOME=/tmp"
+	labels map[string]string // image labels
 }
 
-// pack returns an index with an image for each platform's program. The program is the
-// entrypoint. On a base, an image has the base's layers and variables for its platform, and
-// no other settings of the base. The same programs and base give the same bytes.
-func (p program) pack(programs map[string][]byte, on *base) (v1.ImageIndex, error) {
+// pack returns an index with one image for each platform. programs are keyed by platform; the
+// program is the entrypoint. With a base, an image gets the base's layers and environment
+// variables for its platform, but no other settings of the base. The same programs and base
+// give the same bytes.
+func (p program) pack(programs map[string][]byte, from *base) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		platform, err := v1.ParsePlatform(name)
 		if err != nil {
 			return nil, err
 		}
-		image, err := p.packFor(platform, programs[name], on)
+		image, err := p.packFor(platform, programs[name], from)
 		if err != nil {
 			return nil, fmt.Errorf("for %s: %w", name, err)
 		}
@@ -55,8 +56,8 @@ func (p program) pack(programs map[string][]byte, on *base) (v1.ImageIndex, erro
 	return index, nil
 }
 
-func (p program) packFor(platform *v1.Platform, text []byte, on *base) (v1.Image, error) {
-	layers, env, err := on.layers(platform)
+func (p program) packFor(platform *v1.Platform, text []byte, from *base) (v1.Image, error) {
+	layers, env, err := from.layers(platform)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +76,8 @@ func (p program) packFor(platform *v1.Platform, text []byte, on *base) (v1.Image
 	}
 	labels := map[string]string{}
 	maps.Copy(labels, p.labels)
-	if on != nil {
-		maps.Copy(labels, on.labels)
+	if from != nil {
+		maps.Copy(labels, from.labels)
 	}
 	config.OS, config.Architecture = platform.OS, platform.Architecture
 	config.Config = v1.Config{Entrypoint: []string{"/" + p.path}, User: p.user, WorkingDir: "/" + p.dir, Labels: labels, Env: p.environment(env)}
@@ -105,8 +106,8 @@ func (p program) layer(text []byte) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
-// environment returns the variables of the base, overridden by those of the program. It adds
-// the program's directory to PATH, if the variable is set.
+// environment returns the environment variables of the base, overridden by those of the
+// program. If PATH is set, it adds the program's directory.
 func (p program) environment(env []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -122,16 +123,16 @@ func (p program) environment(env []string) []string {
 	return out
 }
 
-// base is an image to put programs on.
+// base is the base image of other images.
 type base struct {
 	index  v1.ImageIndex
 	needs  []string          // required programs
-	labels map[string]string // base.name and base.digest
+	labels map[string]string // labels for the new image: base.name and base.digest
 }
 
-// openBase opens an image in a layout, or an image in a registry by digest, which it copies to
-// a directory. It refuses a tag, because a tag can move to another image.
-func openBase(ctx context.Context, client *oci.Client, source, copied string, needs []string) (*base, error) {
+// openBase opens an image in a layout, or an image with a digest in a registry, which it copies
+// below a directory. It rejects a tag, because a tag can be moved.
+func openBase(ctx context.Context, client *oci.Client, source, tmp string, needs []string) (*base, error) {
 	src, err := oci.ParseSource(source)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func openBase(ctx context.Context, client *oci.Client, source, copied string, ne
 	case src.Kind == oci.Remote && src.Digest == "":
 		return nil, fmt.Errorf("%s: use a digest: a tag can be moved", src)
 	case src.Kind == oci.Remote:
-		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(copied, "base"), src.Name
+		dir, labels["org.opencontainers.image.base.name"] = filepath.Join(tmp, "base"), src.Name
 		if _, err := client.Vendor(ctx, filetree.Named(dir), []oci.VendoredImage{{Name: src.String(), Digest: src.Digest}}, oci.VendorOptions{Mirror: true}); err != nil {
 			return nil, err
 		}
@@ -164,8 +165,8 @@ func openBase(ctx context.Context, client *oci.Client, source, copied string, ne
 	return &base{index: index, needs: needs, labels: labels}, nil
 }
 
-// layers returns the verified layers and the variables of the base's image for a platform. The
-// image must have all required programs.
+// layers returns the verified layers and the environment variables of the base's image for a
+// platform. The image must have all required programs.
 func (b *base) layers(platform *v1.Platform) ([]mutate.Addendum, []string, error) {
 	if b == nil {
 		return nil, nil, nil
@@ -222,7 +223,7 @@ func (b *base) check(image v1.Image) error {
 	for tr := tar.NewReader(r); ; {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
-			break // validate has read all of it
+			break // validate.Image has already read everything
 		}
 		if err != nil {
 			return err

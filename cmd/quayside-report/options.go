@@ -54,7 +54,7 @@ func (o options) restConfig() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 }
 
-// moduleVersion returns the module version that the go command recorded, or "devel".
+// moduleVersion returns the module version of this binary, or "devel".
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -63,21 +63,20 @@ func moduleVersion() string {
 	return info.Main.Version
 }
 
-// newLogger returns a logger that writes lines of JSON.
+// newLogger returns a logger that writes JSON lines.
 func newLogger(w io.Writer, level slog.Level) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// Limits of the garbage collector: the growth of the heap in percent, and the
-// total memory above which it always runs. 300 Installations with 20,000 objects
-// use 20 MiB of live heap.
+// Settings of the garbage collector. 300 Installations with 20,000 objects use
+// 20 MiB of live heap.
 const (
-	growth    = 20
-	softLimit = 100 << 20
+	growth    = 20        // growth of the heap in percent before a collection
+	softLimit = 100 << 20 // memory in bytes above which collections are frequent
 )
 
-// limitMemory keeps memory small at the cost of CPU time, which the reporter
-// hardly needs. It does not override GOGC and GOMEMLIMIT.
+// limitMemory reduces memory at the cost of CPU time, of which the reporter needs
+// little. GOGC, GOMEMLIMIT and GOMAXPROCS in the environment take precedence.
 func limitMemory(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(growth)

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// buildArchive returns the name and the bytes of one platform's archive. Its files have the
-// time of the commit.
-func buildArchive(b build, version string, made time.Time, also map[string][]byte) (string, []byte, error) {
+// buildArchive returns the name and the bytes of one platform's archive. modified is the time of
+// all its files, extra the files besides the program.
+func buildArchive(b build, version string, modified time.Time, extra map[string][]byte) (string, []byte, error) {
 	name := archiveName(version, b.platform)
 	pack := buildTarball
 	if strings.HasSuffix(name, ".zip") {
 		pack = buildZip
 	}
-	data, err := pack(archiveEntries(b, also), made.UTC())
+	data, err := pack(archiveEntries(b, extra), modified.UTC())
 	return name, data, err
 }
 
-func buildTarball(entries []entry, made time.Time) ([]byte, error) {
+func buildTarball(entries []entry, modified time.Time) ([]byte, error) {
 	var buf bytes.Buffer
 	gz, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
@@ -30,7 +30,7 @@ func buildTarball(entries []entry, made time.Time) ([]byte, error) {
 	}
 	tw := tar.NewWriter(gz)
 	for _, e := range entries {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.data)), Mode: e.mode, ModTime: made, Format: tar.FormatUSTAR}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.data)), Mode: e.mode, ModTime: modified, Format: tar.FormatUSTAR}
 		if err := tw.WriteHeader(header); err != nil {
 			return nil, err
 		}
@@ -45,11 +45,11 @@ func buildTarball(entries []entry, made time.Time) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func buildZip(entries []entry, made time.Time) ([]byte, error) {
+func buildZip(entries []entry, modified time.Time) ([]byte, error) {
 	var buf bytes.Buffer
 	zw := zip.NewWriter(&buf)
 	for _, e := range entries {
-		w, err := zw.CreateHeader(&zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: made})
+		w, err := zw.CreateHeader(&zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: modified})
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 // Release builds the files of a quayside release: an archive for each platform, checksums, a
-// bill of materials, and the manifests of Homebrew and krew. It publishes nothing. The same
-// commit and Go version give the same bytes.
+// bill of materials, and the manifests for Homebrew and krew. It does not publish them. The
+// same commit and Go version give the same bytes.
 package main
 
 import (
@@ -13,22 +13,22 @@ import (
 
 func main() {
 	o := options{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	var checked, public, pages string
+	var checkDir, keyFile, manDir string
 	flag.StringVar(&o.dir, "o", "dist/release", "new `directory`")
 	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "base `address` of the releases' files")
 	flag.BoolVar(&o.snapshot, "snapshot", false, "also build uncommitted changes")
 	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, with its password in COSIGN_PASSWORD")
-	flag.StringVar(&checked, "check", "", "build nothing; verify the checksums of the release in this `directory` and their signature")
-	flag.StringVar(&public, "key", "cosign.pub", "with -check, the public key's `file`")
-	flag.StringVar(&pages, "man", "", "build nothing but the manual pages, into this `directory`, as man looks for pages: man -M dist/man quayside")
+	flag.StringVar(&checkDir, "check", "", "build nothing; verify the checksums of the release in this `directory` and their signature")
+	flag.StringVar(&keyFile, "key", "cosign.pub", "with -check, the public key's `file`")
+	flag.StringVar(&manDir, "man", "", "build nothing but the manual pages, into this `directory`, as man looks for pages: man -M dist/man quayside")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	run := o.run
 	switch {
-	case checked != "":
-		run = func(context.Context) error { return checkWith(checked, public) }
-	case pages != "":
-		run = func(context.Context) error { return writeManual(pages) }
+	case checkDir != "":
+		run = func(context.Context) error { return checkWithKeyFile(checkDir, keyFile) }
+	case manDir != "":
+		run = func(context.Context) error { return writeManual(manDir) }
 	}
 	err := run(ctx)
 	stop()

@@ -10,8 +10,9 @@ import (
 
 const about = "Resolves, locks and renders Kubernetes operators into Git"
 
-// homebrewFormula returns the Homebrew formula, which installs from the archives.
-func homebrewFormula(version, at string, sums map[string]string) []byte {
+// homebrewFormula returns the Homebrew formula. baseURL is the prefix of the archives' names,
+// sums are the checksums by platform.
+func homebrewFormula(version, baseURL string, sums map[string]string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "class Quayside < Formula\n  desc %q\n  homepage %q\n  version %q\n  license %q\n", about, gobuild.Homepage, version, gobuild.License)
 	for _, system := range []string{"darwin", "linux"} {
@@ -19,7 +20,7 @@ func homebrewFormula(version, at string, sums map[string]string) []byte {
 		for _, arch := range []string{"amd64", "arm64"} {
 			p := system + "/" + arch
 			cpu := map[string]string{"amd64": "intel", "arm64": "arm"}[arch]
-			fmt.Fprintf(&b, "    on_%s do\n      url %q\n      sha256 %q\n    end\n", cpu, at+archiveName(version, p), sums[p])
+			fmt.Fprintf(&b, "    on_%s do\n      url %q\n      sha256 %q\n    end\n", cpu, baseURL+archiveName(version, p), sums[p])
 		}
 		b.WriteString("  end\n")
 	}
@@ -38,8 +39,9 @@ end
 	return b.Bytes()
 }
 
-// krewManifest returns the krew manifest, which installs the program as 'kubectl quayside'.
-func krewManifest(version, at string, sums map[string]string) []byte {
+// krewManifest returns the krew manifest, which installs the program as 'kubectl quayside'. The
+// parameters are those of homebrewFormula.
+func krewManifest(version, baseURL string, sums map[string]string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
@@ -62,7 +64,7 @@ spec:
 			bin += ".exe"
 		}
 		fmt.Fprintf(&b, "  - selector:\n      matchLabels: {os: %s, arch: %s}\n    uri: %s\n    sha256: %s\n    bin: %s\n    files: [{from: %[5]s, to: .}, {from: LICENSE, to: .}]\n",
-			system, arch, at+archiveName(version, p), sums[p], bin)
+			system, arch, baseURL+archiveName(version, p), sums[p], bin)
 	}
 	return b.Bytes()
 }

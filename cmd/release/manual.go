@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/gobuild"
 )
 
-// writeManual writes the manual pages into a directory. They are equal to the pages of a release
-// of the commit that this program was built from.
+// writeManual writes the manual pages into a directory, as a release of this program's commit
+// contains them.
 func writeManual(dir string) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

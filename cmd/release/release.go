@@ -31,13 +31,13 @@ func releasePlatforms() []string {
 	return []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 }
 
-// accompanyingFiles returns the files in every archive besides the program.
+// accompanyingFiles returns the source files that every archive contains.
 func accompanyingFiles() []string { return []string{"LICENSE", "README.md"} }
 
 type options struct {
 	dir, url       string
 	snapshot       bool
-	signKey        string // key file; empty: not signed
+	signKey        string // file of the private key; empty: no signature
 	stdout, stderr io.Writer
 	getenv         func(string) string
 }
@@ -49,7 +49,7 @@ type build struct {
 	info     *debug.BuildInfo
 }
 
-// run builds all files, and writes them to the directory when all are complete.
+// run builds all files of a release, then replaces the directory.
 func (o options) run(ctx context.Context) error {
 	if err := filetree.Replaceable(filetree.Named(o.dir).FS(), sumsName, "a release"); err != nil {
 		return fmt.Errorf("%q: %w", o.dir, err)
@@ -72,13 +72,13 @@ func (o options) run(ctx context.Context) error {
 		}
 		builds = append(builds, b)
 	}
-	also := map[string][]byte{}
+	extra := map[string][]byte{}
 	for _, name := range accompanyingFiles() {
-		if also[name], err = os.ReadFile(name); err != nil {
+		if extra[name], err = os.ReadFile(name); err != nil {
 			return err
 		}
 	}
-	files, err := buildRelease(builds, also, o.url, o.snapshot)
+	files, err := buildRelease(builds, extra, o.url, o.snapshot)
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func (o options) compile(ctx context.Context, platform, tmp string) (build, erro
 	return build{platform, data, info}, err
 }
 
-// buildRelease returns the files of a release by name. They do not depend on the time or the
-// machine. All builds must be of one commit.
-func buildRelease(builds []build, also map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
+// buildRelease returns the files of a release by name. They do not depend on the current time or
+// the machine. All builds must be from the same commit.
+func buildRelease(builds []build, extra map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
 	first := builds[0].info
 	commit, err := gobuild.CommitOf(first, snapshot)
 	if err != nil {
@@ -123,20 +123,20 @@ func buildRelease(builds []build, also map[string][]byte, url string, snapshot b
 		return nil, err
 	}
 	files := map[string][]byte{}
-	sums := map[string]string{} // of archives, by platform
+	sums := map[string]string{} // checksums of the archives by platform
 	for _, b := range builds {
-		name, data, err := buildArchive(b, version, commit.Time, withPages(b.platform, also, pages))
+		name, data, err := buildArchive(b, version, commit.Time, withPages(b.platform, extra, pages))
 		if err != nil {
 			return nil, err
 		}
 		files[name], sums[b.platform] = data, sum(data)
 	}
-	at := strings.TrimSuffix(url, "/") + "/v" + version + "/"
-	files["quayside.rb"] = homebrewFormula(version, at, sums)
-	files["krew.yaml"] = krewManifest(version, at, sums)
-	parts, err := inventory.NewModuleBOM(first)
+	baseURL := strings.TrimSuffix(url, "/") + "/v" + version + "/"
+	files["quayside.rb"] = homebrewFormula(version, baseURL, sums)
+	files["krew.yaml"] = krewManifest(version, baseURL, sums)
+	bom, err := inventory.NewModuleBOM(first)
 	if err == nil {
-		files[program+"_"+version+"_sbom.cdx.json"], err = parts.Text()
+		files[program+"_"+version+"_sbom.cdx.json"], err = bom.Text()
 	}
 	if err != nil {
 		return nil, err
@@ -170,14 +170,14 @@ type entry struct {
 	mode int64
 }
 
-// withPages returns the additional files of a platform's archive. Except for Windows they
-// include the manual pages: "man/man1/quayside.1".
-func withPages(platform string, also, pages map[string][]byte) map[string][]byte {
+// withPages returns the files besides the program in a platform's archive. Except for Windows,
+// it adds the manual pages: "man/man1/quayside.1".
+func withPages(platform string, extra, pages map[string][]byte) map[string][]byte {
 	if strings.HasPrefix(platform, "windows/") {
-		return also
+		return extra
 	}
 	out := map[string][]byte{}
-	maps.Copy(out, also)
+	maps.Copy(out, extra)
 	for name, page := range pages {
 		out["man/"+name] = page
 	}
@@ -185,13 +185,13 @@ func withPages(platform string, also, pages map[string][]byte) map[string][]byte
 }
 
 // archiveEntries returns the sorted entries of an archive.
-func archiveEntries(b build, also map[string][]byte) []entry {
+func archiveEntries(b build, extra map[string][]byte) []entry {
 	name := program
 	if strings.HasPrefix(b.platform, "windows/") {
 		name += ".exe"
 	}
 	out := []entry{{name, b.program, 0o755}}
-	for path, data := range also {
+	for path, data := range extra {
 		out = append(out, entry{path, data, 0o644})
 	}
 	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(a.name, b.name) })

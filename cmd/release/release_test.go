@@ -19,7 +19,7 @@ import (
 
 const version = "v1.2.3"
 
-func builds(modified string) []build {
+func newBuilds(modified string) []build {
 	var out []build
 	for _, p := range releasePlatforms() {
 		out = append(out, build{p, []byte("program for " + p), &debug.BuildInfo{
@@ -32,20 +32,19 @@ func builds(modified string) []build {
 	return out
 }
 
-func made(t *testing.T) map[string][]byte {
+func newRelease(t *testing.T) map[string][]byte {
 	t.Helper()
-	files, err := buildRelease(builds("false"), map[string][]byte{"LICENSE": []byte("licence"), "README.md": []byte("read me")}, "https://example.com/dl", false)
+	files, err := buildRelease(newBuilds("false"), map[string][]byte{"LICENSE": []byte("licence"), "README.md": []byte("read me")}, "https://example.com/dl", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// TestRelease wants whatever is listed to be there, with its sum, and each archive to
-// hold its platform's program.
+// TestRelease compares the checksums with the files, and checks the content of each archive.
 func TestRelease(t *testing.T) {
-	files := made(t)
-	if !reflect.DeepEqual(files, made(t)) {
+	files := newRelease(t)
+	if !reflect.DeepEqual(files, newRelease(t)) {
 		t.Error("made twice, it differs")
 	}
 	listed := map[string]string{}
@@ -114,7 +113,7 @@ func contents(t *testing.T, name string, data []byte) map[string]string {
 	}
 	for r := tar.NewReader(gz); ; {
 		h, err := r.Next()
-		if err == io.EOF { //nolint:errorlint // of tar
+		if err == io.EOF { //nolint:errorlint // tar returns it unwrapped
 			return out
 		}
 		if err != nil {
@@ -131,10 +130,10 @@ func contents(t *testing.T, name string, data []byte) map[string]string {
 	}
 }
 
-// TestManifests wants what package managers fetch to be files of the release, with
-// their sums.
+// TestManifests tests that the archives in the manifests are files of the release, with the
+// correct checksums.
 func TestManifests(t *testing.T) {
-	files := made(t)
+	files := newRelease(t)
 	var plugin struct {
 		Spec struct {
 			Version   string
@@ -147,12 +146,12 @@ func TestManifests(t *testing.T) {
 	if err := yaml.Unmarshal(files["krew.yaml"], &plugin); err != nil {
 		t.Fatal(err)
 	}
-	const at = "https://example.com/dl/v1.2.3/"
+	const baseURL = "https://example.com/dl/v1.2.3/"
 	var got []string
 	for _, p := range plugin.Spec.Platforms {
 		platform := p.Selector.MatchLabels["os"] + "/" + p.Selector.MatchLabels["arch"]
 		got = append(got, platform)
-		name, ok := strings.CutPrefix(p.URI, at)
+		name, ok := strings.CutPrefix(p.URI, baseURL)
 		if !ok || p.SHA256 != sum(files[name]) || name != archiveName("1.2.3", platform) {
 			t.Errorf("krew, %s: %s with %s is no file of the release", platform, p.URI, p.SHA256)
 		}
@@ -165,7 +164,7 @@ func TestManifests(t *testing.T) {
 	}
 	for _, p := range releasePlatforms() {
 		name := archiveName("1.2.3", p)
-		want := "      url \"" + at + name + "\"\n      sha256 \"" + sum(files[name]) + "\"\n"
+		want := "      url \"" + baseURL + name + "\"\n      sha256 \"" + sum(files[name]) + "\"\n"
 		if strings.Contains(string(files["quayside.rb"]), want) == strings.HasPrefix(p, "windows/") {
 			t.Errorf("the formula has %s wrong:\n%s", p, files["quayside.rb"])
 		}
@@ -180,7 +179,7 @@ func TestBillOfMaterials(t *testing.T) {
 			Hashes []struct{ Alg, Content string }
 		}
 	}
-	if err := json.Unmarshal(made(t)["quayside_1.2.3_sbom.cdx.json"], &d); err != nil {
+	if err := json.Unmarshal(newRelease(t)["quayside_1.2.3_sbom.cdx.json"], &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.Metadata.Component.Purl != "pkg:golang/github.com/quayside/quayside@v1.2.3" || len(d.Components) != 2 {
@@ -191,15 +190,15 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// TestRefused wants no release of what nobody can build again.
+// TestRefused tests that a release requires a known commit without local changes.
 func TestRefused(t *testing.T) {
-	if _, err := buildRelease(builds("true"), nil, "", false); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
+	if _, err := buildRelease(newBuilds("true"), nil, "", false); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
 		t.Errorf("with changes: %v", err)
 	}
-	if _, err := buildRelease(builds("true"), nil, "", true); err != nil {
+	if _, err := buildRelease(newBuilds("true"), nil, "", true); err != nil {
 		t.Errorf("a snapshot: %v", err)
 	}
-	unknown := builds("false")
+	unknown := newBuilds("false")
 	unknown[0].info.Settings = nil
 	if _, err := buildRelease(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "commit unknown") {
 		t.Errorf("without a commit: %v", err)

@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust"
 )
 
-// bundleName is the file with the signature of the checksums.
+// bundleName is the name of the file with the signature of the checksums.
 const bundleName = sumsName + ".sigstore.json"
 
-// signer returns the signer of a release, or nil if it is not to be signed.
+// signer returns the signer of a release, or nil without -sign.
 func (o options) signer() (*sign.Signer, error) {
 	if o.signKey == "" {
 		return nil, nil
@@ -41,18 +41,18 @@ func signFiles(ctx context.Context, files map[string][]byte, s *sign.Signer) err
 	return err
 }
 
-// checkWith checks a release with the public key in a file.
-func checkWith(dir, public string) error {
-	text, err := os.ReadFile(public)
+// checkWithKeyFile checks the release in dir with the public key in a file.
+func checkWithKeyFile(dir, keyFile string) error {
+	text, err := os.ReadFile(keyFile)
 	if err != nil {
 		return err
 	}
-	return check(dir, trust.Key{Name: public, PEM: text})
+	return check(dir, trust.Key{Name: keyFile, PEM: text})
 }
 
-// check verifies the files of a release against their checksums, and the checksums against
-// their signature by the owner of a public key. It reports all invalid files together.
-func check(dir string, public trust.Key) error {
+// check verifies the signature of a release's checksums, then the checksums of its files. It
+// reports all invalid files.
+func check(dir string, key trust.Key) error {
 	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func check(dir string, public trust.Key) error {
 	if err != nil {
 		return fmt.Errorf("the checksums are not signed: %w", err)
 	}
-	if err := trust.VerifyBlob([]trust.Key{public}, sums, bundle); err != nil {
-		return fmt.Errorf("%s: %w", sumsName, err) // the listed checksums cannot be trusted
+	if err := trust.VerifyBlob([]trust.Key{key}, sums, bundle); err != nil {
+		return fmt.Errorf("%s: %w", sumsName, err) // untrusted checksums are not compared
 	}
 	var errs []error
 	for line := range strings.Lines(string(sums)) {

@@ -10,28 +10,28 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestSigned wants a release to be taken as it was signed, and refused where any byte
-// of it is another, or the signature somebody else's.
+// TestSigned tests that an unchanged release is accepted, and that changed files and foreign
+// signatures are rejected.
 func TestSigned(t *testing.T) {
 	key, other := trusttest.NewKey(t), trusttest.NewKey(t)
 	file := filepath.Join(t.TempDir(), "cosign.key")
-	put(t, file, key.Private(t, "secret"))
+	writeFile(t, file, key.Private(t, "secret"))
 	o := options{signKey: file, getenv: func(string) string { return "secret" }}
 	s, err := o.signer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := made(t)
+	files := newRelease(t)
 	if err := signFiles(t.Context(), files, s); err != nil {
 		t.Fatal(err)
 	}
-	again := made(t)
+	again := newRelease(t)
 	if err := signFiles(t.Context(), again, s); err != nil || string(again[bundleName]) != string(files[bundleName]) {
 		t.Errorf("signed twice, it differs: %v", err)
 	}
 	archive := archiveName("1.2.3", "linux/amd64")
 	forged := strings.Replace(string(files[sumsName]), sum(files[archive]), sum([]byte("forged")), 1)
-	put(t, file, other.Private(t, "secret"))
+	writeFile(t, file, other.Private(t, "secret"))
 	foreign, err := o.signer()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestSigned(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change map[string]string // "": the file is missing
-		want   string            // "": it is taken
+		want   string            // "": accepted
 	}{
 		"as it is":        {},
 		"an archive":      {map[string]string{archive: "forged"}, archive + " has checksum " + sum([]byte("forged"))},
@@ -59,9 +59,9 @@ func TestSigned(t *testing.T) {
 				text, changed := c.change[name]
 				switch {
 				case !changed:
-					put(t, filepath.Join(dir, name), data)
+					writeFile(t, filepath.Join(dir, name), data)
 				case text != "":
-					put(t, filepath.Join(dir, name), []byte(text))
+					writeFile(t, filepath.Join(dir, name), []byte(text))
 				}
 			}
 			err := check(dir, trust.Key{Name: "cosign.pub", PEM: s.PublicKey()})
@@ -75,7 +75,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-func put(t *testing.T, name string, data []byte) {
+func writeFile(t *testing.T, name string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, data, 0o600); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func Part() cli.Part {
 		Group: "leave", Title: "Leave OLM:",
 		Commands: []func(cli.Host) *cobra.Command{newImport, newAdopt},
 		Schemas:  map[string]func() []byte{"adoption-plan": plan.Schema},
-		OtherWords: map[string]map[string]string{
+		OtherNames: map[string]map[string]string{
 			"quayside":       {"doctor": "quayside adopt check"},
 			"quayside adopt": {"finish": "quayside adopt run --finish", "rbac": "quayside adopt plan --rbac"},
 		},
@@ -130,7 +130,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.record {
-		release, err := p.LockWriter("quayside adopt inspect --record")
+		release, err := p.LockWorkTree("quayside adopt inspect --record")
 		if err != nil {
 			return err
 		}

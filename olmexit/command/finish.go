@@ -23,7 +23,7 @@ func (o *adoptRunOptions) finish(ctx context.Context, args []string) error {
 		return err
 	}
 	if !o.check {
-		release, err := p.LockWriter("quayside adopt run --finish")
+		release, err := p.LockWorkTree("quayside adopt run --finish")
 		if err != nil {
 			return err
 		}

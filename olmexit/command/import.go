@@ -114,11 +114,11 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	e, r, err := extend.Import(ctx, p, extend.Read(s), contents)
-	o.Talk.Done()
+	o.Log.Done()
 	if err != nil {
 		return err
 	}
-	o.Talk.Warn(r.Warnings)
+	o.Log.Warn(r.Warnings)
 	if !o.check && e != nil {
 		if err := e.Write(); err != nil {
 			return err
@@ -129,10 +129,10 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	c := r.Counts
-	o.Talk.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Left)
+	o.Log.Note("%s: %d new, %d already declared, %d declared differently, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Left)
 	switch {
 	case r.Written:
-		o.Talk.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")
+		o.Log.Note("wrote %s with %s", workspace.LockFile, diag.Count(len(r.Operators), "operator")+" of the cluster")
 	case o.check && e != nil:
 		return &workspace.DiffersError{Msg: "the workspace lacks operators of the cluster: run 'quayside import'"}
 	}

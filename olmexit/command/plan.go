@@ -170,7 +170,7 @@ func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
 		return err
 	}
 	rendered, err := inspect.ForPlan(ctx, p, made)
-	o.Talk.Done()
+	o.Log.Done()
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *olmexit.Report) error {
 	case len(names) > 0:
 		return &workspace.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " left to OLM: " + strings.Join(names, ", "))}
 	case len(made.Steps) == 0:
-		o.Talk.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
+		o.Log.Note("OLM has no operators to adopt: %s inspected", diag.Count(len(rep.Operators), "operator"))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y k8s.Object) int { return x.Key().Compare(y.Key()) })
 		res, err = run.Run(ctx, *in)
 	}
-	o.Talk.Done()
+	o.Log.Done()
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt revert %s'", file))
 	return o.reverted(adoptRevertView{*res, way.Plan.Left}, err)
 }

@@ -150,12 +150,12 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 		return err
 	}
 	res, err := run.Run(ctx, *in)
-	o.Talk.Done()
+	o.Log.Done()
 	o.warnStopped(res, fmt.Sprintf("continue with 'quayside adopt run %s', or revert with 'quayside adopt revert %s'", file, file))
 	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
 	if left >= 0 && err == nil {
 		s := res.Steps[left]
-		o.Talk.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, inert.Line(s.Namespace), inert.Line(file))
+		o.Log.Note("step %d (clean-up, %s) is left: once the pull request is merged and the operators run well, continue with 'quayside adopt run %s --clean-up'; it cannot be reverted", s.Number, inert.Line(s.Namespace), inert.Line(file))
 	}
 	if err := o.Print(res, func(w io.Writer) { fmt.Fprintln(w, resultSummary(res)) }); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (o *adoptRunOptions) warnStopped(res *run.Result, what string) {
 	for _, ref := range res.Stopped {
 		names = append(names, ref.Namespace+"/"+ref.Name)
 	}
-	o.Talk.WarnAlways(diag.Warning{
+	o.Log.WarnAlways(diag.Warning{
 		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s): it installs and upgrades nothing until the plan starts it again: %s", strings.Join(names, ", "), what),
 	})
 }
@@ -263,9 +263,9 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 	for _, a := range step.Actions {
 		switch {
 		case s.hand:
-			s.Talk.Say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+			s.Log.Say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
 		case !s.yes:
-			s.Talk.Say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+			s.Log.Say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
 		}
 	}
 	if s.yes {
@@ -277,7 +277,7 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 // Manual shows a manual step and asks whether it is done.
 func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step, false)
-	s.Talk.Say("    %s", inert.Line(step.Manual))
+	s.Log.Say("    %s", inert.Line(step.Manual))
 	if !s.Prompt.IsInteractive() {
 		return false, nil
 	}
@@ -287,24 +287,24 @@ func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 // head prints the number and title of a step. With --quiet it is printed only if alone is
 // false.
 func (s *stepwise) head(step plan.Step, alone bool) {
-	tell := s.Talk.Say
+	tell := s.Log.Say
 	if alone {
-		tell = s.Talk.Note
+		tell = s.Log.Note
 	}
-	tell("%s %s", s.Talk.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
+	tell("%s %s", s.Log.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
 }
 
 // Action prints the result of an action.
 func (s *stepwise) Action(_ plan.Step, a run.ActionResult) {
-	s.Talk.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
+	s.Log.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
 	for _, f := range a.Changes {
-		s.Talk.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+		s.Log.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
 	}
 }
 
 // Waiting shows the first unmet condition.
 func (s *stepwise) Waiting(step plan.Step, missing []verify.Finding) {
-	s.Talk.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
+	s.Log.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
 }
 
 // wallClock implements the clock of a run with real time.

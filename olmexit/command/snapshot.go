@@ -23,19 +23,19 @@ func checkSource(cmd *cobra.Command, args []string, login *cli.Login) error {
 // readCluster reads the cluster dump named by the argument, or the live cluster if there is
 // none.
 func readCluster(ctx context.Context, h cli.Host, args []string, login *cli.Login, opt snapshot.Options) (*snapshot.Snapshot, error) {
-	defer h.Talk.Done()
+	defer h.Log.Done()
 	if len(args) == 0 {
 		client, err := login.Open()
 		if err != nil {
 			return nil, err
 		}
-		h.Talk.Progress("reading cluster %s", client.Server)
+		h.Log.Progress("reading cluster %s", client.Server)
 		return snapshot.Live(ctx, client, opt)
 	}
 	if args[0] == "-" {
 		return snapshot.Read("-", h.Stdin, opt)
 	}
-	h.Talk.Progress("reading %s", args[0])
+	h.Log.Progress("reading %s", args[0])
 	file := h.Path(args[0])
 	if info, err := os.Stat(file); err != nil {
 		return nil, err

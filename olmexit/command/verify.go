@@ -82,7 +82,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 		return err
 	}
 	rep, err := verify.Verify(ctx, r, p, verify.Known{Before: before, Ended: journal.HasEnded, Step: o.step})
-	o.Talk.Done()
+	o.Log.Done()
 	if err != nil {
 		return err
 	}
@@ -127,6 +127,6 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 	if err != nil {
 		return nil, err
 	}
-	o.Talk.Progress("reading cluster %s", client.Server)
+	o.Log.Progress("reading cluster %s", client.Server)
 	return run.Live(client), nil
 }

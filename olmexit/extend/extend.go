@@ -242,7 +242,7 @@ func (im *importer) locate(ctx context.Context) error {
 		return err
 	}
 	p := im.project.With(im.settings, pl.declared, im.before)
-	sh, err := p.Shelf(ctx, p.Catalogs(pl.declared), im.before, false)
+	sh, err := p.OpenCatalogs(ctx, p.Catalogs(pl.declared), im.before, false)
 	if err != nil {
 		return err
 	}
@@ -380,7 +380,7 @@ func unsupportedModes(pin lockfile.Pin, modes []model.InstallMode) string {
 		return ""
 	}
 	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
-		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), inWords(formatWatched(pin)), edit.Supported(modes))
+		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), inWords(formatWatched(pin)), edit.FormatModes(modes))
 }
 
 // lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.

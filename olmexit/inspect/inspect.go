@@ -33,7 +33,7 @@ type Inspection struct {
 func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
-		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside import' first to pin the installed operators", workspace.LockFile, p.Location()))
+		err = cmp.Or(p.SuggestWorkspaces(), fmt.Errorf("no %s in %s: run 'quayside import' first to pin the installed operators", workspace.LockFile, p.Location()))
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishi
 	if err != nil {
 		return nil, err
 	}
-	if _, err := workspace.Chosen(before, names); err != nil {
+	if _, err := workspace.SelectPins(before, names); err != nil {
 		return nil, err
 	}
 	after := olmexit.Finish(before, names)

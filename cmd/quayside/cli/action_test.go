@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// action is the metadata of a composite action of GitHub's, with every field that
-// there is: another one is a mistake.
+// action is the metadata of a composite GitHub action, with all fields, because an unknown field
+// is an error.
 type action struct {
 	Name, Description, Author string
 	Branding                  struct{ Icon, Color string }
@@ -57,8 +57,8 @@ func readAction(t *testing.T) action {
 	return a
 }
 
-// TestActionMetadata holds the action to the rules for one: what is used is there, no
-// expression is put into a script, and what others wrote is pinned by its commit.
+// TestActionMetadata checks the action: all used inputs and outputs exist, no expression is
+// inserted into a script, and other actions are pinned by commit.
 func TestActionMetadata(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" || a.Name == "" || a.Description == "" {
@@ -115,22 +115,21 @@ func TestActionMetadata(t *testing.T) {
 	}
 }
 
-// job runs the steps of an action as a runner does, each in a shell of its own with
-// what steps before left. Actions of others are named and not run.
+// job runs the steps of an action like a runner: each in its own shell, with the variables and
+// outputs of earlier steps. It records other actions instead of running them.
 type job struct {
 	dir, temp string
 	context   map[string]string // "inputs.mode", "github.repository"
 	env       []string
-	used      []string // actions of others, with what they are given
+	used      []string // other actions, with their inputs
 	summary   string
 	log       strings.Builder
 }
 
-// newJob returns a job on a server, in a workspace, with the program in an archive as
-// a release has it.
+// newJob returns a job for a forge and a workspace. It serves the program as a release archive.
 func newJob(t *testing.T, s *forgetest.Server, dir string) *job {
 	t.Helper()
-	server, sum := releases(t)
+	server, sum := serveRelease(t)
 	j := &job{dir: dir, temp: t.TempDir(), context: map[string]string{
 		"github.token": forgetest.Token, "github.repository": forgetest.Project, "runner.os": "Linux", "github.event_name": "push", "github.event.repository.default_branch": "main",
 		"inputs.version": "1.2.3", "inputs.sha256": sum, "inputs.releases": server,
@@ -154,15 +153,15 @@ func newJob(t *testing.T, s *forgetest.Server, dir string) *job {
 	return j
 }
 
-// releases serves the program as a release does, and returns where, and the digest of
-// the archive.
-func releases(t *testing.T) (address, sum string) {
+// serveRelease serves the program as a release archive, and returns the address and the digest of the
+// archive.
+func serveRelease(t *testing.T) (address, sum string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program of the tests, called by this name, is the program.
+	// The test binary acts as the program if it is called quayside.
 	script := fmt.Sprintf("#!/bin/bash\nexec -a quayside %q \"$@\"\n", self)
 	var packed strings.Builder
 	gz := gzip.NewWriter(&packed)
@@ -190,8 +189,8 @@ func releases(t *testing.T) (address, sum string) {
 	return server.URL + "/releases", fmt.Sprintf("%x", sha256.Sum256([]byte(packed.String())))
 }
 
-// run runs every step whose condition holds, and returns the error of the first that
-// fails; those that are to run always are run even then.
+// run runs every step whose condition holds, and returns the first error. After an error it runs
+// only steps with always().
 func (j *job) run(t *testing.T) error {
 	t.Helper()
 	var failed error
@@ -205,7 +204,7 @@ func (j *job) run(t *testing.T) error {
 			line := s.Uses[:strings.Index(s.Uses, "@")]
 			for _, key := range []string{"path", "sarif_file", "category"} {
 				if v, ok := s.With[key]; ok {
-					line += " " + strings.TrimPrefix(j.filled(t, v), j.temp+"/")
+					line += " " + strings.TrimPrefix(j.expand(t, v), j.temp+"/")
 				}
 			}
 			j.used = append(j.used, line)
@@ -218,7 +217,7 @@ func (j *job) run(t *testing.T) error {
 		cmd.Dir, cmd.Stdout, cmd.Stderr = j.dir, &j.log, &j.log
 		cmd.Env = append([]string{"PATH=" + strings.Join(paths, ":"), "GITHUB_OUTPUT=" + output, "GITHUB_PATH=" + path, "GORACE=" + os.Getenv("GORACE")}, j.env...)
 		for key, value := range s.Env {
-			cmd.Env = append(cmd.Env, key+"="+j.filled(t, value))
+			cmd.Env = append(cmd.Env, key+"="+j.expand(t, value))
 		}
 		if err := cmd.Run(); err != nil && failed == nil {
 			failed = fmt.Errorf("%s: %w", s.Name, err)
@@ -240,26 +239,26 @@ func (j *job) run(t *testing.T) error {
 	return failed
 }
 
-// filled puts the values of expressions into a text.
-func (j *job) filled(t *testing.T, text string) string {
+// expand replaces the expressions in a text with their values.
+func (j *job) expand(t *testing.T, text string) string {
 	return regexp.MustCompile(`\$\{\{ (.*?) \}\}`).ReplaceAllStringFunc(text, func(s string) string {
-		return j.value(t, s[len("${{ "):len(s)-len(" }}")])
+		return j.evaluate(t, s[len("${{ "):len(s)-len(" }}")])
 	})
 }
 
 func (j *job) holds(t *testing.T, condition string) bool {
 	t.Helper()
-	v := j.value(t, condition)
+	v := j.evaluate(t, condition)
 	return v != "" && v != "false"
 }
 
-// value is as much of the language of expressions as the action uses: || before &&
-// before comparisons, of names, texts and one group in brackets.
-func (j *job) value(t *testing.T, e string) string {
+// evaluate evaluates an expression. It supports ||, &&, comparisons, names, strings and one group in
+// parentheses.
+func (j *job) evaluate(t *testing.T, e string) string {
 	t.Helper()
 	e = strings.TrimSpace(e)
 	if before, group, ok := strings.Cut(e, "("); ok && strings.HasSuffix(group, ")") && (before == "" || strings.HasSuffix(before, "&& ")) {
-		v := j.value(t, strings.TrimSuffix(group, ")"))
+		v := j.evaluate(t, strings.TrimSuffix(group, ")"))
 		before = strings.TrimSuffix(strings.TrimSpace(before), "&&")
 		if before != "" && !j.holds(t, before) {
 			return "false"
@@ -268,26 +267,26 @@ func (j *job) value(t *testing.T, e string) string {
 	}
 	if parts := strings.Split(e, " || "); len(parts) > 1 {
 		for _, p := range parts {
-			if v := j.value(t, p); v != "" && v != "false" {
+			if v := j.evaluate(t, p); v != "" && v != "false" {
 				return v
 			}
 		}
-		return j.value(t, parts[len(parts)-1])
+		return j.evaluate(t, parts[len(parts)-1])
 	}
 	if parts := strings.Split(e, " && "); len(parts) > 1 {
 		v := ""
 		for _, p := range parts {
-			if v = j.value(t, p); v == "" || v == "false" {
+			if v = j.evaluate(t, p); v == "" || v == "false" {
 				return v
 			}
 		}
 		return v
 	}
 	if left, right, ok := strings.Cut(e, " == "); ok {
-		return fmt.Sprint(j.value(t, left) == j.value(t, right))
+		return fmt.Sprint(j.evaluate(t, left) == j.evaluate(t, right))
 	}
 	if left, right, ok := strings.Cut(e, " != "); ok {
-		return fmt.Sprint(j.value(t, left) != j.value(t, right))
+		return fmt.Sprint(j.evaluate(t, left) != j.evaluate(t, right))
 	}
 	switch {
 	case strings.HasPrefix(e, "'"):
@@ -301,23 +300,23 @@ func (j *job) value(t *testing.T, e string) string {
 	return ""
 }
 
-// onPullRequest makes it a job of a pull request of the branch.
+// onPullRequest converts j to a job for a pull request from a repository.
 func (j *job) onPullRequest(from string) {
 	j.context["github.event_name"], j.context["github.event.pull_request.number"] = "pull_request", "1"
 	j.context["github.event.pull_request.head.repo.full_name"] = from
 	j.env = append(j.env, "GITHUB_BASE_REF=main")
 }
 
-// TestAction runs the action in clean directories: the program comes from an archive
-// by its digest, an upgrade becomes a pull request, which is then checked, reported
-// and commented on.
+// TestAction runs the action in clean directories. It installs the program from an archive with a
+// digest, opens a pull request for an upgrade, and checks, reports and comments on the pull
+// request.
 func TestAction(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed: the action fetches with it")
 	}
 	s := forgetest.New(t, "github")
 	s.Job = true
-	bare, work := fleet(t)
+	bare, work := newFleet(t)
 	gitIn(t, work, "remote", "add", "origin", bare)
 	gitIn(t, work, "fetch", "-q", "origin")
 
@@ -397,7 +396,7 @@ func TestAction(t *testing.T) {
 	})
 }
 
-// environmentDir returns the directory of the environment of that name.
+// environmentDir returns the directory of an environment.
 func environmentDir(t *testing.T, work, name string) string {
 	t.Helper()
 	for dir := range environments() {
@@ -409,8 +408,8 @@ func environmentDir(t *testing.T, work, name string) string {
 	return ""
 }
 
-// TestActionInstalls refuses what is not by its digest what was asked for, before it
-// is unpacked, and what would be a path or a command.
+// TestActionInstalls checks that an archive with another digest is rejected before it is unpacked,
+// and that inputs with paths or commands are rejected.
 func TestActionInstalls(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed: the action fetches with it")

@@ -17,9 +17,9 @@ import (
 
 type editOptions struct {
 	*app
-	wish   edit.Wish
-	check  bool
-	render bool
+	options edit.AddOptions
+	check   bool
+	render  bool
 }
 
 func newAdd(a *app) *cobra.Command {
@@ -63,27 +63,31 @@ func newAdd(a *app) *cobra.Command {
 			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
+			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
+				return a.requestCompletions(ctx, o.options.Catalog, prefix)
+			}, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.wish.Packages = args
+			o.options.Packages = args
 			if !cmd.Flags().Changed("watch") {
-				o.wish.Watch = nil
+				o.options.Watch = nil
 			}
 			if a.prompt.IsInteractive() {
-				o.wish.Choose = a.prompt.Choose // asks on the terminal
+				o.options.Choose = a.prompt.Choose // asks on the terminal
 			}
-			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })
+			return o.run(cmd.Context(), func(ctx context.Context, p *workspace.Project) (*edit.Edit, error) {
+				return edit.Add(ctx, p, o.options)
+			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.wish.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
-	f.StringVar(&o.wish.To, "to", "", "write to this `PATH` of spec.declarations")
-	f.StringVar(&o.wish.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
-	f.StringSliceVar(&o.wish.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
+	f.StringVarP(&o.options.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
+	f.StringVar(&o.options.To, "to", "", "write to this `PATH` of spec.declarations")
+	f.StringVar(&o.options.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
+	f.StringSliceVar(&o.options.Watch, "watch", nil, "namespaces for the operator to watch: `NAMESPACE`s, or all ('*')")
 	o.flags(cmd)
-	a.offer(cmd, "catalog", a.catalogs)
-	a.offer(cmd, "namespace", a.namespaces)
+	a.offer(cmd, "catalog", a.catalogCompletions)
+	a.offer(cmd, "namespace", a.namespaceCompletions)
 	addWriter(cmd, a, "check")
 	return cmd
 }
@@ -162,7 +166,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *work
 		}
 		r.Written = true
 		if o.render {
-			if r.Rendered, err = p.RenderAnew(ctx); err != nil {
+			if r.Rendered, err = p.ReloadAndRender(ctx); err != nil {
 				return err
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// addAll adds the flag --all to cmd, which must be complete otherwise. The flags in without
-// apply to one workspace and cannot be combined with it.
+// addAll adds the flag --all to cmd, which must have all its other flags. The flags in without
+// apply to one workspace, and cannot be combined with --all.
 func addAll(cmd *cobra.Command, a *app, without ...string) {
 	addAllOf(cmd, a, func(top string, _ []string) ([]string, error) { return workspacesBelow(top) }, without...)
 }
@@ -77,7 +77,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 		err := run()
 		var usage *usageError
 		if errors.As(err, &usage) {
-			return err // it is the same in every workspace
+			return err // other workspaces would give the same error
 		}
 		code := a.report(err)
 		worst = max(worst, code)
@@ -90,8 +90,7 @@ func (a *app) inEachWorkspace(top string, names []string, run func() error) erro
 	return printedError(worst)
 }
 
-// title prints the name of the next workspace on both streams, but only once if both are the
-// terminal.
+// title prints the name of workspace i on stdout and stderr, but only once if both are a terminal.
 func (a *app) title(i int, name string) {
 	a.log.Done()
 	name = inert.Line(name)
@@ -115,7 +114,7 @@ func (a *app) title(i int, name string) {
 	a.log.Note("%s:", name)
 }
 
-// printedError is an exit code with an already printed reason.
+// printedError is an exit code whose reason has been printed.
 type printedError int
 
 func (t printedError) Error() string { return fmt.Sprintf("exit code %d", int(t)) }

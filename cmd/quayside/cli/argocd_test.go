@@ -15,8 +15,8 @@ import (
 
 const argoFiles = "../../../ci/argocd"
 
-// TestArgoPlugin runs what the plugin generates as Argo CD does: in a copy of the
-// repository without its history, with the Application's parameter in a variable.
+// TestArgoPlugin runs the generate command of the plugin like Argo CD: in a copy of the repository
+// without history, with the Application's parameter in a variable.
 func TestArgoPlugin(t *testing.T) {
 	var plugin struct {
 		APIVersion, Kind string
@@ -24,7 +24,7 @@ func TestArgoPlugin(t *testing.T) {
 		Spec             struct {
 			Discover struct{ FileName string }
 			Generate struct{ Command, Args []string }
-			// Which variable a parameter comes in follows from its name.
+			// The name of the variable is derived from the name of the parameter.
 			Parameters struct {
 				Static []struct{ Name, Title, Tooltip string }
 			}
@@ -78,7 +78,7 @@ func TestArgoPlugin(t *testing.T) {
 	}
 }
 
-// repoServer is as much of the repo-server's Deployment as the component is about.
+// repoServer is the part of the repo-server's Deployment that the component changes.
 type repoServer struct {
 	Spec struct {
 		Template struct {
@@ -107,8 +107,8 @@ type argoSettings struct {
 	Data     map[string]string
 }
 
-// builtSidecar puts the component on a repo-server, as a kustomization does.
-func builtSidecar(t *testing.T, kustomization string) (server repoServer, settings argoSettings) {
+// buildSidecar builds a kustomization that adds the component to a repo-server.
+func buildSidecar(t *testing.T, kustomization string) (server repoServer, settings argoSettings) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "quayside"), os.DirFS(argoFiles)); err != nil {
@@ -144,8 +144,8 @@ spec:
 	return server, settings
 }
 
-// TestArgoSidecar wants the component to fit the pod that it is put into: with its own
-// program, and with an image that has it, as docs/ci.md says.
+// TestArgoSidecar checks the component in its pod, with a downloaded program and, as in
+// docs/ci.md, with an image that contains the program.
 func TestArgoSidecar(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
@@ -153,10 +153,10 @@ func TestArgoSidecar(t *testing.T) {
 		path          string
 	}{
 		"with a release":           {"namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n", 2, "/quayside:/usr/bin:/bin"},
-		"with an image of its own": {shownIn(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
+		"with an image of its own": {yamlBlock(t, "ci.md", "$patch: delete"), 1, "/usr/local/bin:/usr/bin:/bin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, settings := builtSidecar(t, c.kustomization)
+			server, settings := buildSidecar(t, c.kustomization)
 			if settings.Data["plugin.yaml"] != read(t, argoFiles, "plugin.yaml") {
 				t.Errorf("the ConfigMap has %q", settings.Data)
 			}
@@ -199,8 +199,8 @@ func TestArgoSidecar(t *testing.T) {
 	}
 }
 
-// shownIn returns the one block of YAML of a page that holds a text.
-func shownIn(t *testing.T, name, text string) string {
+// yamlBlock returns the only YAML block of a page that contains a text.
+func yamlBlock(t *testing.T, name, text string) string {
 	t.Helper()
 	var found []string
 	for _, b := range strings.Split(read(t, "../../../docs", name), "```yaml\n")[1:] {
@@ -214,20 +214,20 @@ func shownIn(t *testing.T, name, text string) string {
 	return found[0]
 }
 
-// TestArgoInit runs what fetches the program before the plugin starts, with directories
-// of the test in the place of the pod's, which are empty.
+// TestArgoInit runs the init container that downloads the program, with empty directories instead
+// of the pod's volumes.
 func TestArgoInit(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil || runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("the script fetches the program for linux/amd64 with curl")
 	}
-	server, _ := builtSidecar(t, "namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n")
+	server, _ := buildSidecar(t, "namespace: argocd\nresources: [argocd.yaml]\ncomponents: [quayside]\n")
 	var init argoContainer
 	for _, c := range server.Spec.Template.Spec.InitContainers {
 		if c.Name == "quayside" {
 			init = c
 		}
 	}
-	address, sum := releases(t)
+	address, sum := serveRelease(t)
 	fetch := func(sum string) (program, log string, err error) {
 		pod := t.TempDir()
 		for _, m := range init.VolumeMounts {

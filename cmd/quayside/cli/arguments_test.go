@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// argued is a workspace whose files hold nothing wrong. Version 2.0.0 of app, and all of
-// tool, need what no catalog has.
-func argued() map[string]string {
+// argumentFiles returns a workspace with valid files. Version 2.0.0 of app, and all versions of tool,
+// require a package that no catalog has.
+func argumentFiles() map[string]string {
 	bundle := func(pkg, version, more string) string {
 		return fmt.Sprintf("---\nschema: olm.bundle\npackage: %[1]s\nname: %[1]s.v%[2]s\nimage: registry.example.com/%[1]s@sha256:%064[3]d\nproperties:\n"+
 			"- {type: olm.package, value: {packageName: %[1]s, version: %[2]s}}\n%[4]s", pkg, version, len(pkg)+int(version[0]), more)
@@ -30,12 +30,11 @@ func argued() map[string]string {
 	}
 }
 
-// TestArguments wants what is wrong with the command line to be said of the argument
-// that it is, for each way to give one, and no place in a file to be named where there
-// is nothing to mend in it.
+// TestArguments checks that errors of the command line name the argument, for each kind of
+// argument, and name no position in a file without faults.
 func TestArguments(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
-	for name, text := range argued() {
+	for name, text := range argumentFiles() {
 		file := filepath.Join(dir, name)
 		check(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		check(t, os.WriteFile(file, []byte(text), 0o600))
@@ -44,8 +43,8 @@ func TestArguments(t *testing.T) {
 	before, err := os.ReadFile(filepath.Join(dir, "quayside.lock"))
 	check(t, err)
 
-	// Where an operator is named, by what it is named, and the places in files that may
-	// be: of declarations that take part without being wrong.
+	// Commands that name an operator, and the permitted positions in files: declarations that
+	// are part of a conflict but valid.
 	versions := []string{"resolve --upgrade=%s", "resolve --upgrade=%s --keep-going", "upgrade --yes %s", "diff --upgrade=%s"}
 	whichever := append(slices.Clone(versions), "resolve --reinstall=%s", "why-not %s")
 	asked := `subscriptions/app\.yaml:4:`
@@ -69,7 +68,7 @@ func TestArguments(t *testing.T) {
 	} {
 		for _, command := range c.commands {
 			t.Run(c.what+": "+fmt.Sprintf(command, c.operator), func(t *testing.T) {
-				argument := c.operator // as a fault names it: with the flag that it is of
+				argument := c.operator // as in errors, with its flag
 				for word := range strings.FieldsSeq(command) {
 					if strings.HasSuffix(word, "=%s") {
 						argument = fmt.Sprintf(word, c.operator)

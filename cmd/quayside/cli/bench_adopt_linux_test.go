@@ -14,34 +14,34 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
-// BenchmarkAdopt takes the processor time and the peak memory of importing and of
-// inspecting a cluster: a real one of 16 operators, and the same 19 times over under
-// other names, each time with definitions of its own.
+// BenchmarkAdopt measures the CPU time and the peak memory of importing and inspecting a cluster:
+// a real cluster with 16 operators, and 19 renamed copies of it in one cluster, each with its own
+// CRDs.
 func BenchmarkAdopt(b *testing.B) {
-	bin, top, cache := program(b), b.TempDir(), b.TempDir()
+	bin, top, cache := programPath(b), b.TempDir(), b.TempDir()
 	clitest.Unpack(b, filepath.Join(clitest.Corpus(b), "olm-clusters.tar.zst"), top)
 	for _, times := range []int{1, 19} {
 		dir := b.TempDir()
-		operators := multiply(b, top, dir, times)
-		measure(b, fmt.Sprintf("import-%d", operators), 0, func() spent {
+		operators := writeCopies(b, top, dir, times)
+		measure(b, fmt.Sprintf("import-%d", operators), 0, func() resourceUsage {
 			for _, name := range []string{"quayside.yaml", "quayside.lock", "subscriptions"} {
 				check(b, os.RemoveAll(filepath.Join(dir, name)))
 			}
-			return child(b, cache, bin, "-C", dir, "import", "dump.json", "--offline", "--catalog", "olm/community=dir:community", "--catalog", "olm/lab=dir:lab")
+			return runMeasured(b, cache, bin, "-C", dir, "import", "dump.json", "--offline", "--catalog", "olm/community=dir:community", "--catalog", "olm/lab=dir:lab")
 		})
-		measure(b, fmt.Sprintf("inspect-%d", operators), 0, func() spent {
-			return child(b, cache, "sh", "-c", `"$@"; test $? -le 1`, "-", bin, "-C", dir, "adopt", "inspect", "dump.json", "--offline")
+		measure(b, fmt.Sprintf("inspect-%d", operators), 0, func() resourceUsage {
+			return runMeasured(b, cache, "sh", "-c", `"$@"; test $? -le 1`, "-", bin, "-C", dir, "adopt", "inspect", "dump.json", "--offline")
 		})
 	}
 }
 
-// multiply writes the dump of a cluster and its catalogs into dir, so many times
-// over, and returns how many operators it has.
-func multiply(b *testing.B, top, dir string, times int) int {
+// writeCopies writes several renamed copies of the dump of a cluster and its catalogs to dir, and
+// returns the number of operators.
+func writeCopies(b *testing.B, top, dir string, times int) int {
 	b.Helper()
 	var dump struct{ Items []map[string]any }
 	check(b, json.Unmarshal([]byte(read(b, top, "modes/before.json")), &dump))
-	var sources []string // of the catalogs' packages
+	var sources []string // packages of the catalogs
 	own, groups := map[string]bool{}, map[string]bool{}
 	for _, o := range dump.Items {
 		meta := o["metadata"].(map[string]any)
@@ -84,7 +84,7 @@ func multiply(b *testing.B, top, dir string, times int) int {
 	return times * len(sources)
 }
 
-// renamer gives another name to whatever there can be but once.
+// renamer renames cluster-scoped objects and other unique names.
 type renamer struct {
 	i          int
 	own        map[string]bool
@@ -111,14 +111,14 @@ func (r renamer) value(v any) any {
 	return v
 }
 
-// renames reports whether a name is another one each time.
+// renames reports whether a name differs in each copy.
 func (r renamer) renames(name any) bool {
 	s, _ := name.(string)
 	return s != r.text(s)
 }
 
 func (r renamer) text(s string) string {
-	for _, made := range []string{"-service", "-service-cert", "-service-auth-reader"} { // of the Deployment
+	for _, made := range []string{"-service", "-service-cert", "-service-auth-reader"} { // generated for the Deployment
 		if base, ok := strings.CutSuffix(s, made); ok && r.own[base] {
 			return r.text(base) + made
 		}
@@ -137,7 +137,7 @@ func (r renamer) text(s string) string {
 	return strings.Join(parts, suffix+",") + suffix
 }
 
-// catalog writes a catalog whose bundles embed their manifests.
+// catalog writes a renamed copy of a catalog whose bundles embed their manifests.
 func (r renamer) catalog(b *testing.B, text, file string) {
 	b.Helper()
 	var out bytes.Buffer

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// BenchmarkDiff takes the CPU seconds and the peak memory of comparing the
-// whole corpus, committed, with a work tree in which none, one or three of its
-// operators moved: the cost is that of what changed.
+// BenchmarkDiff measures the CPU time and the peak memory of comparing the committed corpus with
+// a work tree in which no, one or three operators were upgraded. The cost should depend on the
+// number of changes.
 func BenchmarkDiff(b *testing.B) {
-	bin := program(b)
+	bin := programPath(b)
 	dir := b.TempDir()
 	subscribeToAll(b, dir)
 	put(b, dir, "quayside.yaml", read(b, dir, "quayside.yaml")+"  policy: {failOn: \"off\"}\n")
@@ -24,8 +24,8 @@ func BenchmarkDiff(b *testing.B) {
 	}
 	cache := b.TempDir()
 	settle := func() {
-		// No edge leads from the one to the other in so small a catalog: the
-		// lock is made anew.
+		// The small catalog has no upgrade edge between the versions, so the lock is resolved
+		// again.
 		if err := os.RemoveAll(filepath.Join(dir, "quayside.lock")); err != nil {
 			b.Fatal(err)
 		}
@@ -49,9 +49,9 @@ func BenchmarkDiff(b *testing.B) {
 		settle()
 		for _, from := range []string{"auto", "lock"} {
 			b.Run(fmt.Sprintf("%d-moved/from-%s", n, from), func(b *testing.B) {
-				var total spent
+				var total resourceUsage
 				for b.Loop() {
-					one := child(b, cache, bin, "-C", dir, "diff", "--offline", "--exit-zero", "--from", from)
+					one := runMeasured(b, cache, bin, "-C", dir, "diff", "--offline", "--exit-zero", "--from", from)
 					total.cpu += one.cpu
 					total.rss = max(total.rss, one.rss)
 				}
@@ -62,7 +62,7 @@ func BenchmarkDiff(b *testing.B) {
 	}
 }
 
-// subscribe asks for one version of a package of the corpus.
+// subscribe declares a version of a package of the corpus.
 func subscribe(b *testing.B, dir, pkg, version string) {
 	b.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "subscriptions", pkg+".yaml")); err != nil {

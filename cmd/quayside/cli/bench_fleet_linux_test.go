@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// BenchmarkFleet takes the processor time and the peak memory of the commands that
-// look at every cluster, with the operators of the corpus: of clusters that are all
-// equal, and of clusters with a config each. What is changed is the config of one.
+// BenchmarkFleet measures the CPU time and the peak memory of the commands that process every
+// cluster, with the operators of the corpus: for equal clusters, and for clusters with different
+// config. The change is in the config of one cluster.
 func BenchmarkFleet(b *testing.B) {
-	bin, cache, top := program(b), b.TempDir(), b.TempDir()
+	bin, cache, top := programPath(b), b.TempDir(), b.TempDir()
 	subscribeToAll(b, top)
 	if got := quaysideIn(b, top, cache, "resolve", "--offline"); got.code != 0 {
 		b.Fatalf("quayside resolve: exit code %d\n%s", got.code, got.stderr)
@@ -22,13 +22,13 @@ func BenchmarkFleet(b *testing.B) {
 		for _, n := range []int{1, 10, 100, 1000, 5000} {
 			shape := map[bool]string{false: "equal", true: "own"}[own]
 			b.Run(fmt.Sprintf("%s-%d", shape, n), func(b *testing.B) {
-				benchFleet(b, bin, cache, top, fleetOf(read(b, top, "quayside.yaml"), n, own))
+				benchFleet(b, bin, cache, top, fleetSettings(read(b, top, "quayside.yaml"), n, own))
 			})
 		}
 	}
 }
 
-// benchFleet measures the commands in the workspace at dir, with these settings.
+// benchFleet measures the commands in the workspace at dir with settings.
 func benchFleet(b *testing.B, bin, cache, dir, settings string) {
 	b.Helper()
 	for _, name := range []string{"rendered", ".git"} {
@@ -36,8 +36,8 @@ func benchFleet(b *testing.B, bin, cache, dir, settings string) {
 	}
 	before := read(b, dir, "quayside.yaml")
 	defer put(b, dir, "quayside.yaml", before)
-	run := func(args ...string) spent {
-		return child(b, cache, bin, append([]string{"-C", dir}, append(args, "--offline")...)...)
+	run := func(args ...string) resourceUsage {
+		return runMeasured(b, cache, bin, append([]string{"-C", dir}, append(args, "--offline")...)...)
 	}
 	turn := 0
 	change := func() { // the last cluster
@@ -45,28 +45,28 @@ func benchFleet(b *testing.B, bin, cache, dir, settings string) {
 		put(b, dir, "quayside.yaml", strings.TrimSuffix(settings, "}\n")+fmt.Sprintf(", config: {nodeSelector: {turn: t%d}}}\n", turn))
 	}
 	put(b, dir, "quayside.yaml", settings)
-	measure(b, "render-new", 0, func() spent {
+	measure(b, "render-new", 0, func() resourceUsage {
 		check(b, os.RemoveAll(filepath.Join(dir, "rendered")))
 		return run("render")
 	})
-	measure(b, "render-check", 0, func() spent { return run("render", "--check") })
-	measure(b, "verify", 0, func() spent { return run("verify") })
-	measure(b, "images", 0, func() spent { return run("images") })
+	measure(b, "render-check", 0, func() resourceUsage { return run("render", "--check") })
+	measure(b, "verify", 0, func() resourceUsage { return run("verify") })
+	measure(b, "images", 0, func() resourceUsage { return run("images") })
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "gc.auto=0", "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}, {"gc", "-q"}} {
 		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
 			b.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
-	measure(b, "render-one", 0, func() spent {
+	measure(b, "render-one", 0, func() resourceUsage {
 		change()
 		return run("render")
 	})
-	measure(b, "diff-one", 0, func() spent { return run("diff", "--exit-zero") })
+	measure(b, "diff-one", 0, func() resourceUsage { return run("diff", "--exit-zero") })
 }
 
-// fleetOf returns settings with so many clusters, all equal or with a config each;
-// the last one has none.
-func fleetOf(settings string, n int, own bool) string {
+// fleetSettings returns settings with n clusters. With own, all clusters but the last have different
+// config.
+func fleetSettings(settings string, n int, own bool) string {
 	settings, _, _ = strings.Cut(settings, "  clusters:\n")
 	var out strings.Builder
 	out.WriteString(settings + "  policy: {failOn: \"off\"}\n  clusters:\n")

@@ -22,21 +22,21 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// The benchmarks run the program itself, bin/quayside, and take processor time
-// and memory from the system's account of the child. The yardstick is a child
-// too: encoding/json reading every token of the same bytes.
+// The benchmarks run bin/quayside as a child process, and get the CPU time and memory from the
+// operating system. The yardstick is another child process, which reads every token of the same
+// bytes with encoding/json.
 
-// spent is what a child used.
-type spent struct {
+// resourceUsage is the resources that a child process used.
+type resourceUsage struct {
 	cpu time.Duration // user and system
-	rss int64         // bytes, at most at once
+	rss int64         // peak, in bytes
 }
 
-// child runs a program to its end, below a small process that keeps account:
-// what the system calls a child's peak memory begins with its parent's.
-func child(b *testing.B, cache, name string, args ...string) spent {
+// runMeasured runs a program, below a small process that measures it: the peak memory of a child process
+// includes that of its parent at the start.
+func runMeasured(b *testing.B, cache, name string, args ...string) resourceUsage {
 	b.Helper()
-	cmd := exec.Command(accountant(b), append([]string{name}, args...)...)
+	cmd := exec.Command(buildMeter(b), append([]string{name}, args...)...)
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
 	out, err := cmd.Output()
 	var fault *exec.ExitError
@@ -44,14 +44,14 @@ func child(b *testing.B, cache, name string, args ...string) spent {
 		b.Fatalf("%s %q: %v\n%.2000s", name, args, err, fault.Stderr)
 	}
 	check(b, err)
-	var one spent
+	var one resourceUsage
 	_, err = fmt.Sscan(string(out), &one.cpu, &one.rss)
 	check(b, err)
 	return one
 }
 
-// accountant returns the small process that keeps account.
-func accountant(b *testing.B) string {
+// buildMeter builds the small process that measures its child.
+func buildMeter(b *testing.B) string {
 	b.Helper()
 	name := filepath.Join(os.TempDir(), fmt.Sprintf("quayside-account-%d", os.Getpid()))
 	if _, err := os.Stat(name); err != nil {
@@ -64,8 +64,8 @@ func accountant(b *testing.B) string {
 	return name
 }
 
-// program returns the program that `make build` makes.
-func program(b *testing.B) string {
+// programPath returns the path of bin/quayside.
+func programPath(b *testing.B) string {
 	b.Helper()
 	name, err := filepath.Abs("../../../bin/quayside")
 	check(b, err)
@@ -75,9 +75,8 @@ func program(b *testing.B) string {
 	return name
 }
 
-// measure runs one command again and again, and returns what it took of the
-// processor each time.
-func measure(b *testing.B, name string, yardstick time.Duration, run func() spent) (each time.Duration) {
+// measure runs a command repeatedly, and returns the CPU time of one run.
+func measure(b *testing.B, name string, yardstick time.Duration, run func() resourceUsage) (each time.Duration) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
 		var cpu time.Duration
@@ -93,13 +92,13 @@ func measure(b *testing.B, name string, yardstick time.Duration, run func() spen
 		if yardstick > 0 {
 			b.ReportMetric(float64(each)/float64(yardstick), "of-yardstick")
 		}
-		b.ReportMetric(0, "ns/op") // the wall clock says how busy the machine is
+		b.ReportMetric(0, "ns/op") // the wall time depends on the load of the machine
 	})
 	return each
 }
 
-// fullSlim unpacks the full-size catalog of the corpus.
-func fullSlim(b *testing.B) string {
+// unpackFullCatalog unpacks the full-size catalog of the corpus.
+func unpackFullCatalog(b *testing.B) string {
 	b.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
@@ -126,8 +125,8 @@ func fullSlim(b *testing.B) string {
 	}
 }
 
-// shopOf returns a workspace with one catalog and subscriptions to packages.
-func shopOf(b *testing.B, catalog string, packages ...string) string {
+// newBenchWorkspace returns a workspace with one catalog and subscriptions to packages.
+func newBenchWorkspace(b *testing.B, catalog string, packages ...string) string {
 	b.Helper()
 	dir := b.TempDir()
 	put(b, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs:\n  - {name: c, namespace: olm, source: \"dir:"+catalog+"\"}\n")
@@ -139,9 +138,9 @@ func shopOf(b *testing.B, catalog string, packages ...string) string {
 	return dir
 }
 
-// shopOfImage returns a workspace whose catalog is an image in a registry on
-// loopback, made of the files of a directory in one compressed layer.
-func shopOfImage(b *testing.B, catalog string) string {
+// newImageWorkspace returns a workspace whose catalog is an image in a local registry. The image has the
+// files of a directory in one compressed layer.
+func newImageWorkspace(b *testing.B, catalog string) string {
 	b.Helper()
 	packed, err := oci.Pack(os.DirFS(catalog), oci.PackOptions{
 		Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
@@ -149,61 +148,60 @@ func shopOfImage(b *testing.B, catalog string) string {
 	check(b, err)
 	name := ocitest.New(b).Host + "/bench/catalog:v1"
 	check(b, (&oci.Client{}).Push(b.Context(), name, packed))
-	space := shopOf(b, catalog)
+	space := newBenchWorkspace(b, catalog)
 	put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:"+catalog, "image:"+name, 1))
 	return space
 }
 
-// BenchmarkCatalog measures reading the full-size catalog, with and without an
-// index of it. What the program takes to start is a figure of its own.
+// BenchmarkCatalog measures reading the full-size catalog with and without an index, and the start
+// of the program.
 func BenchmarkCatalog(b *testing.B) {
-	exe, dir := program(b), fullSlim(b)
-	space := shopOf(b, dir, "etcd", "prometheus", "grafana-operator", "argocd-operator", "cert-manager", "strimzi-kafka-operator")
+	exe, dir := programPath(b), unpackFullCatalog(b)
+	space := newBenchWorkspace(b, dir, "etcd", "prometheus", "grafana-operator", "argocd-operator", "cert-manager", "strimzi-kafka-operator")
 	cache := b.TempDir()
-	ruler := child(b, cache, "tokens", dir)
-	cold := func(space string) func() spent {
-		return func() spent {
+	ruler := runMeasured(b, cache, "tokens", dir)
+	cold := func(space string) func() resourceUsage {
+		return func() resourceUsage {
 			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
-			return child(b, cache, exe, "-C", space, "catalog", "list")
+			return runMeasured(b, cache, exe, "-C", space, "catalog", "list")
 		}
 	}
-	measure(b, "yardstick", ruler.cpu, func() spent { return child(b, cache, "tokens", dir) })
-	measure(b, "start", ruler.cpu, func() spent { return child(b, cache, exe, "version") })
+	measure(b, "yardstick", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, "tokens", dir) })
+	measure(b, "start", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, exe, "version") })
 	measure(b, "cold", ruler.cpu, cold(space))
-	measure(b, "cold-resolve-six", ruler.cpu, func() spent {
+	measure(b, "cold-resolve-six", ruler.cpu, func() resourceUsage {
 		check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
 		_ = os.Remove(filepath.Join(space, "quayside.lock"))
-		return child(b, cache, exe, "-C", space, "resolve", "--offline")
+		return runMeasured(b, cache, exe, "-C", space, "resolve", "--offline")
 	})
-	measure(b, "cold-image", ruler.cpu, cold(shopOfImage(b, dir)))
+	measure(b, "cold-image", ruler.cpu, cold(newImageWorkspace(b, dir)))
 	check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
-	child(b, cache, exe, "-C", space, "catalog", "list")
-	measure(b, "warm-list", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "list") })
-	measure(b, "warm-one-package", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "etcd") })
-	measure(b, "warm-search", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "search", "kafka") })
-	measure(b, "warm-resolve-six", ruler.cpu, func() spent {
+	runMeasured(b, cache, exe, "-C", space, "catalog", "list")
+	measure(b, "warm-list", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, exe, "-C", space, "catalog", "list") })
+	measure(b, "warm-one-package", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, exe, "-C", space, "catalog", "show", "etcd") })
+	measure(b, "warm-search", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, exe, "-C", space, "catalog", "search", "kafka") })
+	measure(b, "warm-resolve-six", ruler.cpu, func() resourceUsage {
 		_ = os.Remove(filepath.Join(space, "quayside.lock"))
-		return child(b, cache, exe, "-C", space, "resolve", "--offline")
+		return runMeasured(b, cache, exe, "-C", space, "resolve", "--offline")
 	})
 }
 
-// BenchmarkYAML reads the full-size catalog as JSON and as YAML. The yardstick
-// is the JSON.
+// BenchmarkYAML measures reading the full-size catalog as YAML, relative to JSON.
 func BenchmarkYAML(b *testing.B) {
-	exe, dir, cache := program(b), fullSlim(b), b.TempDir()
-	cold := func(space string) func() spent {
-		return func() spent {
+	exe, dir, cache := programPath(b), unpackFullCatalog(b), b.TempDir()
+	cold := func(space string) func() resourceUsage {
+		return func() resourceUsage {
 			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
-			return child(b, cache, exe, "-C", space, "catalog", "list")
+			return runMeasured(b, cache, exe, "-C", space, "catalog", "list")
 		}
 	}
-	asYAML := shopOf(b, inYAML(b, dir))
-	ruler := measure(b, "json", 0, cold(shopOf(b, dir)))
+	asYAML := newBenchWorkspace(b, convertToYAML(b, dir))
+	ruler := measure(b, "json", 0, cold(newBenchWorkspace(b, dir)))
 	measure(b, "yaml", ruler, cold(asYAML))
 }
 
-// inYAML copies a catalog as YAML in the form that opm writes.
-func inYAML(b *testing.B, dir string) string {
+// convertToYAML converts a catalog to YAML in the format of opm, and returns its directory.
+func convertToYAML(b *testing.B, dir string) string {
 	b.Helper()
 	out := b.TempDir()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "catalog.json"))
@@ -227,28 +225,28 @@ func inYAML(b *testing.B, dir string) string {
 	return out
 }
 
-// BenchmarkFat reads a catalog of 1.7 GB that embeds every manifest.
+// BenchmarkFat measures reading a catalog of 1.7 GB with embedded manifests.
 func BenchmarkFat(b *testing.B) {
-	exe := program(b)
+	exe := programPath(b)
 	if os.Getenv("QUAYSIDE_CORPUS") == "" {
 		b.Skip("QUAYSIDE_CORPUS is unset: no benchmarks of full size")
 	}
 	dir, cache := b.TempDir(), b.TempDir()
 	for i := range 330 {
-		fat(b, filepath.Join(dir, fmt.Sprintf("p%d.json", i)), i, 21)
+		writeFatPackage(b, filepath.Join(dir, fmt.Sprintf("p%d.json", i)), i, 21)
 	}
-	space := shopOf(b, dir)
-	ruler := child(b, cache, "tokens", dir)
-	measure(b, "yardstick", ruler.cpu, func() spent { return child(b, cache, "tokens", dir) })
-	measure(b, "cold", ruler.cpu, func() spent {
+	space := newBenchWorkspace(b, dir)
+	ruler := runMeasured(b, cache, "tokens", dir)
+	measure(b, "yardstick", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, "tokens", dir) })
+	measure(b, "cold", ruler.cpu, func() resourceUsage {
 		check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
-		return child(b, cache, exe, "-C", space, "catalog", "list")
+		return runMeasured(b, cache, exe, "-C", space, "catalog", "list")
 	})
-	measure(b, "warm-one-package", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "p7") })
+	measure(b, "warm-one-package", ruler.cpu, func() resourceUsage { return runMeasured(b, cache, exe, "-C", space, "catalog", "show", "p7") })
 }
 
-// fat writes one package, a quarter of a megabyte for each of its bundles.
-func fat(b *testing.B, file string, i, versions int) {
+// writeFatPackage writes a package with a quarter of a megabyte for each bundle.
+func writeFatPackage(b *testing.B, file string, i, versions int) {
 	b.Helper()
 	f, err := os.Create(file)
 	check(b, err)
@@ -272,13 +270,13 @@ func fat(b *testing.B, file string, i, versions int) {
 	check(b, w.Flush())
 }
 
-// BenchmarkGrowth shows what ten times as many packages of fifty versions cost:
-// ten times as much to read, and no more once there is an index. The catalog is
-// one file, so that looking whether it changed costs the same.
+// BenchmarkGrowth measures 100 and 1000 packages of fifty versions. Reading should take ten times
+// as long, and the same time with an index. The catalog is one file, so that checking it for
+// changes takes the same time.
 func BenchmarkGrowth(b *testing.B) {
-	exe := program(b)
+	exe := programPath(b)
 	for _, packages := range []int{100, 1000} {
-		space, cache := shop(b, packages, 50), b.TempDir()
+		space, cache := newShop(b, packages, 50), b.TempDir()
 		check(b, os.MkdirAll(filepath.Join(space, "one"), 0o777))
 		all, err := os.Create(filepath.Join(space, "one/catalog.json"))
 		check(b, err)
@@ -289,15 +287,15 @@ func BenchmarkGrowth(b *testing.B) {
 		check(b, all.Close())
 		put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:catalog", "dir:one", 1))
 		time.Sleep(50 * time.Millisecond)
-		ruler := child(b, cache, "tokens", filepath.Join(space, "one"))
-		measure(b, fmt.Sprintf("cold-%d", packages), ruler.cpu, func() spent {
+		ruler := runMeasured(b, cache, "tokens", filepath.Join(space, "one"))
+		measure(b, fmt.Sprintf("cold-%d", packages), ruler.cpu, func() resourceUsage {
 			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
-			return child(b, cache, exe, "-C", space, "catalog", "list")
+			return runMeasured(b, cache, exe, "-C", space, "catalog", "list")
 		})
-		measure(b, fmt.Sprintf("warm-one-package-%d", packages), 0, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "p20") })
-		measure(b, fmt.Sprintf("warm-resolve-%d", packages), 0, func() spent {
+		measure(b, fmt.Sprintf("warm-one-package-%d", packages), 0, func() resourceUsage { return runMeasured(b, cache, exe, "-C", space, "catalog", "show", "p20") })
+		measure(b, fmt.Sprintf("warm-resolve-%d", packages), 0, func() resourceUsage {
 			_ = os.Remove(filepath.Join(space, "quayside.lock"))
-			return child(b, cache, exe, "-C", space, "resolve", "--offline")
+			return runMeasured(b, cache, exe, "-C", space, "resolve", "--offline")
 		})
 	}
 }

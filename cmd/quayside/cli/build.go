@@ -56,7 +56,7 @@ func newBuild(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	addOutput(cmd, a, nil, builtView{})
+	addOutput(cmd, a, nil, imageView{})
 	addBundleRepository(cmd, &o.repository)
 	addOffline(cmd, a)
 	return cmd
@@ -83,7 +83,7 @@ func (o *buildOptions) run(ctx context.Context, args []string) error {
 	if err := built.packed.WriteLayout(dir, tag); err != nil {
 		return err
 	}
-	return o.printBuilt(built.view(args[last]))
+	return o.printImage(built.view(args[last]))
 }
 
 // builtImage is the image of a bundle or a catalog.
@@ -93,8 +93,8 @@ type builtImage struct {
 	catalog *build.CatalogImage // nil for a bundle
 }
 
-// build builds the image of a bundle if its directory is the only source and repository is
-// empty, and otherwise the image of a catalog.
+// build builds the image of a bundle if the only source is a bundle directory and repository is
+// empty. Otherwise it builds the image of a catalog.
 func (a *app) build(ctx context.Context, here *workspace.Project, sources []string, repository string) (*builtImage, error) {
 	if arg, ok := onlyBundle(here, sources); ok && repository == "" {
 		b, warnings, err := build.Bundle(arg.Files, arg.Text)
@@ -111,13 +111,12 @@ func (a *app) build(ctx context.Context, here *workspace.Project, sources []stri
 	return &builtImage{packed: c.Packed, catalog: c}, nil
 }
 
-// onlyBundle returns the only source if it is the directory of a bundle. It returns false
-// otherwise.
+// onlyBundle returns the only source if it is a bundle directory, and otherwise false.
 func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, bool) {
 	if len(sources) != 1 {
 		return workspace.Argument{}, false
 	}
-	arg, err := here.Argument(sources[0])
+	arg, err := here.ParseArgument(sources[0])
 	if err != nil || arg.Files == nil {
 		return arg, false
 	}
@@ -129,7 +128,7 @@ func onlyBundle(here *workspace.Project, sources []string) (workspace.Argument, 
 	return arg, false
 }
 
-// buildCatalog builds a catalog's image from sources.
+// buildCatalog builds the image of a catalog from sources.
 func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources []string, repository string) (*build.CatalogImage, error) {
 	client, err := here.Client()
 	if err != nil {
@@ -137,7 +136,7 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 	}
 	var parts []build.Source
 	for _, text := range sources {
-		ref, err := here.Ref(text)
+		ref, err := here.CatalogRef(text)
 		if err != nil {
 			return nil, err
 		}
@@ -148,8 +147,8 @@ func (a *app) buildCatalog(ctx context.Context, here *workspace.Project, sources
 	return built, err
 }
 
-// builtView is the output of commands that build or push an image.
-type builtView struct {
+// imageView is the output of commands that build or push an image.
+type imageView struct {
 	Package  string   `json:"package,omitempty"` // of a bundle
 	Bundle   string   `json:"bundle,omitempty"`  // of a bundle
 	Packages int      `json:"packages,omitempty"`
@@ -159,8 +158,8 @@ type builtView struct {
 }
 
 // view returns the output for the image at ref.
-func (b *builtImage) view(ref string) builtView {
-	v := builtView{Image: ref, Digest: b.packed.Digest()}
+func (b *builtImage) view(ref string) imageView {
+	v := imageView{Image: ref, Digest: b.packed.Digest()}
 	if b.bundle != nil {
 		v.Package, v.Bundle = b.bundle.Bundle.Package, b.bundle.Bundle.CSV.Name
 		return v
@@ -172,7 +171,7 @@ func (b *builtImage) view(ref string) builtView {
 	return v
 }
 
-// printBuilt prints the image's reference by digest, for use in scripts.
-func (a *app) printBuilt(v builtView) error {
+// printImage prints an image. The text is the reference by digest, for use in scripts.
+func (a *app) printImage(v imageView) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(oci.ByDigest(v.Image, v.Digest))) })
 }

@@ -29,15 +29,15 @@ func newBundleValidate(a *app) *cobra.Command {
 			quayside build catalog-src/vault/0.1.9 oci:dist/vault
 			quayside bundle validate oci:dist/vault -o json`),
 		Args: WantArgs("a directory or an image"),
-		RunE: a.validating(build.ValidateBundle),
+		RunE: a.runValidate(build.ValidateBundle),
 	}
 	addOutput(cmd, a, nil, build.Validation{})
 	addOffline(cmd, a)
 	return cmd
 }
 
-// validating returns the run function of a command that validates a bundle or a catalog.
-func (a *app) validating(validate func(ctx context.Context, p, here *workspace.Project, text string) (*build.Validation, error)) func(*cobra.Command, []string) error {
+// runValidate returns the RunE function of a command that validates a bundle or a catalog.
+func (a *app) runValidate(validate func(ctx context.Context, p, here *workspace.Project, text string) (*build.Validation, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		p, here, err := a.openForArgs()
 		if err != nil {

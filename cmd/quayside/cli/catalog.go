@@ -30,21 +30,21 @@ func newCatalog(a *app) *cobra.Command {
 // catalogOptions holds the common options of commands that read catalogs.
 type catalogOptions struct {
 	*app
-	catalog string // "namespace/name" or "name"; empty means all
+	catalog string // --catalog; empty: all catalogs of the workspace
 	today   dayFlag
 }
 
-// addFlags adds the common flags to cmd. The parameter document is its output, and formats are
-// additional values of -o.
+// addFlags adds the common flags to cmd. document is a zero value of its JSON output, and formats
+// are additional values of -o.
 func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
 	addOutput(cmd, o.app, formats, document)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "search only this `CATALOG`: a configured one, a well-known one (operatorhubio, community@4.20), or a source (image:…, oci:…, dir:…)")
-	o.offer(cmd, "catalog", o.anyCatalog)
+	o.offer(cmd, "catalog", o.anyCatalogCompletions)
 	addOffline(cmd, o.app)
 }
 
-// pick opens the requested catalogs and reads the packages with these names. It warns of
-// unreadable catalogs, and returns an error if no catalog is readable.
+// pick opens the requested catalogs, and returns them with an index of the named packages. It logs
+// warnings about unreadable catalogs, and returns an error if no catalog is readable.
 func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.CatalogSet, *model.Index, error) {
 	p, err := o.open()
 	if err != nil {
@@ -54,11 +54,11 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	if err != nil {
 		return nil, nil, err
 	}
-	p, catalogs, err := p.Choose(o.catalog, p.Catalogs(set), o.root())
+	p, catalogs, err := p.ChooseCatalogs(o.catalog, p.Catalogs(set), o.root())
 	if err != nil {
 		return nil, nil, Usagef(cmd, "%w", err)
 	}
-	sh, err := p.Shelf(cmd.Context(), catalogs, nil, false)
+	sh, err := p.OpenCatalogs(cmd.Context(), catalogs, nil, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,8 +73,8 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Catal
 	return sh, x, nil
 }
 
-// search returns the packages with a search text that match accepts (nil: all), sorted by
-// name, then by catalog.
+// search returns the packages whose search text match accepts, sorted by name, then by catalog. A
+// nil match accepts all.
 func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)
 	if err != nil {
@@ -84,9 +84,10 @@ func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool
 	return sh.Search(cmd.Context(), match)
 }
 
-// warnBroken warns of unreadable catalogs. It returns an error if no catalog is readable.
+// warnBroken logs warnings about unreadable catalogs. It returns an error if no catalog is
+// readable.
 func (a *app) warnBroken(p *workspace.Project, x *model.Index) error {
-	warnings, err := p.Broken(x)
+	warnings, err := p.BrokenCatalogs(x)
 	a.log.Warn(warnings)
 	return err
 }
@@ -96,8 +97,8 @@ func (o *catalogOptions) packageCompletions(ctx context.Context, prefix string) 
 	return o.workspaceCompletions(ctx, o.catalog, prefix, edit.Completer.Packages)
 }
 
-// finding returns the run function of a command that prints the package in its argument.
-func (o *catalogOptions) finding(print func([]*model.Package) error) func(*cobra.Command, []string) error {
+// runWithPackage returns the RunE function of a command that prints the package in its argument.
+func (o *catalogOptions) runWithPackage(print func([]*model.Package) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		pkgs, err := o.find(cmd, args[0])
 		if err != nil {

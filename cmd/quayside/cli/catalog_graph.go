@@ -36,7 +36,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the version installed in this `NAMESPACE` (default: the only one)")
 	cmd.Flags().BoolVar(&all, "all", false, "show every version of every channel")
-	a.offer(cmd, "namespace", a.namespaces)
+	a.offer(cmd, "namespace", a.namespaceCompletions)
 	return cmd
 }
 
@@ -66,19 +66,19 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all b
 		}
 		hops = in.Hops(*pin)
 	}
-	whole := make([]graph.Graph, len(pkgs))
+	graphs := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		whole[i] = graph.Of(p, pin, hops)
+		graphs[i] = graph.Of(p, pin, hops)
 	}
-	text, err := graph.Print(o.output, whole, all)
+	text, err := graph.Print(o.output, graphs, all)
 	if err != nil {
 		return err
 	}
-	return o.print(graphView{whole}, func(w io.Writer) { fmt.Fprint(w, text) })
+	return o.print(graphView{graphs}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-// pinOf returns the pin of a package: the one in namespace, or the only one. It returns
-// nil if there is no lock, or if there is no pin and namespace is empty.
+// pinOf returns the pin of a package in a namespace. If namespace is empty, it returns the only
+// pin, or nil if there is none. Without a lock it returns nil.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
 	p, err := o.open()
 	if err != nil {

@@ -23,7 +23,7 @@ func newCatalogShow(a *app) *cobra.Command {
 			quayside catalog show vault -o json`),
 		Args:              WantArgs("a package"),
 		ValidArgsFunction: completeFirst(o.packageCompletions),
-		RunE: o.finding(func(pkgs []*model.Package) error {
+		RunE: o.runWithPackage(func(pkgs []*model.Package) error {
 			shown := inventory.DescribePackages(pkgs, o.today.text())
 			return o.print(shown, func(io.Writer) { shown.Write(o.out) })
 		}),

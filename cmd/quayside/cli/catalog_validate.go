@@ -24,7 +24,7 @@ func newCatalogValidate(a *app) *cobra.Command {
 			quayside catalog validate catalog-src
 			quayside catalog validate oci:catalog -o json`),
 		Args: WantArgs("a directory or a source"),
-		RunE: a.validating(build.ValidateCatalog),
+		RunE: a.runValidate(build.ValidateCatalog),
 	}
 	addOutput(cmd, a, nil, build.Validation{})
 	addOffline(cmd, a)

@@ -15,8 +15,8 @@ import (
 
 const ciFiles = "../../../examples/ci"
 
-// TestCIExamples holds the files that use the action and the component to what these
-// take, and pins what others wrote.
+// TestCIExamples checks that the example files use existing inputs of the action and the component,
+// and pin other actions.
 func TestCIExamples(t *testing.T) {
 	var uses []string
 	a := readAction(t)
@@ -85,19 +85,18 @@ func TestCIExamples(t *testing.T) {
 	}
 }
 
-// TestCIPage holds the examples in docs/ci.md to the files in examples/ci.
+// TestCIPage checks that the examples in docs/ci.md are equal to the files in examples/ci.
 func TestCIPage(t *testing.T) {
 	for name, text := range map[string]string{"github-pull-request.yaml": "security-events: write", "gitlab-ci.yml": "- component:", "pre-commit-config.yaml": "hooks:"} {
-		if got := shownIn(t, "ci.md", text); !strings.HasSuffix(read(t, ciFiles, name), "\n"+got) {
+		if got := yamlBlock(t, "ci.md", text); !strings.HasSuffix(read(t, ciFiles, name), "\n"+got) {
 			t.Errorf("docs/ci.md differs from examples/ci/%s:\n%s", name, got)
 		}
 	}
 }
 
-// TestRenovateRecipe holds the recipe against the locks of three environments and
-// their feeds, as far as that goes without Renovate: the expression finds every
-// pin, each has its file in the feed of its environment, and the commands, run
-// after every version was written over, move all of them there and nothing else.
+// TestRenovateRecipe checks the recipe with three environments, without Renovate. The expression
+// must find every pin, every pin must have a file in the feed, and after the versions in the locks
+// are edited, the commands must upgrade exactly these pins.
 func TestRenovateRecipe(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(ciFiles, "renovate.json"))
 	if err != nil {
@@ -117,7 +116,7 @@ func TestRenovateRecipe(t *testing.T) {
 		t.Errorf("the recipe looks for %s, and this test for the directory of the lock, operators, namespace and package", name)
 	}
 	expression := regexp.MustCompile(recipe.CustomManagers[0].MatchStrings[0])
-	_, work := fleet(t)
+	_, work := newFleet(t)
 	mustRun(t, work, "outdated", "--all", "--offline", "--feed", "feed")
 	want := map[string]string{}
 	moves := 0
@@ -139,7 +138,7 @@ func TestRenovateRecipe(t *testing.T) {
 			want[dir+" "+name] = last
 			if last != pin[3] {
 				moves++
-				writeOver(t, filepath.Join(work, dir), name, last)
+				editVersion(t, filepath.Join(work, dir), name, last)
 			}
 		}
 	}
@@ -155,7 +154,7 @@ func TestRenovateRecipe(t *testing.T) {
 	}
 	got := map[string]string{}
 	for dir := range environments() {
-		for name, version := range pinned(t, filepath.Join(work, dir)) {
+		for name, version := range lockedVersions(t, filepath.Join(work, dir)) {
 			got[dir+" "+name] = version
 		}
 	}

@@ -1,6 +1,6 @@
-// Package cli implements the command line: it parses flags, opens the workspace, calls one
-// function, prints its result and converts errors to exit codes. It has no logic for
-// operators, which is in internal/app/workspace and the packages on top of it.
+// Package cli implements the command line. A command parses flags, opens the workspace, calls one
+// function, prints its result, and converts errors to exit codes. The logic for operators is in
+// internal/app/workspace and the packages that use it.
 //
 // Start from [Main] and the table of commands. Every command is one file, with an options
 // struct and a run method.
@@ -35,25 +35,24 @@ type app struct {
 	env     environment
 	dir     string // -C; empty: search for quayside.yaml upwards
 	version string // build version of this binary
-	offline bool   // --offline, of the commands that have it
-	layout  string // layout to read images from instead of the vendored one; empty for the vendored one
-	output  string // -o, likewise
-	all     bool   // --all, likewise
+	offline bool   // --offline, if the command has this flag
+	layout  string // OCI layout with the images; empty: the vendored layout
+	output  string // -o, if the command has this flag
+	all     bool   // --all, if the command has this flag
 
 	top       string // with --all, the directory with all workspaces
 	workspace string // with --all, the directory of the current workspace
 	document  any    // the printed document; with --all, of the current workspace
 
-	documents map[*cobra.Command][]any // documents printed by each command with -o json
-	writer    string                   // the command, if it writes to workspaces
-	writing   map[string]func()        // by directory of the work tree, the release of the lock on it
-	completes bool                     // a shell requests completions
+	documents    map[*cobra.Command][]any // documents printed by each command with -o json
+	writer       string                   // name of the command if it writes to workspaces, or empty
+	releases     map[string]func()        // functions that release the lock of a work tree, by directory
+	isCompletion bool                     // whether a shell requests completions
 }
 
-// Main runs one command, of this package or of parts, and returns its exit code. Data is
-// written to stdout, progress and errors to stderr. The parameter environ has "KEY=value"
-// pairs; the last value of a key wins. Main reads no global state except the file system and
-// the network.
+// Main runs one command, of this package or of parts, and returns its exit code. It writes data to
+// stdout, and progress and errors to stderr. environ has "KEY=value" pairs; the last value of a key
+// wins. Main uses no global state except the file system and the network.
 func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	env := newEnvironment(environ)
 	log := terminal.NewLogger(terminal.New(stderr, env))
@@ -66,7 +65,7 @@ func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer
 		env:     env,
 		version: buildVersion(),
 
-		completes: len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd),
+		isCompletion: len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd),
 	}
 	root := newRoot(a)
 	root.SetArgs(args)
@@ -74,11 +73,11 @@ func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer
 	a.log.Done()
 	a.log.Hint()
 	a.log.Detail("%s", a.log.FinalMessage())
-	if lost := a.out.Failed; lost != nil && !errors.Is(err, lost) {
-		err = errors.Join(err, lost)
+	if writeErr := a.out.Failed; writeErr != nil && !errors.Is(err, writeErr) {
+		err = errors.Join(err, writeErr)
 	}
 	if a.document == nil {
-		a.output = outputOf(args) // the flags may not be parsed
+		a.output = outputOf(args) // cobra may have failed before it parsed -o
 	}
 	return a.report(err)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// words returns the possible completions of a word that begins with prefix.
+// words is a function that returns the possible completions of prefix.
 type words func(ctx context.Context, prefix string) []string
 
-// completeFirst completes the first argument with words, and no other argument.
+// completeFirst completes only the first argument.
 func completeFirst(w words) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -22,7 +22,7 @@ func completeFirst(w words) cobra.CompletionFunc {
 	}
 }
 
-// offer completes the values of a flag with words.
+// offer completes the values of a flag with the results of w.
 func (a *app) offer(cmd *cobra.Command, flag string, w words) {
 	a.completeBy(cmd, flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return matchingWords(cmd, w, prefix)
@@ -34,14 +34,15 @@ func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
 	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy registers f for the completion of a flag. Cobra keeps f and everything that f
-// references until the process ends, so f is registered only if a shell requests completions.
+// completeBy registers f for the completion of a flag, if a shell requests completions. In other
+// runs it would waste memory: cobra keeps f and everything that f references until the process
+// ends.
 func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if !a.completes {
+	if !a.isCompletion {
 		return
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // the flag does not exist: a mistake in this package
+		panic(err) // the flag does not exist: a bug in this package
 	}
 }
 
@@ -64,8 +65,8 @@ func matchingWords(cmd *cobra.Command, w words, prefix string) ([]string, cobra.
 	return slices.Compact(out), directive
 }
 
-// workspaceCompletions returns completions from the workspace without network access. The parameter
-// in is the only catalog to search, in the format of --catalog.
+// workspaceCompletions returns completions from the workspace without network access. in is the
+// catalog to search, in the format of --catalog; empty: all catalogs.
 func (a *app) workspaceCompletions(ctx context.Context, in, prefix string, words func(edit.Completer, context.Context, string) []string) []string {
 	a.offline = true
 	p, err := a.open()
@@ -79,15 +80,15 @@ func (a *app) pinnedCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Pinned)
 }
 
-func (a *app) versions(ctx context.Context, prefix string) []string {
+func (a *app) versionCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Versions)
 }
 
-func (a *app) wishes(ctx context.Context, in, prefix string) []string {
+func (a *app) requestCompletions(ctx context.Context, in, prefix string) []string {
 	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
 }
 
-func (a *app) catalogs(ctx context.Context, prefix string) []string {
+func (a *app) catalogCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Catalogs)
 }
 
@@ -95,19 +96,18 @@ func (a *app) overlays(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Clusters)
 }
 
-func (a *app) namespaces(ctx context.Context, prefix string) []string {
+func (a *app) namespaceCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, edit.Completer.Namespaces)
 }
 
-// anyCatalog completes catalogs for commands that need no workspace: catalogs of the workspace
-// and well-known ones.
-func (a *app) anyCatalog(ctx context.Context, prefix string) []string {
+// anyCatalogCompletions completes the catalogs of the workspace, if there is one, and well-known catalogs.
+func (a *app) anyCatalogCompletions(ctx context.Context, prefix string) []string {
 	return a.workspaceCompletions(ctx, "", prefix, func(at edit.Completer, ctx context.Context, prefix string) []string {
 		return append(at.Catalogs(ctx, prefix), knownCatalogs(at.Workspace.Settings.OpenShiftVersion)...)
 	})
 }
 
-// operators completes any number of operators in the lock.
+// operators completes several arguments with operators in the lock, each once.
 func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
 		keys := a.workspaceCompletions(ctx, "", prefix, edit.Completer.Operators)

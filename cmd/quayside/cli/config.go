@@ -63,7 +63,7 @@ func (a *app) config() error {
 	r := configReport{Files: []string{}, Settings: w.EffectiveJSON(), Fields: []configField{}}
 	if w.File != "" {
 		r.Files = append([]string{settings.FileName}, w.Extended...)
-	} else if err := p.Absent(); err != nil {
+	} else if err := p.SuggestWorkspaces(); err != nil {
 		return err
 	}
 	for _, s := range w.Effective() {

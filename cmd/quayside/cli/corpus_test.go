@@ -21,21 +21,20 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var whole = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not some parts of it") //nolint:gochecknoglobals // as flags are
+var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not some parts of it") //nolint:gochecknoglobals // a flag
 
-// subscribeToAll makes a workspace whose catalog is the corpus's bundles and
-// which subscribes to every package there whose requirements the corpus meets,
-// each in a namespace of its own. It returns the packages.
+// subscribeToAll writes a workspace with the bundles of the corpus as its catalog, and a
+// subscription to every solvable package, each in its own namespace. It returns the packages.
 func subscribeToAll(t testing.TB, dir string) []string {
 	t.Helper()
 	return subscribeTo(t, dir, filepath.Join(clitest.Corpus(t), "bundles"))
 }
 
-// subscribeTo writes a workspace with a subscription to each package of a directory
-// of bundles that can be installed beside the others, and returns these.
+// subscribeTo writes a workspace with a subscription to every solvable package in a directory of
+// bundles, and returns the packages.
 func subscribeTo(t testing.TB, dir, root string) []string {
 	t.Helper()
-	// The lock holds no absolute path, so the catalog is named from here.
+	// The source of a catalog in a lock must be a relative path.
 	rel, err := filepath.Rel(dir, root)
 	check(t, err)
 	t.Setenv("QUAYSIDE_ALLOW_OUTSIDE", root)
@@ -62,8 +61,8 @@ spec: {package: %[1]s}
 	return pkgs
 }
 
-// solvable returns the packages of which some bundle in the default channel
-// requires nothing that the heads of the others do not provide.
+// solvable returns the packages with a bundle in the default channel whose requirements the heads
+// of other packages meet.
 func solvable(t testing.TB, root string) []string {
 	t.Helper()
 	content, err := bundledir.LoadFS(os.DirFS(root))
@@ -82,7 +81,7 @@ func solvable(t testing.TB, root string) []string {
 	for dropped := true; dropped; {
 		dropped = false
 		for _, pkg := range slices.Sorted(maps.Keys(heads)) {
-			if r := unmet(heads[pkg], heads); r != "" {
+			if r := findUnmet(heads[pkg], heads); r != "" {
 				t.Logf("left out: %s requires %s, which nothing else here provides", pkg, r)
 				delete(heads, pkg)
 				dropped = true
@@ -92,8 +91,8 @@ func solvable(t testing.TB, root string) []string {
 	return slices.Sorted(maps.Keys(heads))
 }
 
-// unmet returns a requirement of b that none of heads meets, or "".
-func unmet(b *model.Bundle, heads map[string]*model.Bundle) string {
+// findUnmet returns a requirement of b that none of heads meets, or "".
+func findUnmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 	for _, r := range b.Requires() {
 		met := false
 		for _, h := range heads {
@@ -103,7 +102,7 @@ func unmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 			case model.RequirePackage:
 				met = met || h.Package().Name() == r.Package && r.Range.Contains(h.Version())
 			default:
-				met = true // left to resolve
+				met = true // resolve decides
 			}
 		}
 		if !met {
@@ -113,9 +112,9 @@ func unmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 	return ""
 }
 
-// TestCorpus resolves and renders real operators without a network, builds parts of
-// the tree, all levels of it with -whole, and does it again: as it stands, and in
-// another workspace with the declarations in another order.
+// TestCorpus resolves and renders real operators without a network, and builds parts of the tree,
+// or all of it with -whole. It repeats this in the same workspace, and in another workspace with a
+// different order of declarations.
 func TestCorpus(t *testing.T) {
 	parent := t.TempDir()
 	first, second := filepath.Join(parent, "first"), filepath.Join(parent, "second")
@@ -124,7 +123,7 @@ func TestCorpus(t *testing.T) {
 	cache := filepath.Join(parent, "cache")
 	prefix := withoutNetwork(t)
 	for _, command := range []string{"resolve", "render"} {
-		u := measured(t, prefix, cache, first, command)
+		u := measureCommand(t, prefix, cache, first, command)
 		t.Logf("%s: %.2f s of CPU, %d MB at most", command, u.cpu, u.peak>>20)
 	}
 	dirs, err := kustomizations(filepath.Join(first, "rendered"))
@@ -132,15 +131,15 @@ func TestCorpus(t *testing.T) {
 	if len(dirs) < len(pkgs) {
 		t.Errorf("%d kustomizations for %d packages", len(dirs), len(pkgs))
 	}
-	if *whole {
-		buildAll(t, roots(t, dirs))
+	if *wholeCorpus {
+		buildAll(t, unlistedDirs(t, dirs))
 	} else {
-		buildAll(t, some(roots(t, slices.DeleteFunc(dirs, func(dir string) bool { return size(t, dir) > 150 }))))
+		buildAll(t, everyFourth(unlistedDirs(t, slices.DeleteFunc(dirs, func(dir string) bool { return countResources(t, dir) > 150 }))))
 	}
 
 	lock, tree := read(t, first, "quayside.lock"), snapshot(t, filepath.Join(first, "rendered"))
 	for _, command := range []string{"resolve", "render"} {
-		measured(t, prefix, cache, first, command)
+		measureCommand(t, prefix, cache, first, command)
 	}
 	if read(t, first, "quayside.lock") != lock || snapshot(t, filepath.Join(first, "rendered")) != tree {
 		t.Error("the second run changed something")
@@ -153,15 +152,14 @@ func TestCorpus(t *testing.T) {
 	put(t, second, "quayside.yaml", read(t, first, "quayside.yaml"))
 	put(t, second, "subscriptions/all.yaml", strings.Join(all, "---\n"))
 	for _, command := range []string{"resolve", "render"} {
-		measured(t, prefix, filepath.Join(parent, "empty"), second, command)
+		measureCommand(t, prefix, filepath.Join(parent, "empty"), second, command)
 	}
-	same(t, first, second)
+	checkSameOutput(t, first, second)
 }
 
-// some returns every fourth of the parts of a tree. kustomize takes much longer to
-// build many operators together than one by one, and the tests of render build each
-// bundle of the corpus by itself.
-func some(dirs []string) []string {
+// everyFourth returns every fourth directory. The tests of render build each bundle of the corpus, and
+// kustomize is slow with many operators.
+func everyFourth(dirs []string) []string {
 	var out []string
 	for i := 0; i < len(dirs); i += 4 {
 		out = append(out, dirs[i])
@@ -169,9 +167,8 @@ func some(dirs []string) []string {
 	return out
 }
 
-// roots returns the directories that no other one's kustomization lists: to build
-// these builds all.
-func roots(t *testing.T, dirs []string) []string {
+// unlistedDirs returns the directories that no other kustomization lists. Building these builds all.
+func unlistedDirs(t *testing.T, dirs []string) []string {
 	t.Helper()
 	listed := map[string]bool{}
 	for _, dir := range dirs {
@@ -184,22 +181,21 @@ func roots(t *testing.T, dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return listed[dir] })
 }
 
-// size returns how many files and directories a kustomization lists, with those
-// that they list.
-func size(t *testing.T, dir string) int {
+// countResources returns the number of resources of a kustomization, including nested ones.
+func countResources(t *testing.T, dir string) int {
 	t.Helper()
 	var k struct{ Resources []string }
 	check(t, yaml.Unmarshal([]byte(read(t, dir, "kustomization.yaml")), &k))
 	n := len(k.Resources)
 	for _, r := range k.Resources {
 		if info, err := os.Stat(filepath.Join(dir, r)); err == nil && info.IsDir() {
-			n += size(t, filepath.Join(dir, r))
+			n += countResources(t, filepath.Join(dir, r))
 		}
 	}
 	return n
 }
 
-// buildAll builds every directory, as many at a time as there are processors.
+// buildAll builds every directory, in parallel.
 func buildAll(t *testing.T, dirs []string) {
 	t.Helper()
 	next := make(chan string)
@@ -220,14 +216,14 @@ func buildAll(t *testing.T, dirs []string) {
 	wait.Wait()
 }
 
-// usage is what one run of the program took.
+// usage is the resources that a run of the program used.
 type usage struct {
 	cpu  float64 // seconds, user and system
 	peak int64   // bytes resident
 }
 
-// measured runs the program offline as a process of its own.
-func measured(t testing.TB, prefix []string, cache, dir, command string) usage {
+// measureCommand runs the program offline in a child process, and returns its usage.
+func measureCommand(t testing.TB, prefix []string, cache, dir, command string) usage {
 	t.Helper()
 	args := append(slices.Clone(prefix), "quayside", "-C", dir, command, "--offline")
 	cmd := exec.Command(args[0], args[1:]...)
@@ -242,8 +238,8 @@ func measured(t testing.TB, prefix []string, cache, dir, command string) usage {
 	return u
 }
 
-// withoutNetwork returns the command that runs another in a network namespace
-// without a network, nothing where that is not allowed.
+// withoutNetwork returns the prefix of a command that runs it in an empty network namespace, or nil
+// if that is not permitted.
 func withoutNetwork(t testing.TB) []string {
 	t.Helper()
 	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {
@@ -253,8 +249,8 @@ func withoutNetwork(t testing.TB) []string {
 	return []string{"unshare", "-n"}
 }
 
-// BenchmarkCorpus takes the CPU seconds and the peak memory of resolving and
-// rendering real operators, each in a process of its own with an empty store.
+// BenchmarkCorpus measures the CPU time and the peak memory of resolving and rendering real
+// operators, each in a process with an empty store.
 func BenchmarkCorpus(b *testing.B) {
 	dir := b.TempDir()
 	subscribeToAll(b, dir)
@@ -263,7 +259,7 @@ func BenchmarkCorpus(b *testing.B) {
 			var cpu float64
 			var peak int64
 			for b.Loop() {
-				u := measured(b, nil, b.TempDir(), dir, command)
+				u := measureCommand(b, nil, b.TempDir(), dir, command)
 				cpu += u.cpu
 				peak = max(peak, u.peak)
 			}

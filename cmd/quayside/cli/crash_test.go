@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestKilledRender kills render at many moments: every file of the tree is whole, as it
-// was before or as it is after, and the run that ends leaves the tree after.
+// TestKilledRender kills render at many moments. Every file must have its content from before or
+// after, and a completed run must write the whole tree.
 func TestKilledRender(t *testing.T) {
 	dir := quickstart(t)
 	before := snapshot(t, filepath.Join(dir, "rendered"))
@@ -43,7 +43,7 @@ func TestKilledRender(t *testing.T) {
 		case after:
 			if err == nil {
 				t.Logf("killed %d times, %d of them before the tree was replaced, %d within", killed, old, between)
-				noRemains(t, dir)
+				checkNoTemporaryFiles(t, dir)
 				return
 			}
 		default: // between two renames
@@ -58,8 +58,8 @@ func TestKilledRender(t *testing.T) {
 	}
 }
 
-// foreignLine returns the first line of a snapshot that is in neither of two others,
-// but for temporary files; "" if there is none.
+// foreignLine returns the first line of a snapshot that neither before nor after has, or "". It
+// ignores temporary files.
 func foreignLine(now, before, after string) string {
 	known := map[string]bool{}
 	for line := range strings.Lines(before + after) {
@@ -74,9 +74,8 @@ func foreignLine(now, before, after string) string {
 	return ""
 }
 
-// noRemains fails where a run left temporary files behind once a later one
-// has finished.
-func noRemains(t *testing.T, dir string) {
+// checkNoTemporaryFiles fails the test if a completed run left temporary files of an earlier run.
+func checkNoTemporaryFiles(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	check(t, err)
@@ -87,8 +86,8 @@ func noRemains(t *testing.T, dir string) {
 	}
 }
 
-// TestFullDisk renders onto a disk that is too small, and onto one that cannot
-// be written to: the error says so and nothing has changed.
+// TestFullDisk renders to a full disk and to a read-only disk. The error must name the cause, and
+// no file may change.
 func TestFullDisk(t *testing.T) {
 	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
 		t.Skipf("unshare -m: %v", err)

@@ -116,10 +116,10 @@ func newDiff(a *app) *cobra.Command {
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
 	addToday(cmd, &o.today, "support and waivers")
 	o.rendered = "auto"
-	sides := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
-	f.Var(sides, "from", "use the committed tree of each side, or its rendered lock; auto: the tree if it is up to date")
-	a.complete(cmd, "from", sides.known)
-	a.offer(cmd, "upgrade", a.versions)
+	from := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
+	f.Var(from, "from", "use the committed tree of each side, or its rendered lock; auto: the tree if it is up to date")
+	a.complete(cmd, "from", from.known)
+	a.offer(cmd, "upgrade", a.versionCompletions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, compare.Formats(), diff.Document{})
 	addAllOf(cmd, a, o.workspaces, "locks", "trees", "save")
@@ -179,7 +179,7 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	return o.checkReports(cmd)
 }
 
-// checkReports refuses incompatible report flags.
+// checkReports rejects incompatible report flags.
 func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	if o.text {
 		for _, name := range []string{"output", "save", "comment", "scan", "reading", "image-sizes"} {
@@ -257,9 +257,9 @@ func (o *diffOptions) saveReports(c *compare.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// comparison returns the two sides requested by the command line.
+// comparison opens the two sides selected by the arguments and flags.
 func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args []string) (*compare.Comparison, error) {
-	opt := compare.Selection{From: compare.From(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
+	opt := compare.Selection{From: compare.TreeSource(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
 	for i, arg := range args {
 		if (o.trees || o.locks) && !compare.IsArtifact(arg) {
 			opt.Names[i] = o.argPath(arg)
@@ -274,14 +274,14 @@ func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args 
 		if err != nil {
 			return nil, Usagef(cmd, "%w", err)
 		}
-		of := p.ResolveOptions()
-		of.Upgrade, of.Named, of.Hops = o.upgrade.all, o.upgrade.named, hops
-		opt.Upgrade = &of
+		upgrade := p.ResolveOptions()
+		upgrade.Upgrade, upgrade.Named, upgrade.Hops = o.upgrade.all, o.upgrade.named, hops
+		opt.Upgrade = &upgrade
 	}
 	return compare.Open(cmd.Context(), p, opt)
 }
 
-// verdict returns the error for a report's exit code.
+// verdict returns the error that gives the exit code for a report.
 func (o *diffOptions) verdict(r *diff.Report) error {
 	err := o.refusal(r)
 	switch {
@@ -294,7 +294,7 @@ func (o *diffOptions) verdict(r *diff.Report) error {
 	}
 }
 
-// refusal returns the policy's refusal of a report, or nil if the policy accepts it.
+// refusal returns the error of the policy, or nil if the policy accepts the report.
 func (o *diffOptions) refusal(r *diff.Report) error {
 	if r.Verdict == nil || !r.Verdict.Fail {
 		return nil
@@ -302,7 +302,7 @@ func (o *diffOptions) refusal(r *diff.Report) error {
 	return &workspace.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
 }
 
-// errDiffers is the outcome of a diff with differences that are already printed.
+// errDiffers is returned after the differences have been printed.
 var errDiffers = errors.New("differs")
 
 // printDiff writes a report in the requested format.

@@ -43,9 +43,9 @@ func printUnified(out *terminal.Terminal, files []compare.FilePair) {
 	}
 }
 
-// runExternalDiff compares the files with the program of KUBECTL_EXTERNAL_DIFF, as kubectl diff does:
-// the value is a program and plain flags, without a shell, and exit code 1 means that the
-// files differ.
+// runExternalDiff compares the files with the program in KUBECTL_EXTERNAL_DIFF, like kubectl diff.
+// It does not use a shell, and removes arguments with special characters. Exit code 1 means that
+// the files differ, and is not an error.
 func runExternalDiff(ctx context.Context, program string, files []compare.FilePair, stdout, stderr io.Writer) error {
 	words := strings.Fields(program)
 	plain := regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)

@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
-// documented returns a command line for every command of this package that has a schema, or
-// several. Nobody listens at port 1.
-func documented() map[string][]string {
+// documentCommands returns command lines for every command of this package with a schema, by schema. No
+// server listens at port 1.
+func documentCommands() map[string][]string {
 	return map[string][]string{
 		"add":              {"add etcd -n databases --check", "add nothing"},
 		"build":            {"build catalog-src/vault/0.1.9 oci:dist/vault:v1", "build catalog-src oci:dist/catalog"},
@@ -51,13 +51,13 @@ func documented() map[string][]string {
 	}
 }
 
-// TestDocuments asks every command for JSON and YAML in workspaces that are
-// in order and in others; the helper quayside holds the output to the schema.
+// TestDocuments runs every command with JSON and YAML output, in valid and invalid workspaces. The
+// helper quayside validates the output with the schema.
 func TestDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command in a dozen workspaces")
 	}
-	lines := documented()
+	lines := documentCommands()
 	if d := cmp.Diff(clitest.Documented(nil), slices.Sorted(maps.Keys(lines))); d != "" {
 		t.Errorf("commands that print a document (-have +tested):\n%s", d)
 	}
@@ -78,7 +78,7 @@ func TestDocuments(t *testing.T) {
 			spoil(dir)
 			for _, name := range clitest.Documented(nil) {
 				some := lines[name]
-				if strings.HasPrefix(place, "error/") { // where they fail alike
+				if strings.HasPrefix(place, "error/") { // all commands fail in the same way
 					some = some[:1]
 				}
 				for _, line := range some {
@@ -97,7 +97,7 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// TestNothingIsLostInSilence has a full disk behind standard output.
+// TestNothingIsLostInSilence checks that an error of stdout is reported.
 func TestNothingIsLostInSilence(t *testing.T) {
 	dir := quickstart(t)
 	for _, line := range []string{
@@ -108,17 +108,17 @@ func TestNothingIsLostInSilence(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		args := append([]string{"-C", dir}, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
-		code := cli.Main(cli.Parts, args, nil, full{}, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()})
+		code := cli.Main(cli.Parts, args, nil, fullDevice{}, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()})
 		if code != 2 || strings.Count(stderr.String(), "error: no space left on device\n") != 1 {
 			t.Errorf("quayside %s: exit code %d\n%s", line, code, &stderr)
 		}
 	}
 }
 
-// full is a device that is full.
-type full struct{}
+// fullDevice is a writer to a full device.
+type fullDevice struct{}
 
-func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+func (fullDevice) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 const nowhere = `apiVersion: quayside.dev/v1alpha1
 kind: Subscription

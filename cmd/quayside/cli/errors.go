@@ -29,16 +29,16 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// report prints err and returns its exit code. All errors become exit codes here. If a
-// document is requested and none is printed yet, it prints a document with the failure.
+// report prints err and returns its exit code. Only report converts errors to exit codes. If the
+// command has not printed a document, report prints one with the failure for -o json and yaml.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if err == errDiffers { //nolint:errorlint // said alone: everything is printed already
+	if err == errDiffers { //nolint:errorlint // a joined error has more to print
 		return exitDiffers
 	}
-	if code, ok := err.(printedError); ok { //nolint:errorlint // likewise
+	if code, ok := err.(printedError); ok { //nolint:errorlint // a joined error has more to print
 		return int(code)
 	}
 	a.printError(err)
@@ -56,11 +56,11 @@ func (a *app) report(err error) int {
 	return exitCode(err)
 }
 
-// exitCode returns the gravest exit code of err and its joined errors.
+// exitCode returns the highest exit code of err and its joined errors.
 func exitCode(err error) int {
 	var input *workspace.InputError
 	if errors.As(err, &input) {
-		return exitError // takes precedence: with the catalog, other results may differ
+		return exitError // takes precedence, because the other results may depend on the missing catalog
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
@@ -89,9 +89,9 @@ func exitCode(err error) int {
 	}
 }
 
-// printError prints each fault on its own line. A fault that begins with a position in a file
-// is printed unchanged, in the format of compilers, so that editors can find the position. So
-// are the results of checks and resolutions. All others get the prefix "error:".
+// printError prints each fault on its own line, with the prefix "error:". Faults that start with a
+// position get no prefix, so that editors can parse them like compiler errors. Results of checks
+// and resolutions get no prefix, either.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
@@ -103,9 +103,9 @@ func (a *app) printError(err error) {
 	var input *workspace.InputError
 	var list diag.List
 	var edited *workspace.EditedError
-	_, one := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
-	if ours := one || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
-		msg = inert.Line(msg) // its line breaks come from other programs
+	_, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
+	if trusted := isFault || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !trusted {
+		msg = inert.Line(msg) // line breaks from other programs are not trusted
 	}
 	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
 		a.log.Say("%s", msg)
@@ -114,10 +114,10 @@ func (a *app) printError(err error) {
 	a.log.Say("%s %s", a.log.Paint(terminal.Red, "error:"), msg)
 }
 
-// hasPosition reports whether err begins with a position in a file.
+// hasPosition reports whether the text of err starts with a position in a file.
 func hasPosition(err error) bool {
-	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
-	return ok && !one.Pos.IsZero()
+	fault, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
+	return ok && !fault.Pos.IsZero()
 }
 
 // notFound returns the error for an unknown name, with similar names as a hint.

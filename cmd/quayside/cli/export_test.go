@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Update says that golden files are to be written anew.
+// Update is the flag -update, which rewrites the golden files.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
-// Parts are those of the program.
-var Parts []Part //nolint:gochecknoglobals // filled by the package's external tests, which alone may import them
+// Parts are the parts of the program.
+var Parts []Part //nolint:gochecknoglobals // set by the external tests, because this package must not import them
 
 // golden compares got with a committed file, or writes it under -update.
 func golden(t *testing.T, file string, got []byte) {

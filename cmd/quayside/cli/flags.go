@@ -18,21 +18,20 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// operatorFlag is --upgrade and --upgrade=[namespace/]package[@version], and other flags for
-// all or some operators. The namespace of a target is empty if the flag has none: see
-// workspace.Placed.
+// operatorFlag is a flag for all operators (--upgrade) or for some
+// (--upgrade=[namespace/]package[@version]). Targets may have no namespace: see
+// workspace.WithNamespace.
 type operatorFlag struct {
 	name     string // "upgrade"; empty for arguments
-	versions bool   // versions are permitted
+	versions bool   // whether values may have a version
 	all      bool
 	named    []resolve.Target
 }
 
-// dayFlag is --today: the date for the evaluation of support and waivers, instead of the
-// current date.
+// dayFlag is --today: the date for support and waivers, instead of the current date.
 type dayFlag struct{ day string }
 
-// String returns "": the default changes every day.
+// String returns "", because help must not show the current date as the default.
 func (f *dayFlag) String() string { return "" }
 
 // Type returns the name of the value in usage lines.
@@ -55,7 +54,7 @@ func (f *dayFlag) time() time.Time {
 	return time.Now()
 }
 
-// addToday adds the flag to cmd. The parameter what is the object of the evaluation.
+// addToday adds the flag --today to cmd. what is part of its description ("support").
 func addToday(cmd *cobra.Command, f *dayFlag, what string) {
 	cmd.Flags().Var(f, "today", "evaluate "+what+" as of this `DATE`, such as 2026-01-31 (default: today)")
 }
@@ -65,7 +64,7 @@ func addScan(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "scan", "", "also compare the images' vulnerabilities: `DIR` with JSON reports of Trivy or Grype, one file for each image")
 }
 
-// scans reads scanner results. It returns nil if dir is empty.
+// scans reads the scanner results in dir. It returns nil if dir is empty.
 func (a *app) scans(dir string) (*scan.Results, error) {
 	if dir == "" {
 		return nil, nil
@@ -81,10 +80,10 @@ func (a *app) scans(dir string) (*scan.Results, error) {
 	return found, diag.PrefixPositions(filepath.ToSlash(dir), err)
 }
 
-// allOperators is the value of such a flag without an explicit value.
+// allOperators is the value of an operatorFlag that is given without a value.
 const allOperators = "all"
 
-// String returns "": there is no default to show.
+// String returns "", because the flag has no default.
 func (f *operatorFlag) String() string { return "" }
 
 // Type returns the name of the value in usage lines.
@@ -111,7 +110,7 @@ func (f *operatorFlag) Set(s string) error {
 	}
 }
 
-// parseTarget parses "[namespace/]package" and, if permitted, "@version".
+// parseTarget parses "[namespace/]package", or "[namespace/]package@version" if version is true.
 func parseTarget(s string, version bool) (resolve.Target, bool) {
 	t := resolve.Target{Package: s}
 	at, slash := false, false

@@ -16,8 +16,8 @@ func addForge(cmd *cobra.Command, a *app, kind *string) {
 	a.complete(cmd, "forge", forge.Kinds())
 }
 
-// postComment updates the pull request comment with the report of this workspace. It creates
-// no comment for an empty report, but updates an existing one.
+// postComment creates or updates the comment of a pull request with the report. For an empty
+// report it only updates an existing comment.
 func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r *diff.Report) error {
 	remote, err := c.Remote("origin")
 	if err != nil {
@@ -28,12 +28,12 @@ func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r 
 		return err
 	}
 	marker, text := diff.Comment(r, c.InRepo(""))
-	made, err := client.Comment(ctx, o.comment, marker, text, !r.Empty())
+	result, err := client.Comment(ctx, o.comment, marker, text, !r.Empty())
 	if err != nil {
 		return err
 	}
-	if made.Outcome != "" {
-		o.log.Note("comment on pull request %d: %s", made.Number, made.Outcome)
+	if result.Outcome != "" {
+		o.log.Note("comment on pull request %d: %s", result.Number, result.Outcome)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// inJob runs quayside as a job of a forge would, with the token in GIT_TOKEN. No
-// token may be in what it says.
+// inJob runs quayside like a job of a forge, with the token in GIT_TOKEN. It fails the test if the
+// output contains the token.
 func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -38,8 +38,8 @@ func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcom
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// forgeServer returns the script command that starts a forge with seven pull requests,
-// and sets the variables of a job there: `forge KIND`.
+// forgeServer returns the script command 'forge KIND', which starts a forge with seven pull
+// requests, and sets the variables of its jobs.
 func forgeServer(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		s := forgetest.New(t, args[0])
@@ -51,14 +51,13 @@ func forgeServer(t *testing.T) func(ts *testscript.TestScript, neg bool, args []
 	}
 }
 
-// TestPullRequests opens a pull request for each operator of each environment in one run,
-// and changes none in the next run. Only one forge gets the pull requests of all
-// environments.
+// TestPullRequests checks that the first run opens a pull request for each operator, and the next
+// run changes none. Only one kind of forge is tested with all environments.
 func TestPullRequests(t *testing.T) {
 	for _, kind := range []string{"github", "gitlab", "gitea"} {
 		t.Run(kind, func(t *testing.T) {
 			s := forgetest.New(t, kind)
-			bare, work := fleet(t)
+			bare, work := newFleet(t)
 			gitIn(t, work, "remote", "add", "origin", bare)
 			args, want := []string{"propose", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request"}, 2
 			if kind == "github" {
@@ -118,11 +117,11 @@ func TestPullRequests(t *testing.T) {
 	}
 }
 
-// TestDiffComments keeps a comment for each workspace in which something differs.
+// TestDiffComments checks that each workspace with differences has its own comment.
 func TestDiffComments(t *testing.T) {
 	s := forgetest.New(t, "github")
 	s.Have([]forgetest.Pull{{From: forgetest.Project, Head: "x", Base: "main", Title: "x"}}, nil)
-	_, work := fleet(t)
+	_, work := newFleet(t)
 	gitIn(t, work, "remote", "add", "origin", "/nowhere")
 	gitIn(t, work, "checkout", "-q", "-b", "x")
 	run := func(code int, says ...string) {
@@ -159,7 +158,7 @@ func TestDiffComments(t *testing.T) {
 		t.Errorf("nothing differs any more, and the comments are %+v", all)
 	}
 
-	// What the policy says goes before what the forge says.
+	// The error of the policy comes before that of the forge.
 	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
 	s.Refuse(func(string, string) int { return 403 })
 	run(4, "GIT_TOKEN lacks permission", "refused by the policy")

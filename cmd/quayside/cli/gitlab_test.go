@@ -17,16 +17,16 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// component is a component of GitLab's: what it takes, and its jobs.
+// component is a GitLab component with its inputs and jobs.
 type component struct {
 	inputs map[string]struct {
 		Description, Default, Regex string
 		Options                     []string
 	}
-	jobs string // before inputs are put in
+	jobs string // with placeholders for inputs
 }
 
-// labJob is a job with every field that the component has: another one is a mistake.
+// labJob is a job with all fields of the component, because an unknown field is an error.
 type labJob struct {
 	Stage string
 	Image struct {
@@ -75,8 +75,7 @@ func readComponent(t *testing.T) component {
 	return c
 }
 
-// with returns the jobs for these inputs, as GitLab puts them in, or says which is
-// refused.
+// with returns the jobs with inputs inserted like by GitLab, or an error for an invalid input.
 func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJob, error) {
 	t.Helper()
 	var refused error
@@ -102,8 +101,8 @@ func (c component) with(t *testing.T, inputs map[string]string) (map[string]labJ
 	return jobs, refused
 }
 
-// TestComponentInputs lets nothing into a script that is more than a word: every input
-// that is used there says what it may be, from its beginning to its end.
+// TestComponentInputs checks that every input that is used in a script has options or an anchored
+// regular expression, so that it cannot contain commands.
 func TestComponentInputs(t *testing.T) {
 	c := readComponent(t)
 	for name, in := range c.inputs {
@@ -136,8 +135,8 @@ func TestComponentInputs(t *testing.T) {
 	}
 }
 
-// runLab runs a job as a runner does: all lines in one shell that ends with the first
-// that fails, in a clone of its own.
+// runLab runs a job like a runner: in a new clone, with all lines in one shell that stops at the
+// first error.
 func runLab(t *testing.T, s *forgetest.Server, bare, branch, token string, inputs map[string]string, name string) (dir, log string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "project")
@@ -163,7 +162,7 @@ func runLab(t *testing.T, s *forgetest.Server, bare, branch, token string, input
 	}
 	var out bytes.Buffer
 	shell := []string{"bash", "-eo", "pipefail", "-c"}
-	if inputs["version"] == "" { // an image of one's own may have no more than this
+	if inputs["version"] == "" { // a custom image may have only these programs
 		shell = []string{"sh", "-e", "-c"}
 	}
 	cmd := exec.CommandContext(t.Context(), shell[0], append(shell[1:], strings.Join(append(slices.Clone(j.BeforeScript), j.Script...), "\n"))...)
@@ -183,15 +182,15 @@ func runLab(t *testing.T, s *forgetest.Server, bare, branch, token string, input
 	return dir, out.String(), err
 }
 
-// TestComponent runs both jobs: merge requests for what there is to upgrade to, and on
-// one of them the note, in place, the report and the findings.
+// TestComponent runs both jobs. The first opens merge requests for upgrades. The second adds a
+// comment to one of them, updates it, and writes the reports.
 func TestComponent(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("the component fetches with curl, on Linux")
 	}
 	s := forgetest.New(t, "gitlab")
-	address, sum := releases(t)
-	bare, _ := fleet(t)
+	address, sum := serveRelease(t)
+	bare, _ := newFleet(t)
 	inputs := map[string]string{"version": "1.2.3", "sha256": sum, "platform": "linux_" + runtime.GOARCH, "releases": address}
 	for _, want := range []string{"opened", "unchanged"} {
 		_, log, err := runLab(t, s, bare, "main", forgetest.Token, inputs, "quayside-upgrade")
@@ -218,7 +217,7 @@ func TestComponent(t *testing.T) {
 	if _, log, err := runLab(t, s, bare, head, forgetest.Token, inputs, "quayside"); err == nil || strings.Contains(log, "up to date") {
 		t.Errorf("with another digest: %v\n%s", err, log)
 	}
-	// Without a version, the program is the one in the path of the image.
+	// Without a version, the job uses the program in the image.
 	delete(inputs, "version")
 	delete(inputs, "sha256")
 	if _, log, err := runLab(t, s, bare, head, forgetest.Token, inputs, "quayside"); err != nil || !strings.Contains(log, "comment on pull request 1: unchanged\n") {

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestHelpExamples runs every example that --help of this package's commands shows, in
-// a copy of the quickstart, with a registry of its own for registry.example.com.
+// TestHelpExamples runs every example in the help of this package's commands, in a copy of the
+// quickstart, with a test registry instead of registry.example.com.
 func TestHelpExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command, as the scripts do")
@@ -38,14 +38,14 @@ func TestHelpExamples(t *testing.T) {
 			}
 			artifacts := strings.Contains(cmd.Example, "oci://")
 			if strings.Contains(cmd.Example, "quayside propose") {
-				ringed(t, dir)
+				writeEnvironments(t, dir)
 			}
 			if artifacts || strings.Contains(cmd.Example, "quayside diff") || strings.Contains(cmd.Example, "quayside propose") {
 				commitAll(t, dir)
 			}
 			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
 			if strings.Contains(cmd.Example, "quayside status") {
-				env = append(env, "KUBECONFIG="+applied(t, dir))
+				env = append(env, "KUBECONFIG="+startCluster(t, dir))
 			}
 			if strings.Contains(cmd.Example, "--scan scans/") {
 				if err := os.CopyFS(filepath.Join(dir, "scans"), fstest.MapFS{"app.json": {Data: []byte(`{"SchemaVersion": 2, "ArtifactName": "app"}`)}}); err != nil {
@@ -54,26 +54,26 @@ func TestHelpExamples(t *testing.T) {
 			}
 			for _, name := range []string{"observed.yaml", "one.yaml", "two.yaml"} {
 				if strings.Contains(cmd.Example, "--observed "+name) || strings.Contains(cmd.Example, "--observed one.yaml") {
-					observed(t, dir, name)
+					writeObservation(t, dir, name)
 				}
 			}
 			server := ocitest.New(t)
 			places := []string{"registry.example.com", server.Host}
 			if strings.Contains(cmd.Example, "cosign.key") {
-				more, token := toSign(t, dir, server)
+				more, token := prepareSigning(t, dir, server)
 				places, env = append(places, more...), append(env, token)
 			}
 			if artifacts {
-				pushed(t, dir, server.Host+"/fleet/stage:main", server.Host+"/fleet/prod:main", server.Host+"/fleet/prod:next")
+				pushTree(t, dir, server.Host+"/fleet/stage:main", server.Host+"/fleet/prod:main", server.Host+"/fleet/prod:next")
 			}
 			for _, line := range lines {
 				if strings.HasPrefix(line, "quayside mirror ") {
-					continue // the images of the quickstart are nowhere: mirror_registry copies others
+					continue // the images of the quickstart do not exist; mirror_registry.txtar tests this
 				}
 				line = strings.NewReplacer(places...).Replace(line)
 				var stdout, stderr bytes.Buffer
 				args := append(strings.Fields(line)[1:], "-C", dir)
-				args = slices.DeleteFunc(args, func(s string) bool { return s == "--pull-request" }) // there is no server for it
+				args = slices.DeleteFunc(args, func(s string) bool { return s == "--pull-request" }) // needs a forge
 				if code := Main(Parts, args, nil, &stdout, &stderr, env); code != exitOK && (code != exitDiffers || !slices.Contains(args, "--check")) {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
@@ -85,8 +85,8 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// observed writes a file in which nothing was seen of a cluster of that name.
-func observed(t *testing.T, dir, name string) {
+// writeObservation writes an observation file without operators for the cluster in its name.
+func writeObservation(t *testing.T, dir, name string) {
 	t.Helper()
 	text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-11-22T12:00:00Z\"\ncluster: " + strings.TrimSuffix(name, ".yaml") + "\noperators: []\n"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -94,9 +94,9 @@ func observed(t *testing.T, dir, name string) {
 	}
 }
 
-// ringed puts two environments into dir, of which one follows the other, and what
-// was seen of the first.
-func ringed(t *testing.T, dir string) {
+// writeEnvironments writes two environments to dir, of which one follows the other, and the observations of
+// the first.
+func writeEnvironments(t *testing.T, dir string) {
 	t.Helper()
 	seen := `{"environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
 	for _, name := range []string{"dev", "stage"} {
@@ -120,8 +120,8 @@ func ringed(t *testing.T, dir string) {
 	}
 }
 
-// pushed pushes the tree of a workspace under several names.
-func pushed(t *testing.T, dir string, refs ...string) {
+// pushTree pushes the tree of a workspace under several names.
+func pushTree(t *testing.T, dir string, refs ...string) {
 	t.Helper()
 	for _, ref := range refs {
 		var stdout, stderr bytes.Buffer
@@ -131,10 +131,9 @@ func pushed(t *testing.T, dir string, refs ...string) {
 	}
 }
 
-// toSign puts a key without a password into dir, pushes a catalog and starts
-// services that vouch for an identity. It returns where they are, and what proves
-// the identity.
-func toSign(t *testing.T, dir string, server *ocitest.Server) (places []string, token string) {
+// prepareSigning writes a key without a password to dir, pushes a catalog, and starts sigstore services. It
+// returns the addresses of the services and an identity token.
+func prepareSigning(t *testing.T, dir string, server *ocitest.Server) (places []string, token string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "cosign.key"), trusttest.NewKey(t).Private(t, ""), 0o600); err != nil {
 		t.Fatal(err)
@@ -150,9 +149,9 @@ func toSign(t *testing.T, dir string, server *ocitest.Server) (places []string, 
 		"SIGSTORE_ID_TOKEN=" + trusttest.Token("release@example.com", "https://accounts.example.com")
 }
 
-// applied starts an API server that has all that the workspace at dir renders,
-// and returns the name of a kubeconfig for it.
-func applied(t *testing.T, dir string) string {
+// startCluster starts an API server with the rendered objects of the workspace at dir, and returns the
+// path of its kubeconfig.
+func startCluster(t *testing.T, dir string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if code := Main(Parts, []string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
@@ -173,7 +172,7 @@ func applied(t *testing.T, dir string) string {
 	return name
 }
 
-// commitAll makes dir a repository with one commit on main.
+// commitAll creates a repository in dir with one commit on main.
 func commitAll(t *testing.T, dir string) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -202,7 +201,7 @@ func exampleLines(example string) []string {
 	return lines
 }
 
-// TestOtherWords looks up what words of other tools are said to mean here.
+// TestOtherWords checks that the suggestions for names of other tools are existing commands.
 func TestOtherWords(t *testing.T) {
 	root := newTestRoot()
 	for _, in := range commands(root) {
@@ -224,7 +223,7 @@ func TestOtherWords(t *testing.T) {
 	}
 }
 
-// TestFlagsComplete wants the words to be offered that a flag takes one of.
+// TestFlagsComplete checks that flags with a fixed set of values complete them.
 func TestFlagsComplete(t *testing.T) {
 	seen := 0
 	for _, cmd := range commands(newTestRoot()) {

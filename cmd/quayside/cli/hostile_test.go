@@ -16,31 +16,31 @@ import (
 
 const configsLabel = "operators.operatorframework.io.index.configs.v1"
 
-// TestHostileImages reads catalogs whose one layer is damaged or malicious.
-// Each is an error with exit code 2, and nothing is written.
+// TestHostileImages reads catalogs with a damaged or malicious layer. Each must be an error with
+// exit code 2, without written files.
 func TestHostileImages(t *testing.T) {
 	catalogJSON := []byte(`{"schema":"olm.package","name":"p","defaultChannel":"c"}`)
 	good := entry{name: "configs/catalog.json", data: catalogJSON}
 	for _, c := range []struct {
 		name   string
 		layer  []byte
-		damage func([]byte) []byte // of the blob, after its digest was taken
+		damage func([]byte) []byte // changes the blob after its digest was computed
 		want   string
 	}{
-		{"error/truncated", gz(t, good, entry{name: "configs/more.json", data: noise()}), func(b []byte) []byte { return b[:len(b)/2] }, "layer sha256:"},
-		{"error/digest", gz(t, good), flipped, "layer sha256:"},
+		{"error/truncated", gzipLayer(t, good, entry{name: "configs/more.json", data: randomBytes()}), func(b []byte) []byte { return b[:len(b)/2] }, "layer sha256:"},
+		{"error/digest", gzipLayer(t, good), flipBit, "layer sha256:"},
 		{"error/not gzip", []byte("no archive at all"), nil, "layer sha256:"},
-		{"error/traversal", gz(t, good, entry{name: "configs/../../escape.json", data: catalogJSON}), nil, "escape.json"},
-		{"error/absolute", gz(t, good, entry{name: "/configs/../../../escape.json", data: catalogJSON}), nil, "escape.json"},
-		{"error/symlink", gz(t, good, entry{name: "configs/link.json", link: "../../../../etc/passwd"}), nil, "link.json"},
-		{"error/bomb", bomb(t, 10<<30), nil, ""},
+		{"error/traversal", gzipLayer(t, good, entry{name: "configs/../../escape.json", data: catalogJSON}), nil, "escape.json"},
+		{"error/absolute", gzipLayer(t, good, entry{name: "/configs/../../../escape.json", data: catalogJSON}), nil, "escape.json"},
+		{"error/symlink", gzipLayer(t, good, entry{name: "configs/link.json", link: "../../../../etc/passwd"}), nil, "link.json"},
+		{"error/bomb", bombLayer(t, 10<<30), nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.name == "error/bomb" {
 				t.Skip("unpacks gigabytes: left out of the short tests")
 			}
 			dir := t.TempDir()
-			layout(t, filepath.Join(dir, "catalog"), c.layer, c.damage)
+			writeLayout(t, filepath.Join(dir, "catalog"), c.layer, c.damage)
 			put(t, dir, "quayside.yaml", workspaceWith("oci:catalog"))
 			put(t, dir, "subscriptions/p.yaml", subscriptionTo("p"))
 			before := snapshot(t, dir)
@@ -78,8 +78,8 @@ type entry struct {
 	data       []byte
 }
 
-// gz returns a gzip layer of the entries.
-func gz(t *testing.T, entries ...entry) []byte {
+// gzipLayer returns a gzip layer of the entries.
+func gzipLayer(t *testing.T, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -98,9 +98,9 @@ func gz(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// bomb returns a small layer that holds one huge file: a gzip member for the
-// header, then the same member of zeros again and again.
-func bomb(t *testing.T, size int64) []byte {
+// bombLayer returns a small layer with one huge file: a gzip member for the header, then many equal
+// members of zeros.
+func bombLayer(t *testing.T, size int64) []byte {
 	t.Helper()
 	member := func(data []byte) []byte {
 		var b bytes.Buffer
@@ -117,8 +117,8 @@ func bomb(t *testing.T, size int64) []byte {
 	return append(member(header.Bytes()), bytes.Repeat(member(make([]byte, part)), int(size/part)+1)...)
 }
 
-// noise returns bytes that do not compress.
-func noise() []byte {
+// randomBytes returns bytes that do not compress.
+func randomBytes() []byte {
 	var out []byte
 	sum := sha256.Sum256(nil)
 	for range 4096 {
@@ -128,14 +128,14 @@ func noise() []byte {
 	return out
 }
 
-func flipped(b []byte) []byte {
+func flipBit(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[len(b)/2] ^= 0xff
 	return b
 }
 
-// layout writes an OCI layout with one image of one layer.
-func layout(t *testing.T, dir string, layer []byte, damage func([]byte) []byte) {
+// writeLayout writes an OCI layout with one image of one layer.
+func writeLayout(t *testing.T, dir string, layer []byte, damage func([]byte) []byte) {
 	t.Helper()
 	config := toJSON(t, map[string]any{
 		"architecture": "amd64", "os": "linux",

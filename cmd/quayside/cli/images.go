@@ -56,7 +56,7 @@ func newImages(a *app) *cobra.Command {
 }
 
 func (o *imagesOptions) run(ctx context.Context) error {
-	s, lock, err := o.locked()
+	s, lock, err := o.openLocked()
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,7 @@ func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Ima
 	return d.Text()
 }
 
-// collectBOM lists the images that the clusters need and returns the bill of materials of a
-// lock.
+// collectBOM returns the bill of materials of a lock with the images of the clusters.
 func collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
 	images, err := compare.Images(ctx, p, lock)
 	if err != nil {

@@ -81,13 +81,13 @@ func newInit(a *app) *cobra.Command {
 	a.complete(cmd, "profile", profile.Names())
 	a.offer(cmd, "catalog", func(context.Context, string) []string { return knownCatalogs(o.draft.OpenShiftVersion) })
 	if err := cmd.MarkFlagFilename("mirrors"); err != nil {
-		panic(err) // the flag does not exist: a mistake in this package
+		panic(err) // the flag does not exist: a bug in this package
 	}
 	return cmd
 }
 
-// knownCatalogs returns the catalogs with a short name, as completions. If the OpenShift
-// version is unknown, it must follow the name.
+// knownCatalogs returns the well-known catalogs as completions. The names of OpenShift's catalogs
+// end with "@" if the OpenShift version is unknown, because the user must add it.
 func knownCatalogs(openshift string) []string {
 	var out []string
 	for _, k := range source.WellKnown() {
@@ -224,7 +224,7 @@ func (o *initOptions) complete(dir string) error {
 			return err
 		}
 		if base := filepath.Base(abs); yamlnode.IsDNS1123Label(base) {
-			o.draft.Name = base // other names cannot begin the names of objects
+			o.draft.Name = base // names of objects start with it, so it must be valid there
 		}
 	}
 	for _, text := range o.catalogs {
@@ -235,11 +235,11 @@ func (o *initOptions) complete(dir string) error {
 		o.draft.Catalogs = append(o.draft.Catalogs, c)
 	}
 	for _, name := range o.mirrors {
-		there, err := o.mirror(dir, name)
+		file, err := o.mirror(dir, name)
 		if err != nil {
 			return err
 		}
-		o.draft.Mirrors = append(o.draft.Mirrors, there)
+		o.draft.Mirrors = append(o.draft.Mirrors, file)
 	}
 	return nil
 }
@@ -266,8 +266,8 @@ func (o *initOptions) mirror(dir, name string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// catalog parses --catalog: a well-known name, "namespace/name=source", or a source with a
-// name of its own.
+// catalog parses a value of --catalog: a well-known name, "[namespace/]name=source", or a source
+// that suggests its name.
 func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if k, ref, ok, err := source.FindKnown(text, o.draft.OpenShiftVersion); ok {
 		return settings.Catalog{Namespace: k.ID.Namespace, Name: k.ID.Name, Source: ref}, err
@@ -276,11 +276,11 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	if !named {
 		name, rest = "", text
 	}
-	there, err := workspace.Open(workspace.Dir(dir, o.allowed()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
+	p, err := workspace.Open(workspace.Dir(dir, o.allowed()...), workspace.Env{Getenv: o.getenv, Version: o.version, Offline: true, Log: o.log})
 	if err != nil {
 		return settings.Catalog{}, err
 	}
-	ref, err := there.Ref(rest)
+	ref, err := p.CatalogRef(rest)
 	if err != nil {
 		return settings.Catalog{}, fmt.Errorf("--catalog %s: %w; well-known catalogs: %s", text, err, strings.Join(source.KnownNames(), ", "))
 	}
@@ -297,7 +297,7 @@ func (o *initOptions) catalog(dir, text string) (settings.Catalog, error) {
 	return settings.Catalog{Namespace: id.Namespace, Name: id.Name, Source: ref}, nil
 }
 
-// addLines adds the missing lines to a file. It reports whether there were any.
+// addLines adds missing lines to a file, and reports whether it changed the file.
 func addLines(name string, lines []string) (bool, error) {
 	old, err := filetree.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,15 +8,14 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// kustomize builds one directory as a user would: with kubectl where there is
-// one, else with the library that kubectl is made of.
+// kustomize builds a directory with kubectl if it is installed, or else with kubectl's library.
 func kustomize(dir string) ([]byte, error) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
 		return kustomizeLibrary(dir)
 	}
 	out, err := exec.Command(kubectl, "kustomize", dir).Output()
-	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output returns it as it is
+	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output does not wrap it
 		return nil, fmt.Errorf("kubectl kustomize: %s", exit.Stderr)
 	}
 	return out, err

@@ -21,18 +21,17 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// lies returns texts that want to be taken for what the program says itself, or
-// do something to whoever shows them. "FORGED" must begin no line.
-func lies() []string {
+// forgeries returns texts that imitate output of the program, or inject control sequences or markup.
+// No line of output may start with "FORGED".
+func forgeries() []string {
 	return []string{
 		"x\n### quayside: FORGED\n\n::error::FORGED\r\nFORGED\x1b[2J\x1b]8;;FORGED\x07\u202e\u200b\u2028FORGED\nSigned-off-by: FORGED",
 		"x ::error::FORGED ##[error]FORGED @FORGED #1 </details><script>FORGED</script> ```FORGED` [FORGED](https://forged.example) [skip ci] | %%{init: {}}%% \"]; \\",
 	}
 }
 
-// TestLies puts each lie in each field of a catalog, a bundle and a declaration
-// in turn, alone where it is refused and together with others where it is not,
-// and runs what prints any of it.
+// TestLies puts each lie into each field of a catalog, a bundle and a declaration, and runs the
+// commands that print them. Fields that reject the lie are tested alone, others together.
 func TestLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command for every field of a bundle")
@@ -43,7 +42,7 @@ func TestLies(t *testing.T) {
 	mustRun(t, honest, "resolve", "--offline", "--upgrade=demo/demo@1.0.0")
 	mustRun(t, honest, "render", "--offline")
 	cache := t.TempDir()
-	// told runs commands where these fields lie and returns whether all went well,
+	// told runs commands in a workspace with a lie in fields. It returns whether all succeeded,
 	// and the workspace.
 	told := func(t *testing.T, lie string, fields []int, commands []string) (well bool, dir string) {
 		w := newWorld()
@@ -56,15 +55,15 @@ func TestLies(t *testing.T) {
 		w.write(t, dir)
 		for _, c := range commands {
 			got := quaysideIn(t, dir, cache, strings.Fields(c)...)
-			honestly(t, c, got.stdout)
-			honestly(t, c, got.stderr)
-			formatted(t, c, got)
+			checkHarmless(t, c, got.stdout)
+			checkHarmless(t, c, got.stderr)
+			checkFormat(t, c, got)
 			well = well && got.code == 0
 		}
 		return well, dir
 	}
 	fields := newWorld().fields()
-	for n, lie := range lies() {
+	for n, lie := range forgeries() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			var accepted []int
@@ -78,9 +77,9 @@ func TestLies(t *testing.T) {
 			}
 			for some := range slices.Chunk(accepted, 24) {
 				t.Run(fields[some[0]].path+" and more", func(t *testing.T) {
-					told(t, lie, some, talkative())
+					told(t, lie, some, printingCommands())
 					_, dir := told(t, lie, some, nil)
-					proposals += proposed(t, dir, cache)
+					proposals += checkProposal(t, dir, cache)
 				})
 			}
 			if len(accepted) < len(fields)/4 || proposals == 0 {
@@ -90,9 +89,9 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// proposed puts the upgrade of the workspace on a branch and looks at the commit
-// and the text for the pull request. It returns 0 where there is none, else 1.
-func proposed(t *testing.T, dir, cache string) int {
+// checkProposal proposes the upgrade of the workspace, and checks the commit and the text of the pull
+// request. It returns the number of branches, 0 or 1.
+func checkProposal(t *testing.T, dir, cache string) int {
 	t.Helper()
 	git := func(args ...string) string {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -114,10 +113,10 @@ func proposed(t *testing.T, dir, cache string) int {
 		return 0
 	}
 	text := read(t, dir, "body.md")
-	honestly(t, "the pull request", text)
-	marked(t, text)
+	checkHarmless(t, "the pull request", text)
+	checkMarkdown(t, text)
 	message := git("log", "-1", "--format=%B", "next")
-	honestly(t, "the commit", message)
+	checkHarmless(t, "the commit", message)
 	_, lines, _ := strings.Cut(strings.TrimSpace(message), "\n\n")
 	for line := range strings.Lines(lines) {
 		if !strings.ContainsAny(line[:1], "+-~") || strings.ContainsAny(line, "@#[*") {
@@ -127,8 +126,8 @@ func proposed(t *testing.T, dir, cache string) int {
 	return 1
 }
 
-// TestLiesInTheLock puts each lie in each field of a lock, with the checksums to
-// it, and runs what prints any of it.
+// TestLiesInTheLock puts each lie into each field of a lock with valid checksums, and runs the
+// commands that print them.
 func TestLiesInTheLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("renders for every field of a lock")
@@ -138,14 +137,14 @@ func TestLiesInTheLock(t *testing.T) {
 	mustRun(t, honest, "resolve", "--offline")
 	cache := t.TempDir()
 	text := []byte(read(t, honest, "quayside.lock"))
-	for n, lie := range lies() {
+	for n, lie := range forgeries() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			for i, more := 0, true; more; i++ {
 				lock, err := lockfile.Parse("quayside.lock", text)
 				check(t, err)
 				left := i
-				path := forge(reflect.ValueOf(lock), "", lie, &left)
+				path := setString(reflect.ValueOf(lock), "", lie, &left)
 				if more = path != ""; !more {
 					continue
 				}
@@ -155,9 +154,9 @@ func TestLiesInTheLock(t *testing.T) {
 					w.write(t, filepath.Join(honest, fmt.Sprint(n)))
 					for _, c := range []string{"tree", "why dep", "images", "outdated --offline", "resolve --check --offline", "render --offline --stdout"} {
 						got := quaysideIn(t, filepath.Join(honest, fmt.Sprint(n)), cache, strings.Fields(c)...)
-						honestly(t, c, got.stdout)
-						honestly(t, c, got.stderr)
-						formatted(t, c, got)
+						checkHarmless(t, c, got.stdout)
+						checkHarmless(t, c, got.stderr)
+						checkFormat(t, c, got)
 					}
 				})
 			}
@@ -165,19 +164,18 @@ func TestLiesInTheLock(t *testing.T) {
 	}
 }
 
-// forge sets the string of that number in v and returns its path, "" where there
-// are not so many.
-func forge(v reflect.Value, path, lie string, number *int) (found string) {
+// setString sets the string with a number in v, and returns its path, or "" if v has fewer strings.
+func setString(v reflect.Value, path, lie string, number *int) (found string) {
 	each := func(v reflect.Value, step string) bool {
 		if found == "" {
-			found = forge(v, path+"."+step, lie, number)
+			found = setString(v, path+"."+step, lie, number)
 		}
 		return found != ""
 	}
 	switch v.Kind() { //nolint:exhaustive // the rest holds no text
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return forge(v.Elem(), path, lie, number)
+			return setString(v.Elem(), path, lie, number)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -202,9 +200,9 @@ func forge(v reflect.Value, path, lie string, number *int) (found string) {
 	return ""
 }
 
-// talkative returns commands that show what catalogs, bundles, declarations and
-// locks say, in every format.
-func talkative() []string {
+// printingCommands returns commands that print texts of catalogs, bundles, declarations and locks, in
+// every format.
+func printingCommands() []string {
 	return []string{
 		"catalog list --offline", "catalog show demo --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog graph demo --offline -o svg", "catalog graph demo --offline -o html",
 		"catalog validate dir:catalog --offline", "catalog diff dir:old dir:catalog --offline", "outdated --offline", "why-not demo@2.0.0 --offline",
@@ -213,9 +211,9 @@ func talkative() []string {
 	}
 }
 
-// honestly fails where text shows what is not seen, begins a line with what was
-// forged, or holds what a CI system takes for a command.
-func honestly(t *testing.T, what, text string) {
+// checkHarmless fails the test if text has invisible characters, a line that starts with a forgery, or a
+// command for a CI system.
+func checkHarmless(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
 		t.Errorf("%s: no UTF-8: %q", what, text)
@@ -236,9 +234,8 @@ func honestly(t *testing.T, what, text string) {
 	}
 }
 
-// formatted fails where the output of a command is not of the format that was
-// asked for.
-func formatted(t *testing.T, c string, got outcome) {
+// checkFormat fails the test if the output of a command does not have the requested format.
+func checkFormat(t *testing.T, c string, got outcome) {
 	t.Helper()
 	var v any
 	switch _, format, _ := strings.Cut(c, " -o "); {
@@ -250,7 +247,7 @@ func formatted(t *testing.T, c string, got outcome) {
 		for _, m := range regexp.MustCompile(`"(?:text|description)": ("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(got.stdout, -1) {
 			var message string
 			check(t, json.Unmarshal([]byte(m[1]), &message))
-			if honestly(t, c, message); format != "json" && (strings.ContainsAny(message, "\n\t") || strings.Contains(message, "](")) {
+			if checkHarmless(t, c, message); format != "json" && (strings.ContainsAny(message, "\n\t") || strings.Contains(message, "](")) {
 				t.Errorf("%s: the message %q", c, message)
 			}
 		}
@@ -264,7 +261,7 @@ func formatted(t *testing.T, c string, got outcome) {
 			}
 		}
 	case format == "markdown":
-		marked(t, got.stdout)
+		checkMarkdown(t, got.stdout)
 	case format == "html", format == "svg":
 		policy, rest, _ := strings.Cut(got.stdout, "<script>")
 		script, _, _ := strings.Cut(rest, "</script>")
@@ -275,9 +272,9 @@ func formatted(t *testing.T, c string, got outcome) {
 	}
 }
 
-// marked fails where a report in Markdown has more than the program's own
-// markup: outside code spans all of it is spelt out.
-func marked(t *testing.T, text string) {
+// checkMarkdown fails the test if a Markdown report has markup that is not the program's own. Text outside
+// of code spans must be escaped.
+func checkMarkdown(t *testing.T, text string) {
 	t.Helper()
 	spans := regexp.MustCompile("(?s)(`+)[^`].*?[^`]?(`+)")
 	if n := strings.Count(text, "\n#"); n != 1 || !strings.Contains(text, "\n### quayside: ") {
@@ -292,7 +289,7 @@ func marked(t *testing.T, text string) {
 	}
 }
 
-// world is what TestLies changes one field of.
+// world is a workspace with a catalog, in which TestLies changes fields.
 type world struct {
 	catalog   []any // objects of a file-based catalog; "manifests" of a bundle becomes properties
 	declared  map[string]any
@@ -374,8 +371,8 @@ func (w *world) write(t *testing.T, dir string) {
 	}
 }
 
-// newWorld returns a catalog with an upgrade of a package that another depends
-// on, and a subscription to it.
+// newWorld returns a catalog with an upgrade of a package, which requires another package, and a
+// subscription.
 func newWorld() *world {
 	var w world
 	check := json.Unmarshal([]byte(`[
@@ -423,7 +420,7 @@ func newWorld() *world {
  "policy": {"failOn": "critical", "waivers": [{"rule": "images.changed", "operator": "demo/demo", "reason": "known", "expires": "2999-01-01"}]}}}`), &w.workspace)
 	}
 	if check != nil {
-		panic(check) // the texts above are no JSON
+		panic(check) // a text above is not valid JSON
 	}
 	return &w
 }

@@ -16,9 +16,9 @@ import (
 // secret is the content of files outside of the repository.
 const secret = "c2VjcmV0LW91dHNpZGU="
 
-// attacked is a repository with the quickstart in envs/dev, beside a directory victim with the
-// same files and a Secret.
-func attacked(t *testing.T, settings string) (top, dir string) {
+// newAttackedRepo writes a repository with the quickstart in envs/dev, and outside of it a directory victim
+// with the same files and a Secret.
+func newAttackedRepo(t *testing.T, settings string) (top, dir string) {
 	t.Helper()
 	top = t.TempDir()
 	dir = filepath.Join(top, "repo/envs/dev")
@@ -41,8 +41,8 @@ func git(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// link replaces a file or directory by a symbolic link.
-func link(t *testing.T, dir, name, target string) {
+// replaceByLink replaces a file or directory with a symbolic link.
+func replaceByLink(t *testing.T, dir, name, target string) {
 	t.Helper()
 	name = filepath.Join(dir, name)
 	check(t, os.RemoveAll(name))
@@ -52,9 +52,9 @@ func link(t *testing.T, dir, name, target string) {
 
 const ociCatalog = "  catalogs: [{name: quickstart, namespace: olm, source: \"oci:catalog\"}]\n"
 
-// TestLinksOutOfRepository commits symbolic links that lead out of the repository, in each place
-// that a command reads or writes: it names the link, writes nothing outside, and takes nothing
-// from there.
+// TestLinksOutOfRepository replaces each path that a command reads or writes with a symbolic link
+// out of the repository. The error must name the link, and the command must not read or write
+// outside.
 func TestLinksOutOfRepository(t *testing.T) {
 	const up = "../../../" // out of envs/dev
 	bundles := func(source string) string {
@@ -64,7 +64,7 @@ func TestLinksOutOfRepository(t *testing.T) {
 		name, settings string
 		link, target   string // below envs/dev
 		commands       []string
-		want           string // another message
+		want           string // message; empty: the usual one
 	}{
 		{"the tree", ociCatalog, "rendered", up + "victim", []string{"render", "render --force", "verify", "add vault -n other --to subscriptions --render --offline", "diff"}, ""},
 		{"a new tree", ociCatalog, "rendered", up + "new", []string{"render"}, ""},
@@ -99,7 +99,7 @@ func TestLinksOutOfRepository(t *testing.T) {
 			t.Parallel()
 			refused := regexp.MustCompile(regexp.QuoteMeta(c.link) + " is a symbolic link that leads out(side)? of the repository" + map[bool]string{true: "|" + c.want}[c.want != ""])
 			for _, command := range c.commands {
-				top, dir := attacked(t, c.settings)
+				top, dir := newAttackedRepo(t, c.settings)
 				if strings.HasPrefix(c.link, "fbc/") {
 					put(t, dir, "fbc/etcd/catalog.yaml", "schema: olm.package\nname: etcd\ndefaultChannel: a\n")
 				}
@@ -110,7 +110,7 @@ func TestLinksOutOfRepository(t *testing.T) {
 					git(t, dir, "add", "-A")
 					git(t, dir, "commit", "-qm", "before")
 				}
-				link(t, dir, c.link, c.target)
+				replaceByLink(t, dir, c.link, c.target)
 				if c.link == "quayside.lock" || !strings.HasPrefix(command, "diff") && !strings.HasPrefix(command, "push oci") {
 					git(t, dir, "add", "-A")
 				}
@@ -139,8 +139,8 @@ func TestLinksOutOfRepository(t *testing.T) {
 	}
 }
 
-// TestPathsOutOfRepository names files outside of the repository in quayside.yaml: only the
-// environment allows that.
+// TestPathsOutOfRepository checks that quayside.yaml can name files outside of the repository only
+// if the environment variable permits them.
 func TestPathsOutOfRepository(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, source string }{
@@ -148,7 +148,7 @@ func TestPathsOutOfRepository(t *testing.T) {
 		{"absolute", "oci:TOP/victim/catalog"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			top, dir := attacked(t, "")
+			top, dir := newAttackedRepo(t, "")
 			put(t, dir, "quayside.yaml", read(t, dir, "quayside.yaml")+strings.Replace(ociCatalog, "oci:catalog", strings.Replace(c.source, "TOP", top, 1), 1))
 			run := func(allowed string) (int, string) {
 				var stdout, stderr bytes.Buffer
@@ -162,8 +162,8 @@ func TestPathsOutOfRepository(t *testing.T) {
 			if code, out := run("/nowhere:" + filepath.Join(top, "victim")); code != 0 || !strings.Contains(out, "vault") {
 				t.Errorf("allowed: exit code %d: %s", code, out)
 			}
-			link(t, filepath.Join(top, "victim"), "catalog/oci-layout", "/etc/passwd")
-			link(t, filepath.Join(top, "victim"), "catalog/index.json", "/etc/passwd")
+			replaceByLink(t, filepath.Join(top, "victim"), "catalog/oci-layout", "/etc/passwd")
+			replaceByLink(t, filepath.Join(top, "victim"), "catalog/index.json", "/etc/passwd")
 			if code, out := run(filepath.Join(top, "victim")); code != 2 || !strings.Contains(out, "catalog/index.json is a symbolic link that leads outside of the directory") {
 				t.Errorf("a link out of what is allowed: exit code %d: %s", code, out)
 			}
@@ -171,14 +171,14 @@ func TestPathsOutOfRepository(t *testing.T) {
 	}
 }
 
-// TestLinksInsideRepository has symbolic links between directories of the repository: they work.
+// TestLinksInsideRepository checks that symbolic links inside the repository work.
 func TestLinksInsideRepository(t *testing.T) {
 	t.Parallel()
-	_, dir := attacked(t, ociCatalog)
+	_, dir := newAttackedRepo(t, ociCatalog)
 	for _, name := range []string{"rendered", "catalog"} {
 		check(t, os.MkdirAll(filepath.Join(dir, "../../shared"), 0o755))
 		check(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "../../shared", name)))
-		link(t, dir, name, "../../shared/"+name)
+		replaceByLink(t, dir, name, "../../shared/"+name)
 	}
 	cache := t.TempDir()
 	for _, command := range []string{"resolve --upgrade=vault", "remove vault/vault --offline", "render --offline", "verify --offline"} {

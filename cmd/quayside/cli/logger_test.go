@@ -10,17 +10,17 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 )
 
-// TestTalkChangesNoData runs every command that prints a document in three copies of a
-// workspace, plainly, with --quiet and with --verbose, every other one as JSON: what it
-// prints and its exit code are the same. Where all is well --quiet says nothing at all, and else only a part of
-// what is said without it. --verbose leaves out nothing of that.
+// TestTalkChangesNoData runs every command with a document in three copies of a workspace, without
+// flags, with --quiet and with --verbose; every second one as JSON. Stdout and the exit code must be
+// equal. On success, --quiet must log nothing, and otherwise a subset of the default log. --verbose
+// must log a superset.
 func TestTalkChangesNoData(t *testing.T) {
 	cache := t.TempDir()
 	spoken := 0
 	if testing.Short() {
 		t.Skip("runs every command three times and more")
 	}
-	commands := documented()
+	commands := documentCommands()
 	for n, name := range slices.Sorted(maps.Keys(commands)) {
 		line := commands[name][0]
 		format := []string{"text", "json"}[n%2]

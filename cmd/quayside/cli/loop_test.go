@@ -19,9 +19,9 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// TestLoop runs examples/loop/loop.sh: a release goes from the catalog through three
-// environments. In the place of Flux, a cluster gets what an environment renders to
-// once its artifact and the signature of that are in the registry, and not before.
+// TestLoop runs examples/loop/loop.sh, which promotes a release through three environments. Instead
+// of Flux, the test applies the tree of an environment to a cluster when its signed artifact is in
+// the registry.
 func TestLoop(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestLoop(t *testing.T) {
 			}
 			return objects
 		}
-		flux.Go(func() { apply(ctx, c, "http://"+host+"/v2/fleet/"+env, want) })
+		flux.Go(func() { applyArtifacts(ctx, c, "http://"+host+"/v2/fleet/"+env, want) })
 	}
 	script, err := filepath.Abs("../../../examples/loop/loop.sh")
 	if err != nil {
@@ -88,11 +88,11 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// apply has a cluster hold what comes of want each time that the tag main of a
-// repository is at another artifact, as soon as that is signed.
-func apply(ctx context.Context, c *clustertest.Server, repository string, want func() []clustertest.Object) {
+// applyArtifacts puts the objects of want into a cluster each time that the tag main of a repository changes
+// to another signed artifact.
+func applyArtifacts(ctx context.Context, c *clustertest.Server, repository string, want func() []clustertest.Object) {
 	for at := ""; ; {
-		if digest := head(ctx, repository, "main"); digest != at && head(ctx, repository, strings.Replace(digest, ":", "-", 1)+".sig") != "" {
+		if digest := tagDigest(ctx, repository, "main"); digest != at && tagDigest(ctx, repository, strings.Replace(digest, ":", "-", 1)+".sig") != "" {
 			c.Put(want()...)
 			c.Settle()
 			at = digest
@@ -105,8 +105,8 @@ func apply(ctx context.Context, c *clustertest.Server, repository string, want f
 	}
 }
 
-// head returns the digest of what a tag is at, "" where it is not there.
-func head(ctx context.Context, repository, tag string) string {
+// tagDigest returns the digest of a tag, or "" if the tag does not exist.
+func tagDigest(ctx context.Context, repository, tag string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, repository+"/manifests/"+tag, nil)
 	if err != nil {
 		return ""

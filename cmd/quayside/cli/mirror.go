@@ -76,8 +76,8 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return Usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
 	}
-	o.offline, o.layout = o.from != "", o.argPath(o.from) // until the images are sent
-	s, lock, err := o.locked()
+	o.offline, o.layout = o.from != "", o.argPath(o.from) // only for reading; copies use other clients
+	s, lock, err := o.openLocked()
 	if err != nil {
 		return err
 	}
@@ -117,18 +117,18 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	return o.finish(copies)
 }
 
-// compare reports the images that are not at their destination.
+// compare lists the images, and returns an error if images are missing at the target.
 func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err
 	}
-	there, err := s.NewClient(false)
+	target, err := s.NewClient(false)
 	if err != nil {
 		return err
 	}
-	there.Lookup = nil // the layout is named by the user
-	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, there)
+	target.Lookup = nil // the user's layout may be anywhere
+	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, target)
 	o.log.Done()
 	planned := 0
 	for _, c := range copies {
@@ -142,13 +142,14 @@ func (o *mirrorOptions) compare(ctx context.Context, s *workspace.Project, copie
 	return &workspace.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
 }
 
-// copyImages copies the images, to layout unless it is empty.
+// copyImages copies the images to layout, or to a registry if layout is empty. Errors are in the
+// copies.
 func (o *mirrorOptions) copyImages(ctx context.Context, s *workspace.Project, copies []inventory.ImageCopy, layout string) error {
 	client, err := s.NewClient(false)
 	if err != nil {
 		return err
 	}
-	done, bytes := 0, int64(0) // the outcome of each image is printed at the end
+	done, bytes := 0, int64(0)
 	inventory.NewCopier(client, o.argPath(o.from), o.argPath(layout)).Copy(ctx, copies, o.parallel, func(c *inventory.ImageCopy) {
 		done, bytes = done+1, bytes+c.Bytes
 		if tenth := (len(copies) + 9) / 10; done%tenth == 0 && done < len(copies) {

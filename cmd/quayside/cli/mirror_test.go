@@ -10,19 +10,18 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// TestMirrorCarriesSignatures copies signed images to a registry of each kind,
-// at once and by way of a layout. What reads them there demands the signatures,
-// and the registry that they came from is gone.
+// TestMirrorCarriesSignatures copies signed images to each kind of registry, directly and through a
+// layout. The copies must be usable without the original registry, with required signatures.
 func TestMirrorCarriesSignatures(t *testing.T) {
 	for name, target := range map[string]func(testing.TB) *ocitest.Server{
 		"a registry that lists referrers": ocitest.NewReferring,
 		"one that does not":               ocitest.New,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSignedSpace(t)
-			s.sign(s.images...) // that of two pins twice, in either way
+			s := newSignedWorkspace(t)
+			s.sign(s.images...) // the image of two pins gets two signatures
 			s.run(0, "resolve")
-			// What the operators run is nowhere, and so is not copied.
+			// The images of the operators do not exist, so they are not copied.
 			put(t, s.dir, "mirrors.conf", "[[registry]]\nlocation = \"registry.example.com\"\nblocked = true\n")
 			plain := read(t, s.dir, "quayside.yaml")
 			put(t, s.dir, "quayside.yaml", plain+"  mirrors: [mirrors.conf]\n")

@@ -26,8 +26,8 @@ import (
 // lamp is an operator in two versions.
 const lamp = "../../../testdata/lamp"
 
-// database writes an index database that holds its bundles' manifests.
-func database(t *testing.T, path string) {
+// writeDatabase writes a SQLite catalog that contains the manifests of its bundles.
+func writeDatabase(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	check(t, err)
@@ -42,12 +42,12 @@ func database(t *testing.T, path string) {
 	}
 }
 
-// TestDatabaseCatalog resolves and renders from an index database: as a file,
-// and as the image that opm made of one.
+// TestDatabaseCatalog resolves and renders with a SQLite catalog, as a file and as an image like
+// those of opm.
 func TestDatabaseCatalog(t *testing.T) {
 	server := ocitest.New(t)
 	files := t.TempDir()
-	database(t, filepath.Join(files, "index.db"))
+	writeDatabase(t, filepath.Join(files, "index.db"))
 	packed, err := oci.Pack(os.DirFS(files), oci.PackOptions{
 		Prefix: "database", Labels: map[string]string{"operators.operatorframework.io.index.database.v1": "/database/index.db"},
 	})
@@ -58,7 +58,7 @@ func TestDatabaseCatalog(t *testing.T) {
 	for name, source := range map[string]string{"file": "sqlite:index.db", "image": "image:" + image} {
 		t.Run(name, func(t *testing.T) {
 			dir, cache := t.TempDir(), t.TempDir()
-			database(t, filepath.Join(dir, "index.db"))
+			writeDatabase(t, filepath.Join(dir, "index.db"))
 			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs: [{name: old, source: \""+source+"\"}]\n")
 			put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {package: lamp}\n")
 			for _, args := range [][]string{{"catalog", "validate", source}, {"resolve"}, {"render"}, {"verify", "--offline"}, {"render", "--check", "--offline"}} {
@@ -73,18 +73,18 @@ func TestDatabaseCatalog(t *testing.T) {
 	}
 }
 
-// TestOldCatalogIndex reads catalogs of the old kinds from their index: it
-// answers as the catalog does, without reading it, and follows its changes.
+// TestOldCatalogIndex reads catalogs of old formats from their index. The results must be equal to
+// those of the catalog, without reading it, and must follow its changes.
 func TestOldCatalogIndex(t *testing.T) {
 	filler := strings.Repeat("filler ", 300_000)
 	for source, c := range map[string]struct {
-		file string // that all of it, or most, lies in
+		file string // file with most of the content
 		make func(dir string)
 	}{
 		"sqlite:old/index.db": {"old/index.db", func(dir string) {
 			path := filepath.Join(dir, "old/index.db")
 			put(t, dir, "old/README", "")
-			database(t, path)
+			writeDatabase(t, path)
 			db, err := sql.Open("sqlite", path)
 			check(t, err)
 			_, err = db.ExecContext(t.Context(), "CREATE TABLE filler (text TEXT); INSERT INTO filler VALUES (?)", filler)
@@ -109,7 +109,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			c.make(dir)
 			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs: [{name: old, source: \""+source+"\"}]\n")
 			put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {package: lamp}\n")
-			time.Sleep(50 * time.Millisecond) // files that were written just now are not indexed
+			time.Sleep(50 * time.Millisecond) // files that have just been written are not indexed
 			ask := func() string {
 				t.Helper()
 				var all strings.Builder
@@ -131,11 +131,11 @@ func TestOldCatalogIndex(t *testing.T) {
 			if d := cmp.Diff(want, ask()); d != "" {
 				t.Errorf("catalog against index (-catalog +index):\n%s", d)
 			}
-			if n := readSoFar(t) - before; n > 1<<20 { // the catalog is 2.1 MB, and three commands ask
+			if n := readSoFar(t) - before; n > 1<<20 { // the catalog has 2.1 MB, and three commands read it
 				t.Errorf("read %d bytes: the catalog was read again", n)
 			}
 
-			// Other bytes of the same size and time of change.
+			// Other content with the same size and modification time.
 			name := filepath.Join(dir, filepath.FromSlash(c.file))
 			info, err := os.Stat(name)
 			check(t, err)
@@ -147,7 +147,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			if n := readSoFar(t) - before; n < 2<<20 {
 				t.Errorf("read %d bytes: the change was not seen", n)
 			}
-			if archive := strings.HasPrefix(source, "docker-archive:"); (got.code == 0) == archive { // which has a digest of its own
+			if archive := strings.HasPrefix(source, "docker-archive:"); (got.code == 0) == archive { // an archive has a digest
 				t.Errorf("exit code %d: %s", got.code, got.stderr)
 			}
 		})
@@ -168,9 +168,8 @@ func tarOf(t *testing.T, files map[string]string) []byte {
 	return buf.Bytes()
 }
 
-// TestCorpusPackageManifests installs the etcd operator from both of its
-// formats, of which only the CRDs differ: these are of the current version,
-// and the rest of the trees is the same.
+// TestCorpusPackageManifests renders the etcd operator from package manifests and from bundles. Only
+// the CRDs may differ; those of package manifests are converted to the current version.
 func TestCorpusPackageManifests(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {

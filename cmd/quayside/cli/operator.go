@@ -15,8 +15,8 @@ func (a *app) printText(v any, text string) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
 }
 
-// operatorArg parses "[namespace/]package" and, if permitted, "@version". Without a namespace
-// in arg, the target's namespace is empty: see workspace.Placed.
+// operatorArg parses "[namespace/]package", or "[namespace/]package@version" if version is true.
+// The target may have no namespace: see workspace.WithNamespace.
 func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
 	t, ok := parseTarget(arg, version)
 	if !ok {

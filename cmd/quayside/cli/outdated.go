@@ -21,7 +21,7 @@ type outdatedOptions struct {
 	current  bool
 	observed []string
 	today    dayFlag
-	feed     string // output directory for the upgrades; empty for none
+	feed     string // --feed, output directory; empty: write no feed
 }
 
 func newOutdated(a *app) *cobra.Command {
@@ -108,7 +108,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	return o.printTable(outdatedView{ages}, ageTable(ages))
 }
 
-// writeFeed writes the upgrades as files for Renovate and other tools.
+// writeFeed writes the feed of upgrades, for Renovate.
 func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, ages []resolve.Age) error {
 	want, err := inventory.NewFeed(in.Index, ages)
 	if err != nil {
@@ -118,7 +118,7 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, 
 	if err != nil {
 		return err
 	}
-	have, err := p.At(workspace.Arguments(p.Name())).Tree(dir)
+	have, err := p.WithRoot(workspace.Arguments(p.Name())).Tree(dir)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (o *outdatedOptions) writeFeed(p *workspace.Project, in *workspace.Inputs, 
 	return nil
 }
 
-// feedDirectory returns the directory of the feed, for messages and for access. With --all,
-// each workspace has its own, by its path in the repository.
+// feedDirectory returns the directory of the feed: its name in messages, and its path. With --all,
+// each workspace has a subdirectory.
 func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	if !o.all {
 		return o.feed, o.feed, nil
@@ -148,8 +148,8 @@ func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
 	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
-// freshInputs loads the inputs of a resolution and looks up catalog tags again. It requires a
-// lock.
+// freshInputs reads the inputs of a resolution, and resolves the tags of catalogs again. A missing
+// lock is an error.
 func (a *app) freshInputs(ctx context.Context, p *workspace.Project) (*workspace.Inputs, error) {
 	if _, err := p.NeedLock(); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// addOutput adds the flag -o with text, json, yaml and more to cmd. The documents are zero
-// values of the command's JSON and YAML output, for its schema.
+// addOutput adds the flag -o to cmd, with the values text, json, yaml and more. documents are zero
+// values of the command's JSON output, for its schema.
 func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *format {
 	a.output = "text"
 	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}
@@ -49,8 +49,8 @@ func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *for
 	return f
 }
 
-// print writes v in the format of -o. For formats other than JSON and YAML it calls text,
-// which may be nil. With --all, all documents are printed together at the end.
+// print writes v in the format of -o. For formats other than JSON and YAML it calls text, which may
+// be nil. With --all it only stores JSON and YAML documents, which are printed together at the end.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	a.document = v
 	if a.all && (a.output == "json" || a.output == "yaml") {
@@ -88,6 +88,6 @@ func outputOf(args []string) string {
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	output := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // faults are already reported
+	_ = flags.Parse(args) // cobra has reported the errors
 	return *output
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// page is a page of Markdown of the repository.
+// page is a Markdown page of the repository.
 type page struct {
-	name  string   // from the top of the repository: docs/adopt.md
-	lines []string // without their ends
+	name  string   // path in the repository: docs/adopt.md
+	lines []string // without line ends
 }
 
 const top = "../../../"
 
-// pages returns every page that a person wrote or reads, by name: not the trees that
-// are rendered, fixtures and what was built.
+// pages returns the pages of the repository by name, without rendered trees, fixtures and build
+// outputs.
 func pages(t *testing.T) map[string]page {
 	t.Helper()
 	all := map[string]page{}
@@ -56,17 +56,17 @@ func pages(t *testing.T) map[string]page {
 	return all
 }
 
-// block is one of code: between fences, or indented by four.
+// block is a code block, fenced or indented by four columns.
 type block struct {
-	line   int    // of its first line, from 1
-	lang   string // behind the fence
+	line   int    // number of the first line, from 1
+	lang   string // language of a fenced block
 	lines  []string
-	reason string // why it is not run, as the page says before it
+	reason string // reason in a comment "not run" before the block
 }
 
 var notRun = regexp.MustCompile(`^<!-- not run: (\S.*\S) -->$`)
 
-// blocks returns the blocks of code of a page, and the text without them.
+// blocks returns the code blocks of a page, and the text without them.
 func (p page) blocks() (code []block, prose string) {
 	var text strings.Builder
 	reason, fenced, indented := "", false, false
@@ -104,7 +104,7 @@ var (
 	link     = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 )
 
-// links returns where the links of a page lead.
+// links returns the targets of the links of a page.
 func (p page) links() []string {
 	_, prose := p.blocks()
 	var to []string
@@ -114,7 +114,7 @@ func (p page) links() []string {
 	return to
 }
 
-// anchors returns what the headings of a page are called in links, how often.
+// anchors returns the number of headings of a page for each anchor.
 func (p page) anchors() map[string]int {
 	_, prose := p.blocks()
 	all := map[string]int{}
@@ -126,7 +126,7 @@ func (p page) anchors() map[string]int {
 	return all
 }
 
-// anchor returns what a heading is called in links, as forges have it.
+// anchor returns the anchor of a heading, like forges.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -139,7 +139,7 @@ func anchor(title string) string {
 	}, title)
 }
 
-// TestPageLinks follows the links of every page to files and headings.
+// TestPageLinks checks that the links of every page to files and headings are valid.
 func TestPageLinks(t *testing.T) {
 	all := pages(t)
 	followed := 0
@@ -172,7 +172,7 @@ func TestPageLinks(t *testing.T) {
 
 var indexed = regexp.MustCompile(`^- \[[^\]]+\]\(([a-z0-9/-]+\.md)\): \S`)
 
-// TestIndex wants a line of docs/README.md for every page of docs and docs/contributing.
+// TestIndex checks that docs/README.md has a line for every page of docs and docs/contributing.
 func TestIndex(t *testing.T) {
 	all := pages(t)
 	listed := map[string]int{}
@@ -189,15 +189,15 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// programs returns what the first word of a command may be.
-func programs() []string {
+// knownPrograms returns the programs that a command may start with.
+func knownPrograms() []string {
 	return strings.Fields("quayside git kubectl make flux argocd cosign podman docker oc helm kustomize curl go npm sh sed rm cp mv mkdir cat ls export unzip tar echo")
 }
 
-// command is one that a page shows.
+// command is a command line on a page.
 type command struct {
 	line int
-	text string // without prompt, comment, redirections and what it is piped to
+	text string // without prompt, comment, redirections and pipes
 }
 
 var (
@@ -207,7 +207,7 @@ var (
 	variables = regexp.MustCompile(`^([A-Z_]+=\S+ )+`)
 )
 
-// commands returns those in a block. In one of the language sh every line is one.
+// commands returns the commands in a block. Every line of a block with language sh is a command.
 func (b block) commands() []command {
 	var all []command
 	for i := 0; i < len(b.lines); i++ {
@@ -220,7 +220,7 @@ func (b block) commands() []command {
 		line = redirect.ReplaceAllString(comment.ReplaceAllString(line, ""), "")
 		line = variables.ReplaceAllString(line, "")
 		first, _, _ := strings.Cut(line, " ")
-		isCommand := slices.Contains(programs(), first) || strings.HasSuffix(first, ".sh") || b.lang == "sh" && line != "" && !strings.HasPrefix(line, "#")
+		isCommand := slices.Contains(knownPrograms(), first) || strings.HasSuffix(first, ".sh") || b.lang == "sh" && line != "" && !strings.HasPrefix(line, "#")
 		if c.text = strings.TrimSpace(spaces.ReplaceAllString(line, " ")); isCommand && b.lang != "yaml" {
 			all = append(all, c)
 		}
@@ -228,7 +228,7 @@ func (b block) commands() []command {
 	return all
 }
 
-// shownOutput returns what the commands of a block of the language console print.
+// shownOutput returns the lines of output in a block with language console.
 func (b block) shownOutput() []string {
 	var out []string
 	for _, line := range b.lines {
@@ -239,8 +239,8 @@ func (b block) shownOutput() []string {
 	return out
 }
 
-// TestPageOutput wants what pages show as the output of commands, in blocks of the
-// language console, in a file of the scripts, with which they compare it.
+// TestPageOutput checks that the command output on pages, in blocks with language console, is in a
+// file of the scripts that compare it.
 func TestPageOutput(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/pages_*.txtar")
 	of, errParts := filepath.Glob(top + "*/*/testdata/script/pages_*.txtar") // of parts
@@ -272,9 +272,9 @@ func TestPageOutput(t *testing.T) {
 	}
 }
 
-// runElsewhere returns the pages whose commands a test types as they stand, with its
-// name, and those that are made from what is tested.
-func runElsewhere() map[string]string {
+// skippedPages returns the pages whose commands TestPageCommands skips: those that another test runs,
+// by the name of the test, and generated pages.
+func skippedPages() map[string]string {
 	return map[string]string{
 		"docs/tutorial.md":                  "TestTutorial",
 		"docs/commands.md":                  "TestHelpExamples",
@@ -285,7 +285,7 @@ func runElsewhere() map[string]string {
 	}
 }
 
-// otherNames returns, by page, in place of which names in it the scripts have others.
+// otherNames returns replacers of names on pages with the names in scripts, by page.
 func otherNames() map[string]*strings.Replacer {
 	adoption := []string{" --context prod", "", "olm.json", "cluster.yaml", "olm/community=dir:catalogs/community", "quickstart=oci:catalog"}
 	return map[string]*strings.Replacer{
@@ -305,11 +305,11 @@ func otherNames() map[string]*strings.Replacer {
 //
 // What make can make, but for the demo, is for the Makefile to have.
 func TestPageCommands(t *testing.T) {
-	ran, targets := scripted(t), makeTargets(t)
+	ran, targets := scriptCommands(t), makeTargets(t)
 	seen, marked, targeted := 0, 0, 0
 	places := strings.NewReplacer("make demo", "bash demo/demo.sh $(command -v quayside)", "registry.example.com", "$REGISTRY", "registry.corp", "$REGISTRY", "'", "")
 	for name, p := range pages(t) {
-		if _, ok := runElsewhere()[name]; ok {
+		if _, ok := skippedPages()[name]; ok {
 			continue
 		}
 		blocks, _ := p.blocks()
@@ -352,8 +352,8 @@ var (
 	beside  = regexp.MustCompile(` (--offline|--yes|--mirrors \S+|-C \.)( |$)`)
 )
 
-// scripted returns the commands of the scripts.
-func scripted(t *testing.T) map[string]bool {
+// scriptCommands returns the set of commands in the scripts.
+func scriptCommands(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	of, errParts := filepath.Glob(top + "*/*/testdata/script/*.txtar") // of parts
@@ -368,7 +368,7 @@ func scripted(t *testing.T) map[string]bool {
 		}
 		script, _, _ := strings.Cut(string(data), "\n-- ")
 		if halt := halted.FindStringIndex(script); halt != nil {
-			script = script[:halt[0]] // what comes behind may not be run
+			script = script[:halt[0]] // later commands may not run
 		}
 		for line := range strings.Lines(script) {
 			if failing.MatchString(line) {
@@ -400,8 +400,7 @@ func makeTargets(t *testing.T) []string {
 	return names
 }
 
-// TestPageSettings reads what pages show of quayside.yaml, and quayside's own
-// Subscriptions.
+// TestPageSettings parses the examples of quayside.yaml and of quayside's Subscriptions on pages.
 func TestPageSettings(t *testing.T) {
 	seen := 0
 	for name, p := range pages(t) {
@@ -435,7 +434,7 @@ func TestPageSettings(t *testing.T) {
 	}
 }
 
-// TestNamedCommands looks up the commands and flags that pages name in their text.
+// TestNamedCommands checks that commands and flags in the text of pages exist.
 func TestNamedCommands(t *testing.T) {
 	root := newTestRoot()
 	seen := 0
@@ -476,8 +475,8 @@ func TestNamedCommands(t *testing.T) {
 	}
 }
 
-// TestTroubleshooting wants every message of docs/troubleshooting.md to be told by a
-// script: its command told holds the message to what quayside printed.
+// TestTroubleshooting checks that a script produces every message of docs/troubleshooting.md. The
+// script command told compares a message with the output of quayside.
 func TestTroubleshooting(t *testing.T) {
 	script, err := os.ReadFile("testdata/script/pages_troubleshooting.txtar")
 	if err != nil {

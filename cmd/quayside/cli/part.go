@@ -11,29 +11,29 @@ import (
 	"github.com/quayside/quayside/internal/cluster"
 )
 
-// Part is a set of commands from another package, with their schemas. It is optional.
+// Part is a set of commands from another package, with their schemas.
 type Part struct {
 	Group      string // name of the group of commands: "leave"
 	Title      string // in help: "Leave OLM:"
 	Commands   []func(Host) *cobra.Command
-	Schemas    map[string]func() []byte     // of files, by name
-	OtherWords map[string]map[string]string // other tools' names for commands, by parent command
+	Schemas    map[string]func() []byte     // schemas of files, by name
+	OtherNames map[string]map[string]string // commands by their names in other tools, by parent command
 }
 
-// Host gives commands of another package access to the program.
+// Host is the interface of the program for commands of another package.
 type Host struct {
 	*app
 
 	Stdin   io.Reader
 	Prompt  *terminal.Prompt
 	Out     *terminal.Terminal // data
-	Talk    *terminal.Logger   // everything else
-	Offline *bool              // for a flag
+	Log     *terminal.Logger   // progress, notes and warnings
+	Offline *bool              // variable of a flag --offline
 }
 
 func newHost(a *app) Host { return Host{a, a.stdin, a.prompt, a.out, a.log, &a.offline} }
 
-// Open opens the workspace at -C, or the nearest one upwards.
+// Open opens the workspace of -C, or else of the nearest directory upwards.
 func (h Host) Open() (*workspace.Project, error) { return h.open() }
 
 // Path returns the location of a path argument.
@@ -53,8 +53,8 @@ func (h Host) IsText() bool { return h.output == "text" }
 // Print writes v in the format of -o. For formats other than JSON and YAML it calls text.
 func (h Host) Print(v any, text func(w io.Writer)) error { return h.print(v, text) }
 
-// AddWriter makes cmd the only command that writes in the work tree of the workspace that it
-// opens, until it ends. With one of the flags in without it writes nothing.
+// AddWriter makes cmd lock the work tree of the workspace that it opens, so that no other command
+// writes there at the same time. With one of the flags in without, cmd takes no lock.
 func (h Host) AddWriter(cmd *cobra.Command, without ...string) { addWriter(cmd, h.app, without...) }
 
 // AddChoice adds a flag with a fixed set of values to cmd.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPreCommit has pre-commit itself run the hooks in a repository: what is in step
-// is committed, what is not is refused, and a commit of something else runs none.
-// How pre-commit builds them, with Go, is left out: the program is in the path.
+// TestPreCommit runs the hooks with pre-commit in a repository. A commit with an up-to-date lock and
+// tree must pass, an out-of-date one must fail, and a commit of other files must run no hook. The
+// program is in the path, so pre-commit does not build it.
 func TestPreCommit(t *testing.T) {
 	program, err := exec.LookPath("pre-commit")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestPreCommit(t *testing.T) {
 			t.Errorf("hook %+v", h)
 		}
 	}
-	// The hooks are a repository of their own: this one at some commit.
+	// The hooks are in a separate repository.
 	root := t.TempDir()
 	source := filepath.Join(root, "hooks")
 	put(t, source, ".pre-commit-hooks.yaml", strings.ReplaceAll(hooks, "language: golang", "language: system"))

@@ -23,9 +23,8 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "no network access; list missing content")
 }
 
-// open opens the workspace in the first of these directories: with --all the current
-// workspace's, the directory of -C, the nearest one upwards with quayside.yaml, the current
-// directory.
+// open opens the workspace in the first of these directories: the workspace of this turn of --all,
+// the directory of -C, the nearest directory upwards with a quayside.yaml, the current directory.
 func (a *app) open() (*workspace.Project, error) {
 	dir, err := cmp.Or(a.workspace, a.dir), error(nil)
 	if dir == "" {
@@ -44,14 +43,14 @@ func (a *app) open() (*workspace.Project, error) {
 	if err == nil {
 		err = a.lockWriter(p)
 	}
-	if err == nil && len(p.Settings.Clusters) >= fleet {
+	if err == nil && len(p.Settings.Clusters) >= manyClusters {
 		garbage.CollectMore()
 	}
 	return p, err
 }
 
-// addWriter makes cmd the only command that writes in the work trees of the workspaces that it
-// opens, until it ends. With one of the flags in without it writes nothing.
+// addWriter makes cmd lock the work trees of the workspaces that it opens until it ends. With one
+// of the flags in without, cmd writes nothing and takes no lock.
 func addWriter(cmd *cobra.Command, a *app, without ...string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,9 +59,9 @@ func addWriter(cmd *cobra.Command, a *app, without ...string) {
 				return run(cmd, args)
 			}
 		}
-		a.writer, a.writing = cmd.CommandPath(), map[string]func(){}
+		a.writer, a.releases = cmd.CommandPath(), map[string]func(){}
 		defer func() {
-			for _, release := range a.writing {
+			for _, release := range a.releases {
 				release()
 			}
 			a.writer = ""
@@ -71,24 +70,24 @@ func addWriter(cmd *cobra.Command, a *app, without ...string) {
 	}
 }
 
-// lockWriter locks the work tree of a workspace for a command that writes, once.
+// lockWriter locks the work tree of a workspace, unless it is locked or the command does not write.
 func (a *app) lockWriter(p *workspace.Project) error {
-	if a.writer == "" || a.writing[p.Top()] != nil {
+	if a.writer == "" || a.releases[p.Top()] != nil {
 		return nil
 	}
-	release, err := p.LockWriter(a.writer)
+	release, err := p.LockWorkTree(a.writer)
 	if err == nil {
-		a.writing[p.Top()] = release
+		a.releases[p.Top()] = release
 	}
 	return err
 }
 
-// fleet is the minimum number of clusters for more frequent garbage collection, which costs
-// time and saves much memory.
-const fleet = 200
+// manyClusters is the number of clusters from which garbage is collected more often, which takes
+// time but saves much memory.
+const manyClusters = 200
 
-// locked opens the workspace, and requires a lock.
-func (a *app) locked() (*workspace.Project, *lockfile.File, error) {
+// openLocked opens the workspace and its lock. A missing lock is an error.
+func (a *app) openLocked() (*workspace.Project, *lockfile.File, error) {
 	p, err := a.open()
 	if err != nil {
 		return nil, nil, err
@@ -97,13 +96,13 @@ func (a *app) locked() (*workspace.Project, *lockfile.File, error) {
 	return p, lock, err
 }
 
-// openForArgs opens the workspace, also as seen from the root of path arguments: the directory of
-// -C, or the current one.
+// openForArgs opens the workspace. here is the same workspace with paths relative to the directory
+// of -C, or to the current directory, as in arguments.
 func (a *app) openForArgs() (p, here *workspace.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err
 	}
-	return p, p.At(a.root()), nil
+	return p, p.WithRoot(a.root()), nil
 }
 
 // allowed returns the directories outside of the repository that a workspace may read.
@@ -112,8 +111,8 @@ func (a *app) allowed() []string { return filepath.SplitList(a.getenv(workspace.
 // root returns the directory that path arguments are relative to.
 func (a *app) root() workspace.Root { return workspace.Arguments(a.argPath(".")) }
 
-// argPath returns the location of a path argument, relative to the directory of -C, or to
-// the current one. It returns "" for an empty name.
+// argPath returns the path of an argument, which is relative to the directory of -C. It returns ""
+// for an empty name.
 func (a *app) argPath(name string) string {
 	name = filepath.FromSlash(name)
 	if name == "" || a.dir == "" || filepath.IsAbs(name) {

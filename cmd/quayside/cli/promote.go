@@ -110,7 +110,7 @@ func promoteArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkFlags refuses incompatible flags.
+// checkFlags rejects incompatible flags.
 func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && o.render:
@@ -124,7 +124,7 @@ func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// override returns the rule with the flags' values applied.
+// override returns rule with the values of the flags.
 func (r ruleFlags) override(rule gate.Rule) (gate.Rule, error) {
 	var faults diag.List
 	set := func(flag, text string, into interface{ UnmarshalText(text []byte) error }) {
@@ -144,7 +144,7 @@ func (r ruleFlags) override(rule gate.Rule) (gate.Rule, error) {
 	return rule, faults.Err()
 }
 
-// at returns the reference time for observations.
+// at returns the time of --now, or the current time.
 func (o *promoteOptions) at() (time.Time, error) {
 	if o.now == "" {
 		return time.Now().UTC(), nil
@@ -152,7 +152,7 @@ func (o *promoteOptions) at() (time.Time, error) {
 	return time.Parse(time.RFC3339, o.now)
 }
 
-// ruleFor returns the observations that promotion to an environment requires. Nil means none.
+// ruleFor returns the required observations for a promotion to an environment; nil: none.
 func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	said := e.Settings.Promotion
 	if said == nil && o.rule == (ruleFlags{}) && len(o.observed) == 0 {
@@ -166,8 +166,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-// run promotes, and calls write for each step with a resolution. The parameter several is true
-// if the arguments name no environments.
+// run promotes, and calls write for each step with changes. several is true if the arguments name
+// no environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) error {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()

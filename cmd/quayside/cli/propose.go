@@ -83,7 +83,7 @@ func newPropose(a *app) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.versions, prefix)
+			return matchingWords(cmd, a.versionCompletions, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkProposal(cmd); err != nil {
@@ -128,7 +128,7 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	}
 }
 
-// checkProposal refuses incompatible flags.
+// checkProposal rejects incompatible flags.
 func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	switch {
 	case o.request && o.push == "":
@@ -146,7 +146,7 @@ func (o *proposeOptions) checkProposal(cmd *cobra.Command) error {
 	}
 }
 
-// base opens the base of the proposed upgrades; preset is the default name of the branch.
+// base opens the base of the proposed upgrades. preset is the default of --branch.
 func (o *proposeOptions) base(ctx context.Context, p *workspace.Project, preset string) (*deliver.Base, error) {
 	scans, err := o.scans(o.scan)
 	if err != nil {
@@ -185,21 +185,21 @@ func (o *proposeOptions) proposeUpgrades(cmd *cobra.Command, args []string) erro
 	return errors.Join(err, failed)
 }
 
-// proposeOne proposes everything on one branch. The report is nil if err is not; failed is the
-// error of unresolved operators.
+// proposeOne proposes all upgrades on one branch. failed is the error of operators without a
+// solution; the report includes the others.
 func (o *proposeOptions) proposeOne(ctx context.Context, p *workspace.Project, in *workspace.Inputs) (r *resolveReport, failed, err error) {
 	res, err := in.Resolve(ctx)
 	if res == nil {
 		return nil, nil, err
 	}
-	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(in.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return nil, nil, err
 	}
-	r = newResolveReport(res, in.AboutDeclared())
+	r = newResolveReport(res, in.DeclarationWarnings())
 	if res.Lock != nil && len(res.Changes) > 0 {
-		base, err := o.base(ctx, p, "upgrades") // not "upgrade", because other branches are below it
+		base, err := o.base(ctx, p, "upgrades") // "upgrade" is the prefix of other branches
 		if err != nil {
 			return nil, nil, err
 		}
@@ -244,7 +244,7 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	}
 }
 
-// proposals returns the number of branches.
+// proposals returns the number of proposed branches.
 func (r *resolveReport) proposals() int {
 	n := 0
 	if r.Split != nil {

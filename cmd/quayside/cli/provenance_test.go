@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// shipped is a signed artifact whose provenance is still to be stated.
-type shipped struct {
+// signedArtifact is a signed artifact without provenance.
+type signedArtifact struct {
 	testing.TB
 	client *oci.Client
 	ref    string // "127.0.0.1:…/fleet@sha256:…"
@@ -25,14 +25,14 @@ type shipped struct {
 	origin inventory.Provenance
 }
 
-func (s *shipped) attest(with *sign.Signer, ref string, predicate any) {
+func (s *signedArtifact) attest(with *sign.Signer, ref string, predicate any) {
 	s.Helper()
 	_, err := with.Attest(s.Context(), s.client, ref, trust.Provenance, predicate)
 	check(s, err)
 }
 
-// statements returns the bundles beside an artifact that state its provenance.
-func (s *shipped) statements(ref string) [][]byte {
+// statements returns the sigstore bundles with provenance that are attached to an artifact.
+func (s *signedArtifact) statements(ref string) [][]byte {
 	s.Helper()
 	all, err := s.client.Signatures(s.Context(), ref)
 	check(s, err)
@@ -48,14 +48,14 @@ func (s *shipped) statements(ref string) [][]byte {
 	return out
 }
 
-func (s *shipped) attach(bundle []byte) {
+func (s *signedArtifact) attach(bundle []byte) {
 	s.Helper()
 	_, _, err := s.client.Attach(s.Context(), s.ref, oci.Attachment{Type: oci.BundleType, Data: bundle})
 	check(s, err)
 }
 
-// TestProvenanceAttacks puts provenance beside a signed artifact that is missing,
-// altered, another's, or not the truth: verify and diff refuse it, and say why.
+// TestProvenanceAttacks attaches missing, altered, foreign or false provenance to a signed artifact.
+// verify and diff must reject it with the reason.
 func TestProvenanceAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tells every attack by two commands")
@@ -68,23 +68,23 @@ func TestProvenanceAttacks(t *testing.T) {
 	}
 	owner, mallory := signer(pair), signer(stranger)
 	for name, c := range map[string]struct {
-		do     func(s *shipped)
-		verify string // what it says, with exit code 2; from "1:" on with 1; nothing for 0
+		do     func(s *signedArtifact)
+		verify string // message with exit code 2, or with exit code 1 after "1:"; empty: exit code 0
 		diff   string
 	}{
-		"the truth": {do: func(s *shipped) { s.attest(owner, s.ref, s.origin.Predicate()) }},
-		"the truth, among lies": {do: func(s *shipped) {
+		"the truth": {do: func(s *signedArtifact) { s.attest(owner, s.ref, s.origin.Predicate()) }},
+		"the truth, among lies": {do: func(s *signedArtifact) {
 			s.attest(mallory, s.ref, s.origin.Predicate())
 			s.attest(owner, s.ref, s.origin.Predicate())
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
 		}},
-		"missing":     {func(*shipped) {}, "requires provenance signed by key cosign.pub, but it has none", "but it has none"},
-		"another key": {func(s *shipped) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "its only one is not accepted:", "its only one is not accepted:"},
-		"replayed": {func(s *shipped) {
+		"missing":     {func(*signedArtifact) {}, "requires provenance signed by key cosign.pub, but it has none", "but it has none"},
+		"another key": {func(s *signedArtifact) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "its only one is not accepted:", "its only one is not accepted:"},
+		"replayed": {func(s *signedArtifact) {
 			s.attest(owner, s.other, s.origin.Predicate())
 			s.attach(s.statements(s.other)[0])
 		}, "does not match", "does not match"},
-		"altered": {func(s *shipped) {
+		"altered": {func(s *signedArtifact) {
 			s.attest(owner, s.other, s.origin.Predicate())
 			bundle := string(s.statements(s.other)[0])
 			var b struct {
@@ -96,26 +96,26 @@ func TestProvenanceAttacks(t *testing.T) {
 			altered := strings.ReplaceAll(string(b.Envelope.Payload), from, to)
 			s.attach([]byte(strings.Replace(bundle, base64.StdEncoding.EncodeToString(b.Envelope.Payload), base64.StdEncoding.EncodeToString([]byte(altered)), 1)))
 		}, "its only one is not accepted:", "its only one is not accepted:"},
-		"another builder's": {func(s *shipped) {
+		"another builder's": {func(s *signedArtifact) {
 			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
 		}, `not the provenance of a tree that quayside pushed: its build type is "https://ci.example.com"`, ": its build type is"},
-		"of another commit": {func(s *shipped) {
+		"of another commit": {func(s *signedArtifact) {
 			s.origin.Revision = "main@sha1:" + strings.Repeat("1", 40)
 			s.attest(owner, s.ref, s.origin.Predicate())
 		}, "the provenance belongs to another artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
-		"of a cluster": {func(s *shipped) {
+		"of a cluster": {func(s *signedArtifact) {
 			s.origin.Clusters = []string{"default"}
 			s.attest(owner, s.ref, s.origin.Predicate())
 		}, "the provenance is for clusters default", "the provenance is for clusters default"},
-		"without an operator": {func(s *shipped) {
+		"without an operator": {func(s *signedArtifact) {
 			s.origin.Operators = s.origin.Operators[1:]
 			s.attest(owner, s.ref, s.origin.Predicate())
 		}, "the artifact has operator at-operator/at-operator, but the provenance does not", "but the provenance does not"},
-		"of another lock": {func(s *shipped) {
+		"of another lock": {func(s *signedArtifact) {
 			s.origin.Lock = "sha256:" + strings.Repeat("1", 64)
 			s.attest(owner, s.ref, s.origin.Predicate())
 		}, "1:the provenance has lock sha256:1111", ""},
-		"of another bundle": {func(s *shipped) {
+		"of another bundle": {func(s *signedArtifact) {
 			s.origin.Operators[0].Digest = "sha256:" + strings.Repeat("1", 64)
 			s.attest(owner, s.ref, s.origin.Predicate())
 		}, "1:the provenance has operator at-operator/at-operator 0.1.1 (sha256:1111", ""},
@@ -139,11 +139,11 @@ func TestProvenanceAttacks(t *testing.T) {
 				}
 				return got.stdout + got.stderr
 			}
-			other, _ := pushedAs(t, run(0, "push", repo+":older", "--branch", "older", "-o", "json"))
-			ref, revision := pushedAs(t, run(0, "push", repo+":main", "-o", "json"))
+			other, _ := parsePushResult(t, run(0, "push", repo+":older", "--branch", "older", "-o", "json"))
+			ref, revision := parsePushResult(t, run(0, "push", repo+":main", "-o", "json"))
 			kept, err := store.Open(t.TempDir())
 			check(t, err)
-			s := &shipped{TB: t, client: &oci.Client{Store: kept}, ref: ref, other: other}
+			s := &signedArtifact{TB: t, client: &oci.Client{Store: kept}, ref: ref, other: other}
 			_, err = owner.Sign(t.Context(), s.client, s.ref)
 			check(t, err)
 			lock := parseLock(t, read(t, dir, "quayside.lock"))
@@ -157,18 +157,18 @@ func TestProvenanceAttacks(t *testing.T) {
 			} else if want == "" {
 				code, want = 0, "signed by key sha256:"
 			}
-			wants(t, run(code, "verify", repo+":main"), want)
+			checkContains(t, run(code, "verify", repo+":main"), want)
 			if c.diff == "" {
 				run(0, "diff", repo+":main")
 			} else {
-				wants(t, run(2, "diff", repo+":main"), c.diff)
+				checkContains(t, run(2, "diff", repo+":main"), c.diff)
 			}
 		})
 	}
 }
 
-// pushedAs returns the reference by digest and the revision that push prints.
-func pushedAs(t *testing.T, text string) (reference, revision string) {
+// parsePushResult returns the reference by digest and the revision that push prints.
+func parsePushResult(t *testing.T, text string) (reference, revision string) {
 	t.Helper()
 	var v struct{ Reference, Revision string }
 	check(t, json.NewDecoder(strings.NewReader(text)).Decode(&v))

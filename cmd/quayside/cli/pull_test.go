@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// pushedSpace is the quickstart with its catalog and its bundles in a registry
-// below /shop, resolved and rendered.
-func pushedSpace(t *testing.T, server *ocitest.Server, cache string) string {
+// newPushedWorkspace returns a resolved and rendered quickstart with its catalog and bundles in a registry,
+// below /shop.
+func newPushedWorkspace(t *testing.T, server *ocitest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"
 	mustRun(t, dir, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
@@ -34,9 +34,9 @@ func pushedSpace(t *testing.T, server *ocitest.Server, cache string) string {
 	return dir
 }
 
-// TestMirrorKeepsNames reads everything from a mirror of a registry that does
-// not exist: the lock and the tree know the registry only, and signatures are
-// demanded by its name and found in the mirror.
+// TestMirrorKeepsNames reads everything from the mirror of a registry that does not exist. The lock
+// and the tree must have the name of the registry. Signatures are required for that name, and are
+// found in the mirror.
 func TestMirrorKeepsNames(t *testing.T) {
 	server := ocitest.New(t)
 	dir, cache, key := quickstart(t), t.TempDir(), trusttest.NewKey(t)
@@ -67,7 +67,7 @@ spec: {imageDigestMirrors: [{source: quay.invalid/org, mirrors: [%[1]s/mirror]}]
 		}
 	}
 	lock := read(t, dir, "quayside.lock")
-	wants(t, lock, "source: image:quay.invalid/org/catalog:v1, ", "identity: key sha256:")
+	checkContains(t, lock, "source: image:quay.invalid/org/catalog:v1, ", "identity: key sha256:")
 	if strings.Contains(lock, server.Host) {
 		t.Error("the lock names the mirror")
 	}
@@ -78,13 +78,13 @@ spec: {imageDigestMirrors: [{source: quay.invalid/org, mirrors: [%[1]s/mirror]}]
 	}
 }
 
-// TestSecretsStayInside logs in to a registry that repeats what it was sent,
-// then is refused by it.
+// TestSecretsStayInside uses a registry that echoes credentials and then rejects them. No output or
+// file may contain the credentials.
 func TestSecretsStayInside(t *testing.T) {
 	const secret = "hunter2-s3cret"
 	login := base64.StdEncoding.EncodeToString([]byte("me:" + secret))
 	server := ocitest.New(t)
-	dir := pushedSpace(t, server, t.TempDir())
+	dir := newPushedWorkspace(t, server, t.TempDir())
 	lock := read(t, dir, "quayside.lock")
 	var refuse atomic.Bool
 	var seen atomic.Int64
@@ -122,7 +122,7 @@ func TestSecretsStayInside(t *testing.T) {
 	for _, root := range []string{dir, filepath.Join(cache, "quayside")} {
 		check(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
-				leaks(t, name, read(t, "", name), secret, login)
+				checkNoLeak(t, name, read(t, "", name), secret, login)
 			}
 			return err
 		}))
@@ -136,11 +136,11 @@ func TestSecretsStayInside(t *testing.T) {
 	if seen.Load() == 0 {
 		t.Fatal("no login was sent: the test shows nothing")
 	}
-	wants(t, said.String(), "invalid credentials of ")
-	leaks(t, "what was said", said.String(), secret, login)
+	checkContains(t, said.String(), "invalid credentials of ")
+	checkNoLeak(t, "what was said", said.String(), secret, login)
 }
 
-func leaks(t *testing.T, where, text string, secrets ...string) {
+func checkNoLeak(t *testing.T, where, text string, secrets ...string) {
 	t.Helper()
 	for _, s := range secrets {
 		if strings.Contains(text, s) {
@@ -149,11 +149,11 @@ func leaks(t *testing.T, where, text string, secrets ...string) {
 	}
 }
 
-// TestPullTwoProcesses lets processes with one empty store resolve and render
-// the same images at once.
+// TestPullTwoProcesses resolves and renders the same images in several processes that share an
+// empty store.
 func TestPullTwoProcesses(t *testing.T) {
 	server := ocitest.New(t)
-	dir := pushedSpace(t, server, t.TempDir())
+	dir := newPushedWorkspace(t, server, t.TempDir())
 	lock, tree := read(t, dir, "quayside.lock"), readTree(t, dir, "rendered")
 	cache := t.TempDir()
 	spaces := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -164,7 +164,7 @@ func TestPullTwoProcesses(t *testing.T) {
 				check(t, os.CopyFS(space, os.DirFS(dir)))
 				remove(t, space, "quayside.lock", "rendered")
 			}
-			running = append(running, start(t, space, cache, command))
+			running = append(running, startProgram(t, space, cache, command))
 		}
 		for i, cmd := range running {
 			if err := cmd.Wait(); err != nil {
@@ -185,12 +185,12 @@ func TestPullTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestPullDamagedStore flips one bit in every file of the store: the answers
-// are the same, and what was read of it is whole again.
+// TestPullDamagedStore flips a bit in every file of the store. The results must be the same, and
+// the read files must be repaired.
 func TestPullDamagedStore(t *testing.T) {
 	server := ocitest.New(t)
 	cache := t.TempDir()
-	dir := pushedSpace(t, server, cache)
+	dir := newPushedWorkspace(t, server, cache)
 	lock, tree := read(t, dir, "quayside.lock"), readTree(t, dir, "rendered")
 	damaged := 0
 	check(t, filepath.WalkDir(filepath.Join(cache, "quayside"), func(name string, d fs.DirEntry, err error) error {

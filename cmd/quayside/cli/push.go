@@ -109,7 +109,7 @@ func newPush(a *app) *cobra.Command {
 	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
-	addOutput(cmd, a, nil, deliver.PushResult{}, builtView{})
+	addOutput(cmd, a, nil, deliver.PushResult{}, imageView{})
 	return cmd
 }
 
@@ -124,7 +124,7 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 			return err
 		}
 	}
-	cargo, err := deliver.LoadTree(ctx, p, deliver.LoadOptions{At: o.at, Branch: o.branch, Clusters: o.clusters})
+	tree, err := deliver.LoadTree(ctx, p, deliver.LoadOptions{At: o.at, Branch: o.branch, Clusters: o.clusters})
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 	if o.bom {
 		d.BOM = collectBOM
 	}
-	sent, err := cargo.Push(ctx, d)
+	sent, err := tree.Push(ctx, d)
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,13 @@ import (
 	"github.com/quayside/quayside/internal/oci"
 )
 
-// pushImage pushes a bundle or a catalog: a directory, built first, or an image in an OCI
-// layout.
+// pushImage pushes a bundle or a catalog. It builds a directory first, and copies an image.
 func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	_, here, err := o.openForArgs()
 	if err != nil {
 		return err
 	}
-	if arg, err := here.Argument(from); err == nil && arg.Image != "" {
+	if arg, err := here.ParseArgument(from); err == nil && arg.Image != "" {
 		if o.repository != "" {
 			return Usagef(cmd, "--bundle-repository is for directories: %q is an image already", from)
 		}
@@ -25,7 +24,7 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 		if err != nil {
 			return err
 		}
-		return o.printBuilt(builtView{Image: to, Digest: digest})
+		return o.printImage(imageView{Image: to, Digest: digest})
 	}
 	built, err := o.build(cmd.Context(), here, []string{from}, o.repository)
 	if err != nil {
@@ -34,7 +33,7 @@ func (o *pushOptions) pushImage(cmd *cobra.Command, from, to string) error {
 	if err := o.send(cmd.Context(), here, built, to); err != nil {
 		return err
 	}
-	return o.printBuilt(built.view(to))
+	return o.printImage(built.view(to))
 }
 
 // send pushes the bundle images that a catalog refers to, each tagged with its version, and

@@ -15,8 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/base/filetree"
 )
 
-// TestOwnerLabels builds the quickstart's tree as a user would and looks for
-// the labels of every object.
+// TestOwnerLabels builds the quickstart's tree with kustomize, and checks the labels of every object.
 func TestOwnerLabels(t *testing.T) {
 	out, err := kustomize("../../../examples/quickstart/rendered")
 	if err != nil {
@@ -31,12 +30,12 @@ func TestOwnerLabels(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		name := o["kind"].(string) + " " + at(o, "metadata", "name").(string)
-		labels, _ := at(o, "metadata", "labels").(map[string]any)
+		name := o["kind"].(string) + " " + valueAt(o, "metadata", "name").(string)
+		labels, _ := valueAt(o, "metadata", "labels").(map[string]any)
 		operator := checkLabels(t, name, labels)
 		byOperator[operator]++
 		for _, path := range [][]string{{"spec", "selector"}, {"spec", "template"}, {"spec", "podSelector"}} {
-			if text, _ := yaml.Marshal(at(o, path...)); bytes.Contains(text, []byte("quayside.dev/")) {
+			if text, _ := yaml.Marshal(valueAt(o, path...)); bytes.Contains(text, []byte("quayside.dev/")) {
 				t.Errorf("%s: %s carries an owner label", name, strings.Join(path, "."))
 			}
 		}
@@ -50,10 +49,9 @@ func TestOwnerLabels(t *testing.T) {
 	}
 }
 
-// checkLabels checks an object's owner labels and returns the operator that
-// they name. Only a CRD belongs to no install namespace, and only CRDs and
-// Deployments say their version. What several operators
-// share, and no selector of one of them must find, is quayside's own.
+// checkLabels checks the owner labels of an object, and returns the operator in them. Only CRDs have
+// no install namespace, and only CRDs and Deployments have a version. Objects that several operators
+// share belong to quayside, so that no selector for one operator matches them.
 func checkLabels(t *testing.T, name string, labels map[string]any) string {
 	t.Helper()
 	ns, _ := labels["quayside.dev/install-namespace"].(string)
@@ -82,8 +80,8 @@ func checkLabels(t *testing.T, name string, labels map[string]any) string {
 	return ns + "/" + pkg
 }
 
-// at returns what lies below keys, or nil.
-func at(v any, keys ...string) any {
+// valueAt returns the value at a path of keys, or nil.
+func valueAt(v any, keys ...string) any {
 	for _, k := range keys {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -94,8 +92,8 @@ func at(v any, keys ...string) any {
 	return v
 }
 
-// TestShuffledInputs gives the same declarations in other files and another
-// order, and the same catalog as a directory in other files.
+// TestShuffledInputs checks that the result does not depend on the order of declarations, or on the
+// files of declarations and the catalog.
 func TestShuffledInputs(t *testing.T) {
 	dir := quickstart(t)
 	remove(t, dir, "quayside.lock", "rendered")
@@ -115,19 +113,19 @@ func TestShuffledInputs(t *testing.T) {
 
 	mustRun(t, dir, "resolve", "--offline")
 	mustRun(t, dir, "render", "--offline")
-	same(t, "../../../examples/quickstart", dir)
+	checkSameOutput(t, "../../../examples/quickstart", dir)
 }
 
-// TestSecondRun resolves and renders again, with the lock and the tree there.
+// TestSecondRun resolves and renders again with an existing lock and tree.
 func TestSecondRun(t *testing.T) {
 	dir := quickstart(t)
 	mustRun(t, dir, "resolve", "--offline")
 	mustRun(t, dir, "render", "--offline")
-	same(t, "../../../examples/quickstart", dir)
+	checkSameOutput(t, "../../../examples/quickstart", dir)
 }
 
-// same compares the lock and the tree of two workspaces, byte for byte.
-func same(t *testing.T, want, got string) {
+// checkSameOutput compares the lock and the tree of two workspaces, byte for byte.
+func checkSameOutput(t *testing.T, want, got string) {
 	t.Helper()
 	if d := cmp.Diff(read(t, want, "quayside.lock"), read(t, got, "quayside.lock")); d != "" {
 		t.Errorf("quayside.lock (-want +got):\n%s", d)

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// pushQuickstart pushes the quickstart's catalog to a registry on loopback and
-// returns a workspace that reads it from there.
+// pushQuickstart pushes the quickstart's catalog to a local registry, and returns a workspace that
+// reads it from the registry.
 func pushQuickstart(t *testing.T, host string) string {
 	t.Helper()
 	dir := quickstart(t)
@@ -38,9 +38,8 @@ func pushQuickstart(t *testing.T, host string) string {
 	return dir
 }
 
-// TestCatalogFromRegistry reads the same catalog from a registry: the lock is
-// the same but for the catalog's reference, and what was fetched is enough to
-// do it again offline.
+// TestCatalogFromRegistry reads a catalog from a registry. Only the reference of the catalog may
+// differ in the lock, and a second run must work offline.
 func TestCatalogFromRegistry(t *testing.T) {
 	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
@@ -70,7 +69,7 @@ func TestCatalogFromRegistry(t *testing.T) {
 		t.Errorf("--offline asked the registry: %s", n)
 	}
 
-	// An empty store: what is missing is named, and nothing is written.
+	// With an empty store, the error names the missing content, and nothing is written.
 	before := snapshot(t, dir)
 	offline := quayside(t, dir, "resolve", "--offline", "--upgrade")
 	if offline.code != 2 || !strings.Contains(offline.stderr, "quickstart/catalog:v1") {
@@ -81,8 +80,8 @@ func TestCatalogFromRegistry(t *testing.T) {
 	}
 }
 
-// TestTagMoves pushes another catalog below the same tag: what is locked stays
-// until --upgrade asks for more.
+// TestTagMoves pushes another catalog with the same tag. The locked digest must be used until
+// --upgrade.
 func TestTagMoves(t *testing.T) {
 	server := ocitest.New(t)
 	dir := pushQuickstart(t, server.Host)
@@ -103,12 +102,12 @@ func TestTagMoves(t *testing.T) {
 	}
 }
 
-// TestRegistryFaults lets the registry answer with every fault a user meets.
+// TestRegistryFaults checks the messages for errors of a registry.
 func TestRegistryFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
-		once   bool // only the first answer of each path is a fault
+		once   bool // whether only the first response for each path is an error
 		want   string
 	}{
 		{"error/unauthorized", http.StatusUnauthorized, false, "401"},
@@ -120,7 +119,7 @@ func TestRegistryFaults(t *testing.T) {
 		{"ok/unavailable once", http.StatusServiceUnavailable, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // the waits between attempts are what takes time
+			t.Parallel() // retries wait
 			server := ocitest.New(t)
 			dir := pushQuickstart(t, server.Host)
 			seen := map[string]bool{}

@@ -104,7 +104,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	return err
 }
 
-// stream prints the objects of a cluster, including the user's own.
+// stream prints the objects of a cluster, including those in the user's overlays.
 func (o *renderOptions) stream(p *workspace.Project, res *render.Result) error {
 	cluster, err := p.Cluster(o.overlay, "--overlay")
 	if err != nil {

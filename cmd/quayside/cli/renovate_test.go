@@ -18,15 +18,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// environments are the workspaces of the repository that Renovate works on, and
-// the version of etcd that each begins with. Two of them have one name.
+// environments returns the workspaces of the repository for Renovate, with the initial version of
+// etcd. Two of them have the same name.
 func environments() map[string]string {
 	return map[string]string{"envs/dev": "0.9.2", "regions/eu/prod": "0.9.0", "regions/us/prod": "0.9.0"}
 }
 
-// fleet returns a bare repository with several environments, each of which has
-// an upgrade of etcd and one of memcached before it, and a clone.
-func fleet(t *testing.T) (bare, work string) {
+// newFleet returns a bare repository with several environments, and a clone. Each environment can
+// upgrade etcd and memcached.
+func newFleet(t *testing.T) (bare, work string) {
 	t.Helper()
 	root := t.TempDir()
 	bare, work = filepath.Join(root, "fleet.git"), filepath.Join(root, "fleet")
@@ -65,8 +65,8 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// pinned returns the versions in the lock of a directory, by operator.
-func pinned(t *testing.T, dir string) map[string]string {
+// lockedVersions returns the versions in the lock of a directory, by operator.
+func lockedVersions(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, m := range regexp.MustCompile(`- namespace: (\S+)\n  package: (\S+)\n  version: (\S+)\n`).FindAllStringSubmatch(read(t, dir, "quayside.lock"), -1) {
@@ -75,15 +75,15 @@ func pinned(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestEditedLocks writes what a bot writes, versions over those in the locks of
-// some environments, and runs the recipe's commands as often as a bot may: every
-// version is moved to, nothing else is, and everything is in step.
+// TestEditedLocks edits versions in the locks of some environments like a bot, and runs the commands
+// of the recipe several times. Exactly these operators must be upgraded, and everything must be up
+// to date.
 func TestEditedLocks(t *testing.T) {
-	_, work := fleet(t)
+	_, work := newFleet(t)
 	for dir := range environments() {
 		if dir != "envs/dev" {
-			writeOver(t, filepath.Join(work, dir), "my-etcd/etcd", "0.9.2")
-			writeOver(t, filepath.Join(work, dir), "memcached-operator-system/memcached-operator", "0.0.2")
+			editVersion(t, filepath.Join(work, dir), "my-etcd/etcd", "0.9.2")
+			editVersion(t, filepath.Join(work, dir), "memcached-operator-system/memcached-operator", "0.0.2")
 		}
 	}
 	untouched := read(t, work, "envs/dev/quayside.lock")
@@ -94,7 +94,7 @@ func TestEditedLocks(t *testing.T) {
 	}
 	mustRun(t, work, "resolve", "--edited", "--render", "--all", "--offline")
 	for dir := range environments() {
-		got := pinned(t, filepath.Join(work, dir))
+		got := lockedVersions(t, filepath.Join(work, dir))
 		want := map[string]string{"at-operator/at-operator": "0.1.1", "memcached-operator-system/memcached-operator": "0.0.2", "my-etcd/etcd": "0.9.2", "vault/etcd": "0.9.4", "vault/vault": "0.1.9"}
 		if dir == "envs/dev" {
 			want["memcached-operator-system/memcached-operator"] = "0.0.1"
@@ -112,8 +112,8 @@ func TestEditedLocks(t *testing.T) {
 	mustRun(t, work, "verify", "--all", "--offline")
 }
 
-// writeOver writes a version over the one that a lock pins.
-func writeOver(t *testing.T, dir, operator, version string) {
+// editVersion replaces the version of a pin in a lock.
+func editVersion(t *testing.T, dir, operator, version string) {
 	t.Helper()
 	ns, pkg, _ := strings.Cut(operator, "/")
 	before := read(t, dir, "quayside.lock")
@@ -125,10 +125,9 @@ func writeOver(t *testing.T, dir, operator, version string) {
 	put(t, dir, "quayside.lock", after)
 }
 
-// TestRenovate runs the real Renovate with the recipe over a repository with
-// three environments, as it comes and with everything in one group: every update
-// lands in a branch whose locks and trees are in step, and a second run changes
-// nothing.
+// TestRenovate runs Renovate with the recipe in a repository with three environments, with separate
+// updates and with one group. Every update must be in a branch with up-to-date locks and trees, and
+// a second run must change nothing.
 func TestRenovate(t *testing.T) {
 	program := os.Getenv("QUAYSIDE_RENOVATE")
 	if program == "" {
@@ -148,10 +147,10 @@ func TestRenovate(t *testing.T) {
 		"in one":         {[]map[string]any{{"matchDatasources": []string{"custom.quayside"}, "groupName": "operators", "additionalBranchPrefix": "", "commitMessageSuffix": ""}}, 1},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			bare, work := fleet(t)
+			bare, work := newFleet(t)
 			forge := newGitea(t, bare)
 			mustRun(t, work, "outdated", "--all", "--feed", forge.feed, "--offline")
-			put(t, work, "renovate.json", recipe(t, forge.URL+"/feed", c.rules))
+			put(t, work, "renovate.json", readRecipe(t, forge.URL+"/feed", c.rules))
 			commitAll(t, work, "renovate")
 			gitIn(t, work, "push", "-q", bare, "main")
 			forge.run(t, program)
@@ -168,8 +167,8 @@ func TestRenovate(t *testing.T) {
 	}
 }
 
-// recipe returns the example with another address of the feed, and more rules.
-func recipe(t *testing.T, feed string, rules []map[string]any) string {
+// readRecipe returns the example with another address of the feed and additional rules.
+func readRecipe(t *testing.T, feed string, rules []map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(ciFiles, "renovate.json"))
 	if err != nil {
@@ -190,16 +189,16 @@ func recipe(t *testing.T, feed string, rules []map[string]any) string {
 	return string(data)
 }
 
-// gitea is as much of that forge as Renovate asks for, over a bare repository.
-type gitea struct {
+// fakeGitea implements the API of Gitea that Renovate uses, with a bare repository.
+type fakeGitea struct {
 	*httptest.Server
 	bare, feed string
 	mu         sync.Mutex
 	pulls      []map[string]any
 }
 
-func newGitea(t *testing.T, bare string) *gitea {
-	f := &gitea{bare: bare, feed: t.TempDir()}
+func newGitea(t *testing.T, bare string) *fakeGitea {
+	f := &fakeGitea{bare: bare, feed: t.TempDir()}
 	mux := http.NewServeMux()
 	answer := func(pattern string, of func(r *http.Request) any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -249,8 +248,8 @@ func newGitea(t *testing.T, bare string) *gitea {
 	return f
 }
 
-// run runs Renovate. Its quayside is this program.
-func (f *gitea) run(t *testing.T, program string) {
+// run runs Renovate with this program as quayside.
+func (f *fakeGitea) run(t *testing.T, program string) {
 	t.Helper()
 	home, bin := t.TempDir(), t.TempDir()
 	exe, err := os.Executable()
@@ -280,8 +279,8 @@ func (f *gitea) run(t *testing.T, program string) {
 	t.Logf("%s", summary(out))
 }
 
-// tips returns the commits of the branches that Renovate made, by name.
-func (f *gitea) tips(t *testing.T) map[string]string {
+// tips returns the commits of the branches of Renovate, by name.
+func (f *fakeGitea) tips(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for line := range strings.Lines(gitIn(t, f.bare, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads")) {
@@ -292,21 +291,21 @@ func (f *gitea) tips(t *testing.T) map[string]string {
 	return out
 }
 
-// checkBranches holds that all that is new in each environment is in one branch
-// and one only, and that every branch is in step and moves no other operator.
-func (f *gitea) checkBranches(t *testing.T, branches map[string]string, next map[string]map[string]string) {
+// checkBranches checks that every upgrade of every environment is in exactly one branch, and that
+// every branch is up to date and upgrades no other operator.
+func (f *fakeGitea) checkBranches(t *testing.T, branches map[string]string, next map[string]map[string]string) {
 	t.Helper()
 	landed := map[string]int{}
 	base := map[string]map[string]string{}
 	main := f.checkout(t, "main")
 	for dir := range next {
-		base[dir] = pinned(t, filepath.Join(main, dir))
+		base[dir] = lockedVersions(t, filepath.Join(main, dir))
 	}
 	for branch := range branches {
 		work := f.checkout(t, branch)
 		mustRun(t, work, "verify", "--all", "--offline")
 		for dir, want := range next {
-			for operator, version := range pinned(t, filepath.Join(work, dir)) {
+			for operator, version := range lockedVersions(t, filepath.Join(work, dir)) {
 				switch {
 				case version == base[dir][operator]:
 				case version == want[operator]:
@@ -334,14 +333,14 @@ func (f *gitea) checkBranches(t *testing.T, branches map[string]string, next map
 	}
 }
 
-func (f *gitea) checkout(t *testing.T, branch string) string {
+func (f *fakeGitea) checkout(t *testing.T, branch string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "clone")
 	gitIn(t, ".", "clone", "-q", "-b", branch, f.bare, dir)
 	return dir
 }
 
-// summary returns the lines of Renovate's output that are more than details.
+// summary returns the lines of Renovate's output from level INFO.
 func summary(out []byte) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(out)) {

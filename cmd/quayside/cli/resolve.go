@@ -33,9 +33,9 @@ type resolveOptions struct {
 	edited         bool
 	render         bool
 
-	// agree, which may be nil, is called with the number of changes after these are printed
-	// and before anything is written.
-	agree func(ctx context.Context, changes int) (bool, error)
+	// confirm is called after the changes are printed, with their number. If it returns false,
+	// nothing is written. nil: always write.
+	confirm func(ctx context.Context, changes int) (bool, error)
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -123,12 +123,12 @@ func newResolve(a *app) *cobra.Command {
 	a.offer(cmd, "reinstall", a.pinnedCompletions)
 	a.offer(cmd, "unpin", a.pinnedCompletions)
 	a.complete(cmd, "hops", []string{"1", "all"})
-	a.offer(cmd, "upgrade", a.versions)
+	a.offer(cmd, "upgrade", a.versionCompletions)
 	addWriter(cmd, a, "check")
 	return cmd
 }
 
-// checkFlags refuses incompatible flags.
+// checkFlags rejects incompatible flags.
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
@@ -142,8 +142,7 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	}
 }
 
-// upgradeTargets selects the operators to upgrade: the named ones, or all if none is named and no
-// versions were edited.
+// upgradeTargets selects the operators to upgrade: those in args, or all without args and --edited.
 func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error {
 	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
 	for _, arg := range args {
@@ -154,7 +153,7 @@ func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error
 	return nil
 }
 
-// resolveArgs refuses arguments, and suggests --upgrade for an operator.
+// resolveArgs rejects arguments, and suggests --upgrade for an operator.
 func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return Usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
@@ -176,7 +175,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 		err = in.CheckInto(cmd.Context(), false, &r.CheckReport)
 	}
 	r.Finish(err)
-	r.Warnings = r.Said
+	r.Warnings = r.AllWarnings
 	return errors.Join(err, o.print(r, nil))
 }
 
@@ -188,8 +187,8 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	return o.resolve(cmd.Context(), p, in)
 }
 
-// observedInputs loads the inputs of a resolution and holds operators back as --observed requires.
-// The inputs are nil if those of [resolveOptions.inputs] are.
+// observedInputs reads the inputs of a resolution like [resolveOptions.inputs], and applies the
+// observations of --observed. The inputs may be nil.
 func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
 	observed, err := o.readObserved(o.observed...)
 	if err != nil {
@@ -202,12 +201,12 @@ func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project,
 	if err := in.Hold(observed...); err != nil {
 		return nil, nil, err
 	}
-	in.Settle(observed, o.prune)
+	in.AllowRemovals(observed, o.prune)
 	return p, in, nil
 }
 
-// inputs loads the inputs of a resolution. With --edited and no edited version it prints a
-// note and returns nil inputs.
+// inputs reads the inputs of a resolution. With --edited but no edited versions, it prints a note
+// and returns nil inputs.
 func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
@@ -220,7 +219,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
 	if o.edited {
-		if p, opt.Named, err = p.Unedited(); err != nil {
+		if p, opt.Named, err = p.WithoutEdits(); err != nil {
 			return nil, nil, err
 		}
 		if len(opt.Named) == 0 {
@@ -234,7 +233,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if !o.check {
-		p = p.TakingSides()
+		p = p.WithMergeRepair()
 	}
 	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
@@ -278,17 +277,17 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *
 	if res == nil {
 		return err
 	}
-	o.log.Warn(in.AboutDeclared())
+	o.log.Warn(in.DeclarationWarnings())
 	o.log.Warn(res.Warnings)
 	if err != nil {
 		return err
 	}
-	report := newResolveReport(res, in.AboutDeclared())
-	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
-		if o.output == "text" { // the planned changes, for the prompt
+	report := newResolveReport(res, in.DeclarationWarnings())
+	if res.Lock != nil && o.confirm != nil && len(res.Changes) > 0 {
+		if o.output == "text" { // before the prompt
 			o.printChanges(o.out, report)
 		}
-		if ok, err := o.agree(ctx, len(res.Changes)); err != nil || !ok {
+		if ok, err := o.confirm(ctx, len(res.Changes)); err != nil || !ok {
 			return errors.Join(err, o.print(report, func(io.Writer) { o.log.Note("nothing is written") }), res.Failed)
 		}
 	}
@@ -314,8 +313,7 @@ type resolveReport struct {
 	Conflicts []*explain.Conflict         `json:"conflicts"`
 }
 
-// newResolveReport returns the report of a resolution; about are the warnings of the
-// declarations.
+// newResolveReport returns the report of a resolution. about are warnings about the declarations.
 func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
 		Lock: workspace.LockFile, Pins: res.Pins, Changes: append([]workspace.Change{}, res.Changes...),
@@ -330,9 +328,9 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	}
 }
 
-// printReport prints the changes, unless they are printed already, and the outcome.
+// printReport prints the changes, unless they were printed for confirm, and logs the outcome.
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
-	if o.agree == nil {
+	if o.confirm == nil {
 		o.printChanges(w, r)
 	}
 	if r.Rendered != nil {

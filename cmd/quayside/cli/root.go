@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// Commands returns the whole command tree, for the generation of pages. Each call returns a
-// new tree, which the caller may change. It is not for running commands: see [Main].
+// Commands returns a new command tree, for generating documentation. Callers may change it, but
+// must not run its commands: see [Main].
 func Commands(parts []Part) *cobra.Command {
 	none := terminal.New(io.Discard, nil)
 	return newRoot(&app{parts: parts, out: none, log: terminal.NewLogger(none)})
 }
 
-// newRoot returns the whole command tree. A command that declares no arguments accepts none.
+// newRoot returns the whole command tree. Commands without Args accept no arguments.
 func newRoot(a *app) *cobra.Command {
 	a.documents = map[*cobra.Command][]any{}
 	root := &cobra.Command{
@@ -69,11 +69,11 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.log)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return Usagef(cmd, "%w%s", err, meantFlag(cmd, err))
+		return Usagef(cmd, "%w%s", err, suggestFlag(cmd, err))
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	if err := root.MarkPersistentFlagDirname("directory"); err != nil {
-		panic(err) // the flag does not exist: a mistake in this package
+		panic(err) // the flag does not exist: a bug in this package
 	}
 	for _, g := range commandGroups(a.parts) {
 		if g.title != "" {
@@ -91,19 +91,20 @@ func newRoot(a *app) *cobra.Command {
 		}
 	}
 	root.SetHelpCommand(newHelp())
-	annotateFlags(root, otherWords())
+	annotateCommands(root, otherCommandNames())
 	for _, p := range a.parts {
-		annotateFlags(root, p.OtherWords)
+		annotateCommands(root, p.OtherNames)
 	}
 	return root
 }
 
-// annotateFlags annotates commands with the meaning of other tools' names for subcommands.
-func annotateFlags(root *cobra.Command, words map[string]map[string]string) {
+// annotateCommands annotates commands with the names of their subcommands in other tools, for
+// suggestions.
+func annotateCommands(root *cobra.Command, words map[string]map[string]string) {
 	for below, meant := range words {
 		cmd, _, err := root.Find(strings.Fields(below)[1:])
 		if err != nil {
-			panic(err) // there is no such command: a mistake in the table
+			panic(err) // the command does not exist: a bug in the table
 		}
 		if cmd.Annotations == nil {
 			cmd.Annotations = map[string]string{}
@@ -118,8 +119,8 @@ type commandGroup struct {
 	commands  []func(*app) *cobra.Command
 }
 
-// commandGroups returns the groups of commands, including those of parts, in the order of a
-// user's workflow. Groups without a title are at the end of the help.
+// commandGroups returns the groups of commands, including those of parts, in the order of help. A
+// group without a title is at the end.
 func commandGroups(parts []Part) []commandGroup {
 	type list = []func(*app) *cobra.Command
 	table := []commandGroup{
@@ -142,7 +143,7 @@ func commandGroups(parts []Part) []commandGroup {
 	}...)
 }
 
-// Group is the run function of a command that only has subcommands.
+// Group is the RunE function of a command that only has subcommands.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -158,8 +159,8 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, msg, args[0], cmd.CommandPath())
 }
 
-// otherWords returns other tools' names for commands, by parent command.
-func otherWords() map[string]map[string]string {
+// otherCommandNames returns commands by their names in other tools, by parent command.
+func otherCommandNames() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
 			"apply": "quayside render", "bom": "quayside images", "check": "quayside verify", "check-upgrade": "quayside upgrade --check", "create": "quayside init", "delete": "quayside remove",
@@ -179,16 +180,16 @@ func otherWords() map[string]map[string]string {
 	}
 }
 
-// otherFlags returns other tools' names for flags.
-func otherFlags() map[string]string {
+// otherFlagNames returns flags by their names in other tools.
+func otherFlagNames() map[string]string {
 	return map[string]string{
 		"chdir": "directory", "cwd": "directory", "dir": "directory", "dry-run": "check", "format": "output", "json": "output=json", "project": "directory",
 		"ns": "namespace", "to": "upgrade", "version": "upgrade", "write": "render", "yaml": "output=yaml", "y": "yes", "assume-yes": "yes", "force": "yes",
 	}
 }
 
-// meantFlag returns a suggestion for an unknown flag, to end a message.
-func meantFlag(cmd *cobra.Command, err error) string {
+// suggestFlag returns a suggestion for an unknown flag, as the end of a message, or "".
+func suggestFlag(cmd *cobra.Command, err error) string {
 	var none *pflag.NotExistError
 	if !errors.As(err, &none) || len(none.GetSpecifiedName()) < 2 {
 		return ""
@@ -202,7 +203,7 @@ func meantFlag(cmd *cobra.Command, err error) string {
 	if hint := diag.DidYouMean("--"+none.GetSpecifiedName(), have); hint != "" {
 		return hint
 	}
-	meant, known := otherFlags()[none.GetSpecifiedName()]
+	meant, known := otherFlagNames()[none.GetSpecifiedName()]
 	if name, _, _ := strings.Cut(meant, "="); known && slices.Contains(have, "--"+name) {
 		return fmt.Sprintf(" (did you mean %q?)", "--"+meant)
 	}
@@ -224,7 +225,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// WantArgs requires one positional argument for each name. The names are for messages.
+// WantArgs requires one positional argument for each name. Error messages show the names.
 func WantArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -247,12 +248,12 @@ func Doc(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
 }
 
-// Examples is Doc for examples, which are indented by two columns.
+// Examples is like Doc, and indents the lines by two columns.
 func Examples(s string) string {
 	return "  " + strings.ReplaceAll(Doc(s), "\n", "\n  ")
 }
 
-// someArgs requires at least one positional argument. The name is for messages.
+// someArgs requires at least one positional argument. Error messages show the name.
 func someArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -10,19 +10,19 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/clitest"
 )
 
-// outcome is what one run of the program left.
+// outcome is the result of one run of the program.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// quayside runs the program in this process, with a store of its own.
+// quayside runs the program in this process, with a new store.
 func quayside(t testing.TB, dir string, args ...string) outcome {
 	t.Helper()
 	return quaysideIn(t, dir, t.TempDir(), args...)
 }
 
-// quaysideIn is quayside with the store below cache.
+// quaysideIn is like quayside, with the store in cache.
 func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -35,13 +35,13 @@ func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// mustRun is quayside for a run that has to succeed.
+// mustRun is like quayside, and fails the test on an error.
 func mustRun(t testing.TB, dir string, args ...string) outcome {
 	t.Helper()
 	return mustRunIn(t, dir, t.TempDir(), args...)
 }
 
-// mustRunIn is mustRun with the store below cache.
+// mustRunIn is like mustRun, with the store in cache.
 func mustRunIn(t testing.TB, dir, cache string, args ...string) outcome {
 	t.Helper()
 	got := quaysideIn(t, dir, cache, args...)

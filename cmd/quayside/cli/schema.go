@@ -43,11 +43,11 @@ func newSchema(a *app) *cobra.Command {
 			names := slices.Sorted(maps.Keys(all))
 			text := []byte(strings.Join(names, "\n") + "\n")
 			if len(args) > 0 {
-				made, ok := all[args[0]]
+				generate, ok := all[args[0]]
 				if !ok {
 					return notFound("schema", args[0], names)
 				}
-				text = made()
+				text = generate()
 			}
 			_, err := a.out.Write(text)
 			return err

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) {
 	cli.Parts = parts.All()
-	clitest.Main(m, cli.Parts, map[string]func(){"tokens": func() { ruler(readTokens) }})
+	clitest.Main(m, cli.Parts, map[string]func(){"tokens": func() { runHelper(readTokens) }})
 }
 
-// ruler runs one of the programs that the benchmarks measure with.
-func ruler(run func(args []string) error) {
+// runHelper runs a helper program of the benchmarks.
+func runHelper(run func(args []string) error) {
 	if err := run(os.Args[1:]); err != nil {
 		os.Stderr.WriteString(err.Error())
 		os.Exit(1)
@@ -45,9 +45,9 @@ func ruler(run func(args []string) error) {
 //	told message            fail unless quayside just said that; … stands for anything
 //	forge kind              be in a job of a forge with seven pull requests, whose API is served
 //
-// $REGISTRY is a registry on loopback, the same for all scripts.
+// $REGISTRY is a local registry that all scripts share.
 //
-// With -short, those that do what a page says are left out.
+// With -short, the scripts of pages are skipped.
 func TestScripts(t *testing.T) {
 	server := ocitest.New(t)
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -96,7 +96,7 @@ func fixture(ts *testscript.TestScript, _ bool, args []string) {
 	clitest.CopyInto(ts, filepath.Join("../../../testdata", args[0]), to)
 }
 
-// build builds every kustomization in and below the directories named.
+// build builds every kustomization in the directories in args.
 func build(ts *testscript.TestScript, _ bool, args []string) {
 	for _, arg := range args {
 		dirs, err := kustomizations(ts.MkAbs(arg))
@@ -128,8 +128,7 @@ func renamed(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(packed.WriteLayout(layout, args[2]))
 }
 
-// kustomizations returns the directories in and below dir that hold a
-// kustomization, sorted.
+// kustomizations returns the directories in and below dir with a kustomization, sorted.
 func kustomizations(dir string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -15,10 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shop writes a file-based catalog of packages with some versions each, where
-// every package requires the next one of its ten, and a workspace that
-// subscribes to p0 and p20. It returns the workspace; the catalog is below it.
-func shop(t testing.TB, packages, versions int) string {
+// newShop writes a workspace with a file-based catalog and subscriptions to p0 and p20, and returns its
+// directory. The packages form chains of ten in which each requires the next.
+func newShop(t testing.TB, packages, versions int) string {
 	t.Helper()
 	dir := t.TempDir()
 	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
@@ -37,7 +36,7 @@ spec: {package: %s}
 	for i := range packages {
 		put(t, dir, fmt.Sprintf("catalog/p%d/catalog.json", i), shopPackage(i, packages, versions))
 	}
-	time.Sleep(50 * time.Millisecond) // files that were written just now are not indexed
+	time.Sleep(50 * time.Millisecond) // files that have just been written are not indexed
 	return dir
 }
 
@@ -82,8 +81,8 @@ func indexFile(t testing.TB, cache string) string {
 	return found[0]
 }
 
-// answers runs the commands that read catalogs and returns all that they say.
-func answers(t testing.TB, dir, cache string) string {
+// catalogOutput runs the commands that read catalogs, and returns their output.
+func catalogOutput(t testing.TB, dir, cache string) string {
 	t.Helper()
 	var all strings.Builder
 	_ = os.Remove(filepath.Join(dir, "quayside.lock"))
@@ -105,7 +104,7 @@ func answers(t testing.TB, dir, cache string) string {
 	return all.String() + read(t, dir, "quayside.lock")
 }
 
-// readSoFar returns how many bytes this process has read.
+// readSoFar returns the number of bytes that this process has read.
 func readSoFar(t testing.TB) int {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/io")
@@ -120,27 +119,26 @@ func readSoFar(t testing.TB) int {
 }
 
 func TestIndexAnswersLikeTheCatalog(t *testing.T) {
-	dir, cache := shop(t, 60, 20), t.TempDir()
-	want := answers(t, dir, t.TempDir())
-	if d := cmp.Diff(want, answers(t, dir, cache)); d != "" {
+	dir, cache := newShop(t, 60, 20), t.TempDir()
+	want := catalogOutput(t, dir, t.TempDir())
+	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
 		t.Fatalf("two runs (-first +second):\n%s", d)
 	}
 	if indexFile(t, cache) == "" {
 		t.Fatal("no index was written")
 	}
 	before := readSoFar(t)
-	if d := cmp.Diff(want, answers(t, dir, cache)); d != "" {
+	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
 		t.Errorf("catalog against index (-catalog +index):\n%s", d)
 	}
-	if n := readSoFar(t) - before; n > 2<<20 { // the catalog is 2.3 MB, and ten commands ask
+	if n := readSoFar(t) - before; n > 2<<20 { // the catalog has 2.3 MB, and ten commands read it
 		t.Errorf("read %d bytes: the catalog was read again", n)
 	}
 }
 
-// TestIndexFollowsTheCatalog changes a file without changing its size or the
-// time that it says it was modified.
+// TestIndexFollowsTheCatalog changes a file, but not its size and modification time.
 func TestIndexFollowsTheCatalog(t *testing.T) {
-	dir, cache := shop(t, 22, 2), t.TempDir()
+	dir, cache := newShop(t, 22, 2), t.TempDir()
 	name := filepath.Join(dir, "catalog/p20/catalog.json")
 	info, err := os.Stat(name)
 	check(t, err)
@@ -165,11 +163,11 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 	}
 }
 
-// TestIndexDamaged flips bits all over an index: every command answers as
-// before, and the index is whole again.
+// TestIndexDamaged flips bits in an index. The output of every command must not change, and the
+// index must be repaired.
 func TestIndexDamaged(t *testing.T) {
-	dir, cache := shop(t, 22, 3), t.TempDir()
-	want := answers(t, dir, cache)
+	dir, cache := newShop(t, 22, 3), t.TempDir()
+	want := catalogOutput(t, dir, cache)
 	file := indexFile(t, cache)
 	whole, err := os.ReadFile(file)
 	check(t, err)
@@ -177,7 +175,7 @@ func TestIndexDamaged(t *testing.T) {
 	damage := func(what string, data []byte) {
 		t.Helper()
 		check(t, os.WriteFile(file, data, 0o600))
-		if d := cmp.Diff(want, answers(t, dir, cache)); d != "" {
+		if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
 			t.Fatalf("%s (-want +got):\n%s", what, d)
 		}
 		switch got, err := os.ReadFile(indexFile(t, cache)); {
@@ -186,7 +184,7 @@ func TestIndexDamaged(t *testing.T) {
 		case bytes.Equal(got, whole):
 			mended++
 		case bytes.Equal(got, data):
-			untouched++ // no command reads that package
+			untouched++ // no command reads this package
 		default:
 			t.Fatalf("%s: the index is neither mended nor as it was", what)
 		}
@@ -199,19 +197,19 @@ func TestIndexDamaged(t *testing.T) {
 	damage("cut short", whole[:len(whole)/2])
 	damage("empty", nil)
 	old := bytes.Clone(whole)
-	old[len(old)-12]-- // the version, which the trailer holds
+	old[len(old)-12]-- // the version in the trailer
 	damage("of an older version", old)
 	if mended <= untouched {
 		t.Errorf("mended %d times, %d times not", mended, untouched)
 	}
 }
 
-// TestIndexWithoutAStore gives a store that nothing can be written to.
+// TestIndexWithoutAStore reads catalogs with an unwritable store.
 func TestIndexWithoutAStore(t *testing.T) {
-	dir, cache := shop(t, 22, 2), t.TempDir()
-	want := answers(t, dir, t.TempDir())
+	dir, cache := newShop(t, 22, 2), t.TempDir()
+	want := catalogOutput(t, dir, t.TempDir())
 	put(t, cache, "quayside/tmp", "in the way")
-	if d := cmp.Diff(want, answers(t, dir, cache)); d != "" {
+	if d := cmp.Diff(want, catalogOutput(t, dir, cache)); d != "" {
 		t.Errorf("answers (-with a store +without):\n%s", d)
 	}
 	if indexFile(t, cache) != "" {
@@ -219,8 +217,8 @@ func TestIndexWithoutAStore(t *testing.T) {
 	}
 }
 
-// start runs the program as a process of its own.
-func start(t testing.TB, dir, cache string, args ...string) *exec.Cmd {
+// startProgram starts the program as a child process.
+func startProgram(t testing.TB, dir, cache string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("quayside", append([]string{"-C", dir}, args...)...)
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
@@ -228,10 +226,10 @@ func start(t testing.TB, dir, cache string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestIndexTwoProcesses lets several processes resolve the same catalog at once
-// with an empty store.
+// TestIndexTwoProcesses resolves with the same catalog in several processes that share an empty
+// store.
 func TestIndexTwoProcesses(t *testing.T) {
-	dir, cache := shop(t, 200, 20), t.TempDir()
+	dir, cache := newShop(t, 200, 20), t.TempDir()
 	t.Setenv("QUAYSIDE_ALLOW_OUTSIDE", dir)
 	want := mustLock(t, dir, t.TempDir())
 	spaces := make([]string, 4)
@@ -244,7 +242,7 @@ func TestIndexTwoProcesses(t *testing.T) {
 	}
 	var running []*exec.Cmd
 	for _, space := range spaces {
-		running = append(running, start(t, space, cache, "resolve"))
+		running = append(running, startProgram(t, space, cache, "resolve"))
 	}
 	for i, cmd := range running {
 		check(t, cmd.Wait())
@@ -261,7 +259,7 @@ func TestIndexTwoProcesses(t *testing.T) {
 	}
 }
 
-// withoutChecksums drops the checksums of a lock: they depend on the path of the catalog.
+// withoutChecksums removes the checksums from a lock, because they depend on the path of the catalog.
 func withoutChecksums(lock string) string {
 	return regexp.MustCompile(`(?m)^  checksum: .*\n`).ReplaceAllString(lock, "")
 }
@@ -275,15 +273,15 @@ func mustLock(t testing.TB, dir, cache string) string {
 	return read(t, dir, "quayside.lock")
 }
 
-// TestIndexKilled kills a process at many moments while it reads the catalog
-// and writes the index: what is there afterwards never misleads.
+// TestIndexKilled kills a process at many moments while it reads the catalog and writes the index.
+// Later runs must give correct results.
 func TestIndexKilled(t *testing.T) {
-	dir, cache := shop(t, 100, 20), t.TempDir()
+	dir, cache := newShop(t, 100, 20), t.TempDir()
 	want := mustLock(t, dir, t.TempDir())
 	killed, unfinished := 0, 0
 	for wait := time.Millisecond; ; wait += wait/4 + time.Millisecond {
 		check(t, os.RemoveAll(filepath.Join(cache, "quayside/records")))
-		cmd := start(t, dir, cache, "catalog", "list")
+		cmd := startProgram(t, dir, cache, "catalog", "list")
 		time.Sleep(wait)
 		_ = cmd.Process.Kill()
 		err := cmd.Wait()
@@ -310,11 +308,10 @@ func TestIndexKilled(t *testing.T) {
 	}
 }
 
-// TestDigestOnDemand makes a lock from an index that was made without a digest:
-// the lock is that of a run that read the catalog itself, and it follows the
-// catalog's files.
+// TestDigestOnDemand resolves with an index that has no digest of the catalog. The lock must be the
+// same as without an index, and must follow changes of the catalog.
 func TestDigestOnDemand(t *testing.T) {
-	dir := shop(t, 22, 2)
+	dir := newShop(t, 22, 2)
 	lock := func(cache string) string {
 		t.Helper()
 		remove(t, dir, "quayside.lock")
@@ -335,7 +332,7 @@ func TestDigestOnDemand(t *testing.T) {
 		}
 	}
 
-	// What stays the same but for a blank has another digest.
+	// A change of white space changes the digest.
 	put(t, dir, "catalog/p3/catalog.json", read(t, dir, "catalog/p3/catalog.json")+"\n")
 	time.Sleep(50 * time.Millisecond)
 	list(cache)

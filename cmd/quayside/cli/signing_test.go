@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// keyPair writes name.key, whose password is "secret", and name.pub.
+// keyPair returns the script command that writes NAME.key with the password "secret", and NAME.pub.
 func keyPair(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		key := trusttest.NewKey(t)
@@ -22,8 +22,8 @@ func keyPair(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 	}
 }
 
-// cosign signs an image, whose reference by digest is in a file, with a key that
-// keypair wrote, and states nothing beside it.
+// cosign returns the script command that signs an image without provenance. Its arguments are a key
+// of keyPair, and a file with the reference by digest.
 func cosign(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		ref, err := os.ReadFile(args[1])
@@ -38,9 +38,9 @@ func cosign(t *testing.T) func(ts *testscript.TestScript, neg bool, args []strin
 	}
 }
 
-// sigstore starts services that vouch for identities, writes their
-// trusted_root.json and sets SIGSTORE to their URL, and writes a file with a token
-// for each argument, an e-mail address.
+// sigstore returns the script command that starts sigstore services, writes their trusted_root.json,
+// and sets SIGSTORE to their URL. For each argument, an e-mail address, it writes a file with a
+// token.
 func sigstore(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		s := trusttest.NewServices(t)

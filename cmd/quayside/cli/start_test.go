@@ -11,27 +11,26 @@ import (
 	"testing"
 )
 
-// Every package that is linked is initialized before any command runs. What
-// that takes is measured in bytes that are allocated, which are about the same on
-// every machine and go along with time: a megabyte is one to two milliseconds.
+// Every linked package is initialized before a command runs. The cost is measured in allocated
+// bytes, because these are similar on every machine: a megabyte takes one to two milliseconds.
 
-// bearable is what one package may allocate without being named here.
-const bearable = 80 << 10
+// maxPackageBytes is the maximum allocation of a package that is not in heavyPackages, in bytes.
+const maxPackageBytes = 80 << 10
 
-// burden is a package that allocates much while it is initialized.
-type burden struct {
-	bytes int    // what it took when this was written, or a little more
-	why   string // what needs it
+// allocationLimit is the permitted allocation of a package.
+type allocationLimit struct {
+	bytes int    // rounded up from a measurement
+	why   string // reason why the package is needed
 }
 
-// heavyStarts returns the packages that are known to be heavy, and borne.
-func heavyStarts() map[string]burden {
+// heavyPackages returns the packages that may allocate more than maxPackageBytes.
+func heavyPackages() map[string]allocationLimit {
 	const (
 		signatures = "sigstore-go verifies entries of a transparency log with rekor's types"
 		admission  = "apiextensions-apiserver judges definitions and custom resources as the API server does"
 		rules      = "cel-go evaluates rules of bundles, definitions and policies"
 	)
-	return map[string]burden{
+	return map[string]allocationLimit{
 		"github.com/asaskevich/govalidator":                        {1_190_000, signatures},
 		"github.com/go-openapi/strfmt":                             {200_000, signatures},
 		"github.com/go-openapi/strfmt/internal/countries":          {125_000, signatures},
@@ -48,9 +47,8 @@ func heavyStarts() map[string]burden {
 	}
 }
 
-// shunned returns packages that came in by accident before, or easily do, with
-// all below them.
-func shunned() map[string]string {
+// forbiddenPackages returns packages that must not be linked, with their subpackages, and the reasons.
+func forbiddenPackages() map[string]string {
 	return map[string]string{
 		"sigs.k8s.io/controller-runtime":                            "the reporter's, which is a program of its own",
 		"k8s.io/client-go/kubernetes":                               "registers every kind of every group; internal/cluster reads objects as they are",
@@ -66,9 +64,8 @@ func shunned() map[string]string {
 	}
 }
 
-// linked returns the packages that the program consists of. The tests, which play it
-// here, link more.
-func linked(t *testing.T) map[string]bool {
+// linkedPackages returns the packages of the program. The test binary has more.
+func linkedPackages(t *testing.T) map[string]bool {
 	t.Helper()
 	list, err := exec.Command("go", "list", "-deps", "github.com/quayside/quayside/cmd/quayside").Output()
 	if err != nil {
@@ -81,48 +78,48 @@ func linked(t *testing.T) map[string]bool {
 	return out
 }
 
-// all is what all packages may allocate together: the collector would begin at
-// four megabytes if it were not put off.
-const all = 5 << 20
+// maxTotalBytes is the maximum allocation of all packages together, in bytes. Garbage collection would start
+// at four megabytes if it were not delayed.
+const maxTotalBytes = 5 << 20
 
 func TestStartIsLight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which the short tests run with, has packages allocate more")
 	}
-	got, program := starts(t), linked(t)
+	got, program := initAllocations(t), linkedPackages(t)
 	maps.DeleteFunc(got, func(pkg string, _ int) bool { return !program[pkg] })
 	for _, pkg := range slices.Sorted(maps.Keys(program)) {
-		for bad, why := range shunned() {
+		for bad, why := range forbiddenPackages() {
 			if pkg == bad || strings.HasPrefix(pkg, bad+"/") {
 				t.Errorf("%s is linked: %s", pkg, why)
 			}
 		}
 	}
-	known := heavyStarts()
+	known := heavyPackages()
 	total := 0
 	for _, pkg := range slices.Sorted(maps.Keys(got)) {
 		n := got[pkg]
 		total += n
 		switch limit, ok := known[pkg]; {
-		case !ok && n > bearable:
+		case !ok && n > maxPackageBytes:
 			t.Errorf("%s allocates %d bytes when it is initialized: find out what imports it (go mod why, go list -deps), and a lighter package that does the same", pkg, n)
-		case ok && n > 2*limit.bytes: // some look at the machine, and find more or less there
+		case ok && n > 2*limit.bytes: // the allocation of some packages depends on the machine
 			t.Errorf("%s allocates %d bytes when it is initialized: it was borne (%s) at %d", pkg, n, limit.why, limit.bytes)
 		}
 	}
 	for pkg, s := range known {
-		if n, ok := got[pkg]; !ok || n <= bearable/2 {
+		if n, ok := got[pkg]; !ok || n <= maxPackageBytes/2 {
 			t.Errorf("%s allocates %d bytes when it is initialized: take it off the list (%s)", pkg, n, s.why)
 		}
 	}
-	if total > all {
-		t.Errorf("all packages allocate %d bytes when they are initialized: want at most %d", total, all)
+	if total > maxTotalBytes {
+		t.Errorf("all packages allocate %d bytes when they are initialized: want at most %d", total, maxTotalBytes)
 	}
 }
 
-// starts runs the program, as far as the tests are it, and returns how many
-// bytes each package allocated while it was initialized.
-func starts(t *testing.T) map[string]int {
+// initAllocations runs the test binary as the program, and returns the number of bytes that each package
+// allocated during initialization.
+func initAllocations(t *testing.T) map[string]int {
 	t.Helper()
 	cmd := exec.Command("quayside", "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")

@@ -27,7 +27,7 @@ type statusOptions struct {
 	timeout time.Duration
 }
 
-// loginFlags select a cluster, like kubectl's flags with these names.
+// loginFlags are --kubeconfig and --context, as in kubectl.
 type loginFlags struct{ kubeconfig, context string }
 
 func (l *loginFlags) flags(cmd *cobra.Command) {
@@ -36,7 +36,7 @@ func (l *loginFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
 }
 
-// contexts returns the contexts of the kubeconfig, or nil if it cannot be read.
+// contexts returns the contexts of the kubeconfig, or nil if it is unreadable.
 func (l loginFlags) contexts(a *app) []string {
 	names, err := cluster.Contexts(l.options(a))
 	if err != nil {
@@ -153,7 +153,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	return &workspace.DiffersError{Msg: unhealthy}
 }
 
-// options returns the location of the kubeconfig by the rules of kubectl.
+// options returns the options for opening the cluster. It finds the kubeconfig like kubectl.
 func (l loginFlags) options(a *app) cluster.Options {
 	opt := cluster.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
 	switch list := a.env["KUBECONFIG"]; {

@@ -28,8 +28,7 @@ func writeStatus(term *terminal.Terminal, v *status.Status) {
 	}
 }
 
-// unhealthyMessage lists operators that are not Ready, up to a limit. It returns "" if all
-// are healthy.
+// unhealthyMessage lists the first operators that are not Ready. It returns "" if all are healthy.
 func unhealthyMessage(v *status.Status) string {
 	if v.Healthy {
 		return ""
@@ -111,7 +110,7 @@ func imagesTable(v *status.Status) *terminal.Table {
 	return t
 }
 
-// customTable lists the operators' own kinds, each with its notable resources.
+// customTable lists the kinds that operators define, with some of their custom resources.
 func customTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"kind", "count", "name", "namespace", "status", "message"}}
 	told := map[[2]string]bool{}

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/health"
 )
 
-// TestUnhealthyMessage names a few operators that are not ready, and never hides one alone
-// behind a number.
+// TestUnhealthyMessage checks that a few unhealthy operators are listed, and that "and N more" never
+// replaces a single operator.
 func TestUnhealthyMessage(t *testing.T) {
 	for n, want := range map[int]string{
 		0: "unhealthy: ", 1: "unhealthy: a (Failed)", 6: "unhealthy: a (Failed), b (Failed), c (Failed), d (Failed), e (Failed), f (Failed)",
@@ -34,8 +34,8 @@ func TestUnhealthyMessage(t *testing.T) {
 	}
 }
 
-// TestWriteStatus prints each table that has a row, objects and kinds once, those that are
-// not well first, and no line that a message forges.
+// TestWriteStatus checks that only tables with rows are printed, objects and kinds are listed once,
+// unhealthy ones first, and messages cannot add lines.
 func TestWriteStatus(t *testing.T) {
 	bad := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Service", Namespace: "ops", Name: "z", Health: v1alpha1.Failed, Message: "x\nforged"}
 	good := v1alpha1.ObjectHealth{APIVersion: "v1", Kind: "Namespace", Name: "a", Health: v1alpha1.Current}

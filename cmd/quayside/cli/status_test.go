@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/cluster/clustertest"
 )
 
-// statusCluster returns an API server that has all that the workspace at dir
-// renders, and the environment in which it is the current one.
+// statusCluster returns an API server with the rendered objects of the workspace at dir, and the
+// environment variables that select it.
 func statusCluster(t *testing.T, dir string) (*clustertest.Server, []string) {
 	t.Helper()
 	objects, err := clustertest.Objects([]byte(mustRun(t, dir, "render", "--offline", "--stdout").stdout))
@@ -24,8 +24,8 @@ func statusCluster(t *testing.T, dir string) (*clustertest.Server, []string) {
 	return s, []string{"XDG_CACHE_HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "config")}
 }
 
-// TestStatusOnlyReads counts what status asks an API server for: it reads, each
-// kind by one list where there are several of it, and nothing twice.
+// TestStatusOnlyReads checks the requests of status: only reads, one list for several objects of a
+// kind, and no request twice.
 func TestStatusOnlyReads(t *testing.T) {
 	dir := quickstart(t)
 	s, env := statusCluster(t, dir)

@@ -29,7 +29,7 @@ func newTree(a *app) *cobra.Command {
 }
 
 func (a *app) tree() error {
-	p, lock, err := a.locked()
+	p, lock, err := a.openLocked()
 	if err != nil {
 		return err
 	}

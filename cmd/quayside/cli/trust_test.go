@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// signedSpace is a workspace whose catalog and bundles are images of a
-// registry, all of which need a signature.
-type signedSpace struct {
+// signedWorkspace is a workspace whose catalog and bundles are images in a registry, and require
+// signatures.
+type signedWorkspace struct {
 	testing.TB
 	server *ocitest.Server
 	key    *trusttest.Key
@@ -21,9 +21,9 @@ type signedSpace struct {
 	images []string // "127.0.0.1:…/signed/etcd@sha256:…", the catalog first
 }
 
-func newSignedSpace(t *testing.T) *signedSpace {
+func newSignedWorkspace(t *testing.T) *signedWorkspace {
 	t.Helper()
-	s := &signedSpace{TB: t, server: ocitest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
+	s := &signedWorkspace{TB: t, server: ocitest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
 	repo := s.server.Host + "/signed/"
 	s.run(0, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
 	put(t, s.dir, "quayside.yaml", strings.ReplaceAll(read(t, s.dir, "quayside.yaml"), "oci:catalog", "image:"+repo+"catalog:v1"))
@@ -39,8 +39,8 @@ func newSignedSpace(t *testing.T) *signedSpace {
 	return s
 }
 
-// run runs a command and wants an exit code.
-func (s *signedSpace) run(code int, args ...string) string {
+// run runs a command, checks its exit code, and returns stderr.
+func (s *signedWorkspace) run(code int, args ...string) string {
 	s.Helper()
 	got := quaysideIn(s, s.dir, s.cache, args...)
 	if got.code != code {
@@ -49,7 +49,7 @@ func (s *signedSpace) run(code int, args ...string) string {
 	return got.stderr
 }
 
-func (s *signedSpace) sign(images ...string) {
+func (s *signedWorkspace) sign(images ...string) {
 	s.Helper()
 	for i, im := range images {
 		repo, digest, _ := strings.Cut(im, "@")
@@ -61,8 +61,8 @@ func (s *signedSpace) sign(images ...string) {
 	}
 }
 
-// wants fails the test unless text holds each word.
-func wants(t testing.TB, text string, words ...string) {
+// checkContains fails the test unless text contains each word.
+func checkContains(t testing.TB, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !strings.Contains(text, w) {
@@ -71,22 +71,22 @@ func wants(t testing.TB, text string, words ...string) {
 	}
 }
 
-// TestTrust goes the way of a workspace that begins to demand signatures.
+// TestTrust adds required signatures to a workspace step by step.
 func TestTrust(t *testing.T) {
-	s := newSignedSpace(t)
+	s := newSignedWorkspace(t)
 	unsigned := read(t, s.dir, "quayside.lock")
 	for _, args := range [][]string{{"resolve"}, {"resolve", "--check"}, {"verify"}, {"resolve", "--keep-going"}} {
-		wants(t, s.run(2, args...), s.images[0], "quayside.yaml:", "requires a signature by key cosign.pub, but it has none")
+		checkContains(t, s.run(2, args...), s.images[0], "quayside.yaml:", "requires a signature by key cosign.pub, but it has none")
 	}
-	wants(t, s.run(2, "render"), s.images[1], "but it has none")
+	checkContains(t, s.run(2, "render"), s.images[1], "but it has none")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("the lock was written")
 	}
 
 	s.sign(s.images[0])
-	wants(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "but it has none")
+	checkContains(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "but it has none")
 	s.sign(s.images...)
-	wants(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
+	checkContains(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
 	s.run(0, "resolve")
 	lock := parseLock(t, read(t, s.dir, "quayside.lock"))
 	for _, id := range []string{lock.Pins[0].Catalog.Identity, lock.Pins[0].Identity, lock.Pins[len(lock.Pins)-1].Identity} {
@@ -98,10 +98,10 @@ func TestTrust(t *testing.T) {
 	s.run(0, "render")
 	s.run(0, "verify")
 
-	// A lock whose signer is another's, or whose demand is gone, is out of step.
+	// A lock is out of date if a signer changes, or if signatures are no longer required.
 	yaml := read(t, s.dir, "quayside.yaml")
 	put(t, s.dir, "quayside.yaml", yaml[:strings.Index(yaml, "  trust:")])
-	wants(t, s.run(1, "verify"), "which quayside.yaml does not require: run 'quayside resolve'")
+	checkContains(t, s.run(1, "verify"), "which quayside.yaml does not require: run 'quayside resolve'")
 	s.run(0, "resolve")
 	if read(t, s.dir, "quayside.lock") != unsigned {
 		t.Error("without the demand the lock is another than before it")
@@ -109,17 +109,17 @@ func TestTrust(t *testing.T) {
 	put(t, s.dir, "quayside.yaml", yaml)
 	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
 	for _, args := range [][]string{{"resolve"}, {"render"}, {"verify"}, {"vendor"}} {
-		wants(t, s.run(2, args...), "quayside.yaml:", "its only one is not accepted:")
+		checkContains(t, s.run(2, args...), "quayside.yaml:", "its only one is not accepted:")
 	}
 	remove(t, s.dir, "cosign.pub")
-	wants(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")
+	checkContains(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")
 }
 
-// TestTrustOffline takes signatures from the store, then from the vendored
-// layout, and names what neither has.
+// TestTrustOffline reads signatures from the store and from the vendored layout, and checks the
+// error if both lack them.
 func TestTrustOffline(t *testing.T) {
-	s := newSignedSpace(t)
-	wants(t, s.run(2, "resolve", "--offline"), s.images[0], "--offline allows no download")
+	s := newSignedWorkspace(t)
+	checkContains(t, s.run(2, "resolve", "--offline"), s.images[0], "--offline allows no download")
 	s.sign(s.images...)
 	s.run(0, "resolve")
 	s.run(0, "render")
@@ -145,11 +145,11 @@ func TestTrustOffline(t *testing.T) {
 		t.Errorf("asked the registry: %s", n)
 	}
 
-	// A layout that lost its signatures, and an empty store.
+	// A layout without signatures, and an empty store.
 	s.cache = t.TempDir()
 	index := filepath.Join(s.dir, "quayside.vendor", "index.json")
 	data, err := os.ReadFile(index)
 	check(t, err)
 	check(t, os.WriteFile(index, []byte(strings.ReplaceAll(strings.ReplaceAll(string(data), ".sig", ".gone"), "/signed/", "/lost/")), 0o644))
-	wants(t, s.run(2, "render", "--offline"), s.images[1], "none is in the cache or the vendored layout, and --offline allows no download: run once with access to the registry, or run 'quayside vendor'")
+	checkContains(t, s.run(2, "render", "--offline"), s.images[1], "none is in the cache or the vendored layout, and --offline allows no download: run once with access to the registry, or run 'quayside vendor'")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 )
 
-// tutorial returns what docs/tutorial.md has one type, block by block.
+// tutorial returns the command blocks of docs/tutorial.md.
 func tutorial(t *testing.T) []string {
 	t.Helper()
 	var blocks []string
@@ -37,17 +37,17 @@ func tutorial(t *testing.T) []string {
 	return blocks
 }
 
-// TestTutorial types what the tutorial shows, from an empty directory and an empty
-// cache, beside a copy of the example that the clone has.
+// TestTutorial runs the commands of the tutorial with an empty directory and an empty cache. A copy
+// of the quickstart takes the place of the cloned repository.
 func TestTutorial(t *testing.T) {
 	top := t.TempDir()
 	check(t, os.CopyFS(filepath.Join(top, "quayside/examples/quickstart"), os.DirFS(quickstart(t))))
 	dir := filepath.Join(top, "fleet")
 	check(t, os.Mkdir(dir, 0o777))
 	for i, block := range tutorial(t) {
-		typed(t, top, dir, block)
+		runBlock(t, top, dir, block)
 		if i == 2 {
-			treeOf(t, dir, []string{"memcached-operator", "vault"})
+			checkTree(t, dir, []string{"memcached-operator", "vault"})
 		}
 	}
 	if lock := read(t, dir, "quayside.lock"); !strings.Contains(lock, "memcached-operator.v0.0.2") {
@@ -55,9 +55,8 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// TestThreeCommands makes a tree in three commands over a published catalog, at a
-// registry on loopback that mirrors the real ones, and over the example's catalog in
-// its place; then it upgrades.
+// TestThreeCommands renders a tree with three commands, and upgrades it. It uses a published catalog
+// in a local mirror of the real registries and, in its place, the catalog of the quickstart.
 func TestThreeCommands(t *testing.T) {
 	const first = `quayside init --mirrors ../registries.conf --openshift 4.20 --kubernetes 1.33 --catalog community --repo https://git.example.com/fleet.git
 quayside add rabbitmq-cluster-operator@2.22.2 rabbitmq-messaging-topology-operator multicluster-global-hub-operator
@@ -91,16 +90,15 @@ quayside render
 			dir := filepath.Join(top, "fleet")
 			check(t, os.Mkdir(dir, 0o777))
 			git(t, top, "init", "-q")
-			typed(t, top, dir, c.words.Replace(first))
-			treeOf(t, dir, strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator")))
-			typed(t, top, dir, c.words.Replace(then))
+			runBlock(t, top, dir, c.words.Replace(first))
+			checkTree(t, dir, strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator")))
+			runBlock(t, top, dir, c.words.Replace(then))
 		})
 	}
 }
 
-// typed runs a block of commands as a shell does, with the cache and Git's settings
-// below top.
-func typed(t *testing.T, top, dir, block string) {
+// runBlock runs a block of commands in a shell, with the cache and the Git settings in top.
+func runBlock(t *testing.T, top, dir, block string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-eux", "-c", block)
 	cmd.Dir = dir
@@ -113,8 +111,8 @@ func typed(t *testing.T, top, dir, block string) {
 	}
 }
 
-// treeOf demands a tree for Argo CD that has the operators and can be built.
-func treeOf(t *testing.T, dir string, operators []string) {
+// checkTree checks that the tree is for Argo CD, has the operators, and builds.
+func checkTree(t *testing.T, dir string, operators []string) {
 	t.Helper()
 	declared, err := filepath.Glob(filepath.Join(dir, "subscriptions", "*.yaml"))
 	check(t, err)
@@ -147,8 +145,8 @@ func treeOf(t *testing.T, dir string, operators []string) {
 	t.Logf("%d files; %d pieces build to %d bytes", len(tree), len(pieces), size)
 }
 
-// pushCommunity pushes a catalog as it is published, and the bundles that
-// TestThreeCommands takes from it under the names that the catalog has for them.
+// pushCommunity pushes a published catalog, and the bundles for TestThreeCommands with the names in
+// the catalog.
 func pushCommunity(t *testing.T, host string) {
 	t.Helper()
 	root, dir := clitest.Corpus(t), t.TempDir()
@@ -171,7 +169,7 @@ func pushCommunity(t *testing.T, host string) {
 	}
 }
 
-// pushExample pushes the example's catalog in the place of that one.
+// pushExample pushes the catalog of the quickstart in place of the published one.
 func pushExample(t *testing.T, host string) {
 	t.Helper()
 	mustRun(t, quickstart(t), "push", "catalog-src", host+"/redhat/community-operator-index:v4.20",

@@ -55,7 +55,7 @@ func newUpgrade(a *app) *cobra.Command {
 			quayside upgrade --check --kubernetes 1.37 --openshift 5.0 --offline -o json`),
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.versions, prefix)
+			return matchingWords(cmd, a.versionCompletions, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.cluster != (upgrade.Platform{}) || len(o.clusters) > 0 {
@@ -85,17 +85,17 @@ func (o *upgradeOptions) runUpgrade(cmd *cobra.Command, args []string) error {
 	if err := o.upgradeTargets(cmd, args); err != nil {
 		return err
 	}
-	moves := 0
+	upgrades := 0
 	switch {
 	case o.check:
-		o.agree = func(_ context.Context, changes int) (bool, error) { moves = changes; return false, nil }
+		o.confirm = func(_ context.Context, changes int) (bool, error) { upgrades = changes; return false, nil }
 	case !o.yes && o.prompt.IsInteractive():
-		o.agree = func(ctx context.Context, _ int) (bool, error) { return o.prompt.Confirm(ctx, "Do this?") }
+		o.confirm = func(ctx context.Context, _ int) (bool, error) { return o.prompt.Confirm(ctx, "Do this?") }
 	}
-	if err := o.run(cmd); err != nil || moves == 0 {
+	if err := o.run(cmd); err != nil || upgrades == 0 {
 		return err
 	}
-	return &workspace.DiffersError{Msg: diag.Count(moves, "operator") + " would be upgraded"}
+	return &workspace.DiffersError{Msg: diag.Count(upgrades, "operator") + " would be upgraded"}
 }
 
 // versionFlag is a cluster version without the prefix "v".
@@ -138,7 +138,7 @@ func (o *upgradeOptions) checkCluster(cmd *cobra.Command, args []string) error {
 	for _, note := range r.Notes {
 		o.log.Note("%s", note)
 	}
-	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Lives {
+	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Supported {
 		return err
 	}
 	return errDiffers

@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/internal/base/forge/forgetest"
 )
 
-// variant is a variant of this test's own: one file, and lines in the table of its kind.
+// variant is a variant for this test: one file, and lines in the table of its kind.
 type variant struct {
-	file  string            // in the package of the table, of testdata/variants
-	dir   string            // the package
-	lines map[string]string // behind which line of which file another one stands: "table.go: first" → "second"
+	file  string            // file of testdata/variants to add to the package
+	dir   string            // directory of the package
+	lines map[string]string // lines to insert after a line of a file: "table.go: first" → "second"
 }
 
-// variants returns one of each kind.
+// variants returns a variant of each kind.
 func variants() []variant {
 	return []variant{
 		{"source.go", "catalog/source", map[string]string{
@@ -52,8 +52,8 @@ func variants() []variant {
 	}
 }
 
-// withVariants builds the program with the variants, without a change of any file of
-// the repository, and returns its directory.
+// withVariants builds the program with the variants, without changing files of the repository, and
+// returns the directory of the program.
 func withVariants(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -91,7 +91,7 @@ func withVariants(t *testing.T) string {
 		t.Fatal(err)
 	}
 	put(t, bin, "overlay.json", string(overlay))
-	// The flags of the other tests, so that packages are compiled once.
+	// The same flags as for other tests, so that the build cache is used.
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "kustomize_disable_go_plugin_support", "-overlay", filepath.Join(bin, "overlay.json"), "-o", filepath.Join(bin, "quayside"), "./cmd/quayside")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -100,8 +100,7 @@ func withVariants(t *testing.T) string {
 	return bin
 }
 
-// cutLine returns what stands up to the end of the only line that is this but for
-// blanks around it, and what stands behind.
+// cutLine cuts text after a line, which must occur once, apart from white space around it.
 func cutLine(text, line string) (before, rest string, found bool) {
 	at, n := 0, 0
 	for l := range strings.Lines(text) {
@@ -114,8 +113,8 @@ func cutLine(text, line string) (before, rest string, found bool) {
 	return before, rest, n == 1
 }
 
-// TestVariants adds a variant of each kind to the program and sees each work through
-// the commands that should know it. None of them knows its name.
+// TestVariants adds a variant of each kind to the program, and checks that every command supports it
+// without knowing its name.
 func TestVariants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

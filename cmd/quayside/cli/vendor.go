@@ -57,7 +57,7 @@ func newVendor(a *app) *cobra.Command {
 }
 
 func (o *vendorOptions) run(ctx context.Context) error {
-	p, lock, err := o.locked()
+	p, lock, err := o.openLocked()
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	r := &verifyReport{CheckReport: workspace.NewCheckReport(), TreeReport: workspace.TreeReport{Changes: []filetree.FileChange{}}}
 	compared, err := o.verify(ctx, r)
 	r.Finish(err)
-	r.Warnings = append(r.Said, r.Warnings...)
+	r.Warnings = append(r.AllWarnings, r.Warnings...)
 	return errors.Join(err, o.print(r, func(io.Writer) {
 		if compared {
 			r.Print(o.out, o.log)
@@ -88,8 +88,9 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	}))
 }
 
-// verify checks the lock and the tree, and reports whether it reached the tree.
-func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, error) {
+// verify checks the lock and the tree. compared is false if an error prevented the check of the
+// tree.
+func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (compared bool, err error) {
 	p, err := o.open()
 	if err != nil {
 		return false, err
@@ -105,17 +106,17 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, erro
 	if n := len(r.Unchecked); o.strict && n > 0 {
 		stale = errors.Join(stale, &workspace.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", workspace.LockFile, diag.Count(n, "warning"))})
 	}
-	compared, err := p.CheckTree(ctx, true)
+	tree, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return false, errors.Join(stale, err)
 	}
-	r.TreeReport = *compared
-	overlays := compare.Overlays(p, compared.Result)
+	r.TreeReport = *tree
+	overlays := compare.CheckOverlays(p, tree.Result)
 	if overlays != nil {
-		return true, errors.Join(stale, compared.Err(), overlays)
+		return true, errors.Join(stale, tree.Err(), overlays)
 	}
-	waivers, refused := compare.Rules(p, in.Lock, compared.Result)
+	waivers, refused := compare.CheckRules(p, in.Lock, tree.Result)
 	o.log.Warn(waivers)
 	r.Warnings = append(r.Warnings, waivers...)
-	return true, errors.Join(stale, compared.Err(), refused)
+	return true, errors.Join(stale, tree.Err(), refused)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// artifact verifies one artifact.
+// artifact verifies an artifact.
 func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	if o.all {
 		return Usagef(cmd, "--all cannot be combined with an artifact")

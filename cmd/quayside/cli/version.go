@@ -33,11 +33,11 @@ type versionView struct {
 }
 
 func (a *app) printVersion() error {
-	return a.print(a.built(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
+	return a.print(a.buildInfo(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
 }
 
-// built returns the build information recorded by the go command.
-func (a *app) built() versionView {
+// buildInfo returns the build information of this binary.
+func (a *app) buildInfo() versionView {
 	v := versionView{Version: a.version, Go: runtime.Version(), Platform: platformName()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -58,7 +58,7 @@ func (a *app) built() versionView {
 
 // versionLine returns the output of 'version' and --version.
 func (a *app) versionLine() string {
-	v := a.built()
+	v := a.buildInfo()
 	from := ""
 	if v.Commit != "" {
 		from = fmt.Sprintf("commit %.12s of %s", v.Commit, v.Date)
@@ -72,7 +72,7 @@ func (a *app) versionLine() string {
 
 func platformName() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// buildVersion returns the module version recorded by the go command, or "devel".
+// buildVersion returns the module version of this binary, or "devel".
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

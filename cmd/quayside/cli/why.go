@@ -42,7 +42,7 @@ func (a *app) why(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if set, err = workspace.FromLock(set, lock); err != nil {
+	if set, err = workspace.CompleteFromLock(set, lock); err != nil {
 		return err
 	}
 	reasons, err := explain.Why(lock, set, target.Namespace, target.Package)

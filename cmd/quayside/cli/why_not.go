@@ -20,7 +20,7 @@ func newWhyNot(a *app) *cobra.Command {
 			quayside why-not memcached-operator@0.0.2
 			quayside why-not my-etcd/vault`),
 		Args:              WantArgs("an operator ([namespace/]package[@version])"),
-		ValidArgsFunction: completeFirst(a.versions),
+		ValidArgsFunction: completeFirst(a.versionCompletions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.whyNot(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, explain.Obstacles{})
@@ -44,7 +44,7 @@ func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if target, err = workspace.Placed(target, in.Lock, in.Declared); err != nil {
+	if target, err = workspace.WithNamespace(target, in.Lock, in.Declared); err != nil {
 		return err
 	}
 	obstacles, err := resolve.WhyNot(in.Index, in.Declared, in.Lock, s.ResolveOptions(), target)

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/base/store"
 )
 
-// hold locks the work tree of a repository as another command would.
-func hold(t *testing.T, file string) (release func()) {
+// lockAsOther locks the work tree of a repository like another command.
+func lockAsOther(t *testing.T, file string) (release func()) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666)
 	check(t, err)
@@ -26,16 +26,16 @@ func hold(t *testing.T, file string) (release func()) {
 	return release
 }
 
-// TestOneWriter runs commands while another one writes: those that write wait and then fail with
-// its name, those that read do not wait.
+// TestOneWriter runs commands while another command writes. Commands that write must wait, and then
+// fail with the name of the other command. Commands that only read must not wait.
 func TestOneWriter(t *testing.T) {
 	t.Parallel()
-	_, dir := attacked(t, ociCatalog)
+	_, dir := newAttackedRepo(t, ociCatalog)
 	cache := t.TempDir()
 	mustRunIn(t, dir, cache, "resolve")
 	mustRunIn(t, dir, cache, "render")
 	state := filepath.Join(dir, "../../.git/quayside-writer")
-	release := hold(t, state)
+	release := lockAsOther(t, state)
 	for _, command := range []string{"verify", "render --check", "render --stdout", "resolve --check", "why vault", "add vault -n other --to subscriptions --check"} {
 		start := time.Now()
 		if got := quaysideIn(t, dir, cache, strings.Fields(command)...); got.code > 1 || time.Since(start) > 8*time.Second {
@@ -66,17 +66,17 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// TestWriterPlaces locks a linked work tree by itself, and a directory without a repository in
-// the store. A checkout that cannot be written to is readable.
+// TestWriterPlaces checks that a linked work tree has its own lock, that the lock of a directory
+// without a repository is in the store, and that a read-only checkout is usable.
 func TestWriterPlaces(t *testing.T) {
 	t.Parallel()
-	top, dir := attacked(t, ociCatalog)
+	top, dir := newAttackedRepo(t, ociCatalog)
 	repo := filepath.Join(top, "repo")
 	git(t, repo, "add", "-A")
 	git(t, repo, "commit", "-qm", "all")
 	linked := filepath.Join(top, "linked")
 	git(t, repo, "worktree", "add", "-q", linked)
-	defer hold(t, filepath.Join(repo, ".git/quayside-writer"))()
+	defer lockAsOther(t, filepath.Join(repo, ".git/quayside-writer"))()
 	mustRun(t, filepath.Join(linked, "envs/dev"), "resolve")
 	if _, err := os.Stat(filepath.Join(repo, ".git/worktrees/linked/quayside-writer")); err != nil {
 		t.Error(err)
@@ -92,7 +92,7 @@ func TestWriterPlaces(t *testing.T) {
 	if len(locks) != 1 {
 		t.Fatalf("locks in the store: %v", locks)
 	}
-	defer hold(t, locks[0])()
+	defer lockAsOther(t, locks[0])()
 	if got := quaysideIn(t, plain, cache, "render"); got.code != 2 || !strings.Contains(got.stderr, "process 1 on elsewhere") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// readTokens is the yardstick, as a program: every token of every file below
-// the directories that it is given.
+// readTokens is the yardstick program. It reads every JSON token of every file in directories.
 func readTokens(dirs []string) error {
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {

@@ -13,12 +13,12 @@ import (
 	"github.com/quayside/quayside/internal/cluster/clustertest"
 )
 
-// faultsFile lists the requests that a script's API server refuses, one per line: "403
-// /apis/apps/v1/" refuses every path with this prefix.
+// faultsFile lists requests that a script's API server rejects, one per line. "403
+// /apis/apps/v1/" rejects every path with this prefix.
 const faultsFile = "faults"
 
 // clusterCommand starts an API server for a script and writes a kubeconfig for it. The server
-// has the objects of the named files in the state after their controllers have settled:
+// has the objects in the files, with the status that their controllers would set:
 //
 //	cluster file...                     start; $CLUSTER is its address
 //	cluster delete kind namespace name  remove an object
@@ -42,7 +42,7 @@ func clusterCommand(t *testing.T) Command {
 			s.Settle()
 			faults := ts.MkAbs(faultsFile)
 			s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if code := faultAt(faults, r.URL.Path); code != 0 {
+				if code := faultCode(faults, r.URL.Path); code != 0 {
 					clustertest.Refuse(w, code, http.StatusText(code), strings.ToLower(http.StatusText(code)))
 					return
 				}
@@ -56,7 +56,8 @@ func clusterCommand(t *testing.T) Command {
 	}
 }
 
-func faultAt(file, path string) int {
+// faultCode returns the status code that a faultsFile contains for a path, or 0.
+func faultCode(file, path string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return 0
@@ -70,7 +71,7 @@ func faultAt(file, path string) int {
 	return 0
 }
 
-// Objects returns the objects of files.
+// Objects returns the objects in files.
 func Objects(ts *testscript.TestScript, names []string) []clustertest.Object {
 	var out []clustertest.Object
 	for _, name := range names {

@@ -16,14 +16,14 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 )
 
-// Conforms checks the standard output of a command line, which may have failed. With JSON or
-// YAML as the output format, it must be one document that conforms to the command's schema.
+// Conforms checks the standard output of a command line. With -o json or -o yaml, it must be one
+// document that conforms to the command's schema, even if the command failed.
 func Conforms(parts []cli.Part, args []string, stdout []byte) error {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	format := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // the program reports its faults
+	_ = flags.Parse(args) // the program reports invalid flags
 	if *format != "json" && *format != "yaml" || slices.Contains(args, "--help") {
 		return nil
 	}
@@ -38,7 +38,7 @@ func Conforms(parts []cli.Part, args []string, stdout []byte) error {
 	if err != nil {
 		return err
 	}
-	name := "version" // any schema: the command line has no valid command
+	name := "version" // any schema: there is no valid command
 	if cmd, _, err := cli.Commands(parts).Find(args); err == nil && cmd.Flag("output") != nil {
 		name = schemaName(cmd)
 	}
@@ -75,16 +75,16 @@ func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {
 // Documented returns the sorted names of the commands that print a document.
 func Documented(parts []cli.Part) []string {
 	var names []string
-	var look func(cmd *cobra.Command)
-	look = func(cmd *cobra.Command) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
 		if cmd.Flag("output") != nil {
 			names = append(names, schemaName(cmd))
 		}
-		for _, below := range cmd.Commands() {
-			look(below)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
 		}
 	}
-	look(cli.Commands(parts))
+	walk(cli.Commands(parts))
 	slices.Sort(names)
 	return names
 }

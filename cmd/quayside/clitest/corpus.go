@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Corpus returns the directory of real operators. It skips the test if there is none, or with
-// -short.
+// Corpus returns the directory of real operators, $QUAYSIDE_CORPUS. It skips the test if the
+// variable is not set, and with -short.
 func Corpus(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("QUAYSIDE_CORPUS")
@@ -25,7 +25,7 @@ func Corpus(t testing.TB) string {
 	return dir
 }
 
-// Unpack unpacks an archive of the corpus.
+// Unpack unpacks an archive of the corpus into dir.
 func Unpack(t testing.TB, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)

@@ -28,8 +28,8 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/cli"
 )
 
-// Main runs the tests of a package, with quayside and more programs in the path. All of these
-// programs are the test binary itself. It ends the process.
+// Main runs the tests of a package and ends the process. PATH contains quayside and the
+// programs in more, all of which are the test binary itself.
 func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 	programs := map[string]func(){
 		"quayside": func() {
@@ -48,7 +48,7 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 		return
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // the heap is long-lived, and every script would scan it again
+		debug.SetGCPercent(400) // most of the heap is long-lived: fewer collections save time
 	}
 	code, err := withPrograms(m.Run, slices.Collect(maps.Keys(programs)))
 	if err != nil {
@@ -57,11 +57,11 @@ func Main(m *testing.M, parts []cli.Part, more map[string]func()) {
 	os.Exit(code)
 }
 
-// nonconforming is the exit code of a program with output that violates its schema.
+// nonconforming is the exit code of quayside if its output violates its schema.
 const nonconforming = 99
 
-// withPrograms runs the tests with programs in the path, all of which are this binary, and
-// with an empty home: the user's Git configuration must not affect the tests.
+// withPrograms runs the tests with the named programs in PATH, all of which are this binary. The
+// home directory has no configuration: the user's Git settings must not affect the tests.
 func withPrograms(tests func() int, names []string) (code int, err error) {
 	bin, err := os.MkdirTemp("", "quayside-test-")
 	if err != nil {
@@ -93,17 +93,16 @@ func withPrograms(tests func() int, names []string) (code int, err error) {
 	return tests(), nil
 }
 
-// raceOptions returns the variable that makes a program with the race detector exit at once.
-// By default it waits for a second for stray goroutines, and the tests run hundreds of
-// programs.
+// raceOptions returns an environment variable for programs with the race detector. By default
+// they wait one second at exit, and the tests run hundreds of programs.
 func raceOptions() (key, value string) {
 	return "GORACE", cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=10")
 }
 
-// Command is a command of scripts.
+// Command is a command in scripts.
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// runner runs scripts with the program.
+// runner implements the script commands that run quayside.
 type runner struct {
 	parts []cli.Part
 	dir   string // directory of the scripts
@@ -113,20 +112,20 @@ type runner struct {
 // commands in more, and:
 //
 //	quayside args...        run quayside, in this process
-//	code N quayside args... likewise; it must exit with N
+//	code N quayside args... run quayside; it must exit with N
 //	code N exec program args...
 //	                        run a program that must exit with N (exec is optional,
 //	                        except for quayside)
 //	quickstart              copy examples/quickstart into the work directory
 //	keep path...            remember files and directories
 //	kept                    fail if any of them has changed
-//	fill file...            replace ${NAME} by the value of the variable
-//	cluster file...         start an API server that has these objects
+//	fill file...            replace ${NAME} with the value of the variable
+//	cluster file...         start an API server with the objects in files
 //
-// Running quayside in this process takes a tenth of the time of a new process. It gets its
-// directory by -C. A script must use exec quayside, a separate process, for behaviour that
-// depends on the current directory (file names in output, the search for a workspace), on the
-// standard input, or on Git's environment variables.
+// quayside runs in the test process, with -C, which takes a tenth of the time of a new process.
+// A script must use exec quayside, a separate process, for behaviour that depends on the current
+// directory (file names in output, the search for a workspace), on standard input, or on Git's
+// environment variables.
 func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []string, more map[string]Command) {
 	t.Helper()
 	r := runner{parts, filepath.Dir(files[0])}
@@ -142,7 +141,7 @@ func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []strin
 	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Files:              files,
-		WorkdirRoot:        t.TempDir(), // not removed file by file: ext4 is slow at alternating creation and removal
+		WorkdirRoot:        t.TempDir(), // removed once at the end: ext4 is slow at alternating creation and removal
 		UpdateScripts:      update,
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
@@ -156,7 +155,7 @@ func Scripts(t *testing.T, parts []cli.Part, update bool, files, environ []strin
 	})
 }
 
-// quickstartCommand copies the quickstart example, from any test directory of the repository.
+// quickstartCommand copies the quickstart example of the repository into the work directory.
 func quickstartCommand(ts *testscript.TestScript, _ bool, _ []string) {
 	top := ".."
 	for _, err := os.Stat(filepath.Join(top, "go.mod")); err != nil; _, err = os.Stat(filepath.Join(top, "go.mod")) {
@@ -194,8 +193,8 @@ func (r runner) succeed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// run runs quayside in this process, in the script's directory, and returns its exit code. It
-// passes only the common variables and those that this script sets.
+// run runs quayside in this process, in the script's directory, and returns its exit code.
+// quayside gets only the listed environment variables and those that the script's text sets.
 func (r runner) run(ts *testscript.TestScript, args []string) int {
 	if slices.Contains(args, "-C") || len(args) > 0 && strings.HasPrefix(args[0], "__") {
 		ts.Fatalf("%q: exec quayside, for -C comes before all of this", args)
@@ -223,9 +222,9 @@ func fillCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// CopyInto copies a directory of the repository below the work directory.
+// CopyInto copies a directory into a directory of a script. from is relative to the package
+// directory, the current directory of the test process.
 func CopyInto(ts *testscript.TestScript, from, to string) {
-	// Scripts run in a directory of their own; the test process stays here.
 	ts.Check(filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -246,6 +245,7 @@ func CopyInto(ts *testscript.TestScript, from, to string) {
 	}))
 }
 
+// keptFile contains the arguments of the last keep command and their fingerprint.
 const keptFile = ".tmp/kept"
 
 func keepCommand(ts *testscript.TestScript, _ bool, args []string) {
@@ -262,7 +262,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// filesFingerprint lists every file below names with its mode and content.
+// filesFingerprint lists every file in names and below, with mode and content.
 func filesFingerprint(ts *testscript.TestScript, names []string) string {
 	var b bytes.Buffer
 	b.WriteString("#\n")
@@ -276,10 +276,10 @@ func filesFingerprint(ts *testscript.TestScript, names []string) string {
 				return err
 			}
 			if d.IsDir() && (d.Name() == ".tmp" || d.Name() == ".cache") {
-				return fs.SkipDir // files of testscript and of the store
+				return fs.SkipDir // files of testscript and the store
 			}
 			if d.Name() == "quayside-writer" {
-				return nil // the lock of commands that write
+				return nil // lock file of writing commands
 			}
 			info, err := d.Info()
 			if err != nil {

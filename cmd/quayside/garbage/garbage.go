@@ -1,13 +1,12 @@
 // Package garbage delays the program's first garbage collection.
 //
-// Most commands end within some milliseconds and gain nothing from a collection.
-// After the first collection, the usual setting applies: reading a large catalog
-// takes no more memory than without this package.
+// Most commands end within some milliseconds and gain nothing from a collection. After the
+// first collection, the default setting applies, so that a large catalog needs no more memory
+// than without this package.
 //
-// Importing the package is enough. A command with a large heap also calls [CollectMore].
-// The package imports almost nothing and is therefore initialized before most other
-// packages of the program. Their initialization allocates enough for a collection.
-// GOGC in the environment takes precedence.
+// Importing the package is enough. It imports almost nothing and is therefore initialized
+// before most other packages, whose initialization allocates enough for a collection. Commands
+// with a large heap also call [CollectMore]. GOGC in the environment takes precedence.
 package garbage
 
 import (
@@ -15,30 +14,31 @@ import (
 	"runtime/debug"
 )
 
-// Values of GOGC (new allocations in percent of the live heap that start a collection):
-// until the first collection, after it, and for a large live heap.
+// Values of GOGC: allocations since the last collection, in percent of the live heap, that
+// start a collection.
 const (
-	early  = 400 // of the minimum heap of 4 MiB: most commands end before 16 MiB
-	usual  = 100
-	sparse = 60
+	early  = 400 // before the first collection, at 16 MiB; most commands end earlier
+	usual  = 100 // after it; the default of Go
+	sparse = 60  // with a large live heap
 )
 
-// CollectMore makes collections more frequent if the first one has already happened. A program
-// with a large heap then takes a fifth less memory and a twentieth more time.
+// CollectMore makes collections more frequent if the first one has happened. With a large heap,
+// this takes 20 percent less memory and 5 percent more time.
 func CollectMore() {
-	if was := debug.SetGCPercent(sparse); was != usual {
-		debug.SetGCPercent(was)
+	if old := debug.SetGCPercent(sparse); old != usual {
+		debug.SetGCPercent(old)
 	}
 }
 
-var _ = putOff()
+var _ = delayCollection()
 
-func putOff() bool {
-	if told := debug.SetGCPercent(early); told != usual {
-		debug.SetGCPercent(told)
+// delayCollection delays the first collection, unless GOGC has been set.
+func delayCollection() bool {
+	if old := debug.SetGCPercent(early); old != usual {
+		debug.SetGCPercent(old)
 		return false
 	}
-	// The first collection finds this unreachable and restores the usual setting.
+	// The first collection finds the new object unreachable and restores the default.
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 	return true
 }

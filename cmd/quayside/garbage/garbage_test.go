@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// percent returns what the collector goes by.
+// percent returns the current value of GOGC.
 func percent() int {
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(s)
@@ -17,10 +17,10 @@ func percent() int {
 
 func TestOneCollectionIsPutOff(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
-	if !putOff() {
+	if !delayCollection() {
 		t.Fatal("nothing was done")
 	}
-	if got := percent(); got != early && got != usual { // usual, if a collection came at once
+	if got := percent(); got != early && got != usual { // usual after an early collection
 		t.Fatalf("got %d percent, want %d", got, early)
 	}
 	for end := time.Now().Add(time.Minute); percent() != usual; runtime.GC() {
@@ -31,18 +31,18 @@ func TestOneCollectionIsPutOff(t *testing.T) {
 }
 
 func TestTheUserWins(t *testing.T) {
-	const told = 50
-	defer debug.SetGCPercent(debug.SetGCPercent(told))
-	if putOff() || percent() != told {
-		t.Errorf("got %d percent, want %d as told", percent(), told)
+	const set = 50
+	defer debug.SetGCPercent(debug.SetGCPercent(set))
+	if delayCollection() || percent() != set {
+		t.Errorf("got %d percent, want %d as told", percent(), set)
 	}
 }
 
 func TestSpare(t *testing.T) {
 	for before, after := range map[int]int{usual: sparse, early: early, 33: 33} {
-		was := debug.SetGCPercent(before)
+		old := debug.SetGCPercent(before)
 		CollectMore()
-		if got := debug.SetGCPercent(was); got != after {
+		if got := debug.SetGCPercent(old); got != after {
 			t.Errorf("%d percent became %d, want %d", before, got, after)
 		}
 	}

@@ -20,17 +20,16 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/parts"
 )
 
-// Pages returns one roff page for the program and one for each command listed by help.
-// The keys are paths in the layout of man: "man1/quayside-catalog-show.1". The header
-// contains the version and the month and year of made; the pages depend on no other
-// time or place.
-func Pages(version string, made time.Time) (map[string][]byte, error) {
+// Pages returns one roff page for the program and one for each command in its help. The
+// keys are paths in the layout of man: "man1/quayside-catalog-show.1". The header contains
+// the version, and the month and year of date. The same arguments give the same bytes.
+func Pages(version string, date time.Time) (map[string][]byte, error) {
 	pages := map[string][]byte{}
-	made = made.UTC()
+	date = date.UTC()
 	for _, cmd := range listCommands(cli.Commands(parts.All())) {
 		cmd.DisableAutoGenTag = true
 		var page bytes.Buffer
-		err := doc.GenMan(asMarkdown(cmd), &doc.GenManHeader{Section: "1", Date: &made, Source: "quayside " + version, Manual: "quayside manual"}, &page)
+		err := doc.GenMan(escapeTexts(cmd), &doc.GenManHeader{Section: "1", Date: &date, Source: "quayside " + version, Manual: "quayside manual"}, &page)
 		if err != nil {
 			return nil, fmt.Errorf("writing the page of %q: %w", cmd.CommandPath(), err)
 		}
@@ -50,38 +49,40 @@ func listCommands(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// asMarkdown escapes the plain texts of cmd, because cobra parses them as Markdown. It
-// changes cmd and returns it.
-func asMarkdown(cmd *cobra.Command) *cobra.Command {
+// escapeTexts escapes the texts of cmd, which are plain text, because cobra parses them as
+// Markdown. It changes cmd and returns it.
+func escapeTexts(cmd *cobra.Command) *cobra.Command {
 	name, args, _ := strings.Cut(cmd.Use, " ")
-	cmd.Use = strings.TrimSpace(name + " " + escapeRoff(args))
+	cmd.Use = strings.TrimSpace(name + " " + escapeMarkdown(args))
 	var blocks []string
 	for block := range strings.SplitSeq(cmd.Long, "\n\n") {
 		if strings.HasPrefix(block, " ") || strings.Contains(block, "\n ") {
-			blocks = append(blocks, "```\n"+block+"\n```") // keep the layout
+			blocks = append(blocks, "```\n"+block+"\n```") // preformatted
 		} else {
-			blocks = append(blocks, escapeRoff(block))
+			blocks = append(blocks, escapeMarkdown(block))
 		}
 	}
-	cmd.Short, cmd.Long = escapeRoff(cmd.Short), strings.Join(blocks, "\n\n")
+	cmd.Short, cmd.Long = escapeMarkdown(cmd.Short), strings.Join(blocks, "\n\n")
 	for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.InheritedFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
 			if f.Annotations[escapedKey] == nil {
 				value, usage := pflag.UnquoteUsage(f)
-				if strings.Contains(value, "|") { // the allowed values, missing elsewhere on the page
+				if strings.Contains(value, "|") { // the page does not list the allowed values elsewhere
 					usage += " (" + value + ")"
 				}
-				f.Usage, f.Annotations = escapeRoff(usage), map[string][]string{escapedKey: {}}
+				f.Usage, f.Annotations = escapeMarkdown(usage), map[string][]string{escapedKey: {}}
 			}
 		})
 	}
 	return cmd
 }
 
-// escapedKey marks a flag with an escaped text: commands share inherited flags.
+// escapedKey is the annotation of flags whose text is escaped. Commands share inherited
+// flags.
 const escapedKey = "quayside-manual"
 
-// toASCII replaces non-ASCII characters with roff escapes, supported by every roff reader.
+// toASCII replaces non-ASCII characters with roff escapes, which all programs that read roff
+// support.
 func toASCII(page []byte) []byte {
 	return regexp.MustCompile(`[^\x00-\x7f]`).ReplaceAllFunc(page, func(s []byte) []byte {
 		r, _ := utf8.DecodeRune(s)
@@ -89,8 +90,8 @@ func toASCII(page []byte) []byte {
 	})
 }
 
-// escapeRoff escapes all characters of text with a meaning in Markdown.
-func escapeRoff(text string) string {
+// escapeMarkdown escapes the characters in text that have a meaning in Markdown.
+func escapeMarkdown(text string) string {
 	return regexp.MustCompile("[\\\\`*_{}\\[\\]()#!|&<>~]|(?m:^[-+:]|^[0-9]+[.])").ReplaceAllStringFunc(text, func(s string) string {
 		return s[:len(s)-1] + `\` + s[len(s)-1:]
 	})

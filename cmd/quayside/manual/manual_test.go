@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/parts"
 )
 
-func made(t *testing.T) map[string][]byte {
+func testPages(t *testing.T) map[string][]byte {
 	t.Helper()
 	pages, err := Pages("1.2.3", time.Date(2026, 2, 28, 23, 30, 0, 0, time.FixedZone("", -3600)))
 	if err != nil {
@@ -29,11 +29,10 @@ func made(t *testing.T) map[string][]byte {
 	return pages
 }
 
-// TestPages wants exactly one page for each command, with all that its help says, in
-// the words of that.
+// TestPages tests that each command has one page with all texts of its help.
 func TestPages(t *testing.T) {
-	pages := made(t)
-	if !reflect.DeepEqual(pages, made(t)) {
+	pages := testPages(t)
+	if !reflect.DeepEqual(pages, testPages(t)) {
 		t.Error("made twice, they differ")
 	}
 	for _, cmd := range listCommands(cli.Commands(parts.All())) {
@@ -47,33 +46,33 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: the header lacks %s", name, want)
 		}
 		text := plain(page)
-		holds := func(what string) {
+		checkContains := func(what string) {
 			t.Helper()
 			if what = words(what); !strings.Contains(text, what) {
 				t.Errorf("%s: lacks %q", name, what)
 			}
 		}
-		holds(strings.ReplaceAll(cmd.CommandPath(), " ", "-") + " - " + cmd.Short)
-		cmd.InitDefaultHelpFlag() // without it a group does not say that it takes flags
-		holds("SYNOPSIS " + cmd.UseLine() + " DESCRIPTION")
-		holds("DESCRIPTION " + cmd.Long)
-		holds(cmd.Example)
+		checkContains(strings.ReplaceAll(cmd.CommandPath(), " ", "-") + " - " + cmd.Short)
+		cmd.InitDefaultHelpFlag() // otherwise the usage line of a group lacks [flags]
+		checkContains("SYNOPSIS " + cmd.UseLine() + " DESCRIPTION")
+		checkContains("DESCRIPTION " + cmd.Long)
+		checkContains(cmd.Example)
 		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.InheritedFlags()} {
 			flags.VisitAll(func(f *pflag.Flag) {
 				value, usage := pflag.UnquoteUsage(f)
 				if f.Hidden {
 					return
 				}
-				holds("--" + f.Name)
-				holds(usage)
-				if strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") != "" { // no type of Go's
-					holds(value)
+				checkContains("--" + f.Name)
+				checkContains(usage)
+				if strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") != "" { // not a plain type name
+					checkContains(value)
 				}
 			})
 		}
-		for _, below := range cmd.Commands() {
-			if below.IsAvailableCommand() {
-				holds(strings.ReplaceAll(below.CommandPath(), " ", "-") + "(1)")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				checkContains(strings.ReplaceAll(sub.CommandPath(), " ", "-") + "(1)")
 			}
 		}
 	}
@@ -82,7 +81,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// plain returns the words of a page as a reader sees them.
+// plain returns the text of a page without roff markup.
 func plain(page []byte) string {
 	text := regexp.MustCompile(`(?m)^\.(SH|TH|nh|PP|EX|EE|RS|RE|TP|br)\b ?`).ReplaceAllString(string(page), "")
 	text = regexp.MustCompile(`\\f[BIPR]`).ReplaceAllString(text, "")
@@ -96,13 +95,13 @@ func plain(page []byte) string {
 	return words(strings.NewReplacer(`\&`, "", `\\`, `\`, `\-`, "-", `\[la]`, "", `\[ra]`, "").Replace(text))
 }
 
-// words returns text with one space between any two words.
+// words returns text with single spaces between the words.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// TestRoff has those read the pages that show them, and wants no warning.
+// TestRoff tests that groff reports no warning, and mandoc no error, for the pages.
 func TestRoff(t *testing.T) {
 	dir := t.TempDir()
-	pages := made(t)
+	pages := testPages(t)
 	var files []string
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		file := filepath.Join(dir, filepath.Base(name))
@@ -111,7 +110,7 @@ func TestRoff(t *testing.T) {
 		}
 		files = append(files, file)
 	}
-	// Not the style of what go-md2man writes, which has no effect on what is read.
+	// -Werror excludes mandoc's messages about style, which go-md2man causes.
 	for _, reader := range [][]string{{"groff", "-man", "-Tutf8", "-ww", "-z"}, {"mandoc", "-Tlint", "-Werror"}} {
 		t.Run(reader[0], func(t *testing.T) {
 			if _, err := exec.LookPath(reader[0]); err != nil {

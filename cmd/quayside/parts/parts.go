@@ -1,5 +1,5 @@
 // Package parts lists the optional parts of the program. To build without a part, remove its
-// folder and its lines here.
+// directory and its lines here.
 package parts
 
 import (
@@ -7,7 +7,7 @@ import (
 	olmexit "github.com/quayside/quayside/olmexit/command"
 )
 
-// All returns the parts.
+// All returns the optional parts of the program.
 func All() []cli.Part {
 	return []cli.Part{
 		olmexit.Part(),

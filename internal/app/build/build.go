@@ -1,9 +1,9 @@
 // Package build validates bundles and catalogs, and builds bundle images from directories,
 // and catalog images from bundles and file-based catalogs.
 //
-// Builds are reproducible: the same sources give the same image, byte for byte. Invalid
-// input is an error, with positions in the user's sources. The package pushes nothing,
-// writes nothing to disk, and runs no programs.
+// Builds are reproducible: the same sources give the same image, byte for byte. Errors have
+// positions in the user's sources. The package pushes nothing, writes nothing to disk, and runs
+// no programs.
 //
 // Start from [Bundle], [Catalog] and [ValidateBundle].
 package build
@@ -40,9 +40,9 @@ type BundleImage struct {
 	Packed *oci.Packed
 }
 
-// Check validates a bundle, and renders it in every install mode that it supports. Faults
-// and warnings have positions below prefix. If the bundle is readable, it is returned
-// together with its faults.
+// Check validates a bundle, and renders it in every install mode that it supports. Faults and
+// warnings have file names below prefix. It returns the bundle even with faults, unless the
+// bundle is unreadable.
 func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {
@@ -64,15 +64,15 @@ func Bundle(fsys fs.FS, prefix string) (*BundleImage, []diag.Warning, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := pack(fsys)
+	packed, err := packBundle(fsys)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", prefix, err)
 	}
 	return &BundleImage{Bundle: b, Packed: packed}, warnings, nil
 }
 
-// pack builds the image of the bundle in fsys.
-func pack(fsys fs.FS) (*oci.Packed, error) {
+// packBundle builds the image of the bundle in fsys.
+func packBundle(fsys fs.FS) (*oci.Packed, error) {
 	files, labels, err := bundle.Image(fsys)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func pack(fsys fs.FS) (*oci.Packed, error) {
 	return oci.Pack(files, oci.PackOptions{Labels: labels})
 }
 
-// CatalogImage is the image of a catalog, with the images of bundles built for it.
+// CatalogImage is the image of a catalog, with the bundle images that were built for it.
 type CatalogImage struct {
 	Packed   *oci.Packed
 	Packages int
@@ -97,13 +97,12 @@ type Source struct {
 
 // CatalogOptions are the options for building a catalog.
 type CatalogOptions struct {
-	Client     *oci.Client  // for images
-	Place      source.Place // of directories
-	Repository string       // repository of bundle images, with {package} as placeholder; empty: embed directories
+	Client     *oci.Client  // opens images
+	Place      source.Place // opens directories
+	Repository string       // repository of bundle images, with {package} as placeholder; empty: embed bundles
 }
 
-// Catalog builds a catalog image from sources. With an error it returns the warnings up to
-// that point.
+// Catalog builds a catalog image from sources. With an error it returns the warnings found so far.
 func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*CatalogImage, error) {
 	asm := &assembly{CatalogOptions: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, files: map[string]string{}, out: filetree.New()}
 	defer func() {
@@ -112,7 +111,7 @@ func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*Catalo
 		}
 	}()
 	for _, src := range sources {
-		if err := asm.source(ctx, src); err != nil {
+		if err := asm.addSource(ctx, src); err != nil {
 			return &asm.built, err
 		}
 	}
@@ -124,14 +123,14 @@ func Catalog(ctx context.Context, sources []Source, opt CatalogOptions) (*Catalo
 		err = checkUnambiguous(content)
 	}
 	if err != nil {
-		return &asm.built, diag.MapPositions(err, asm.original)
+		return &asm.built, diag.MapPositions(err, asm.filePos)
 	}
 	asm.built.Packages = len(content.Packages)
 	asm.built.Packed, err = oci.Pack(asm.out.FS(), oci.PackOptions{Prefix: "configs", Labels: map[string]string{labelConfigs: "/configs"}})
 	return &asm.built, err
 }
 
-// checkUnambiguous returns an error for content that a reader might reject.
+// checkUnambiguous returns an error for content that other tools might reject.
 func checkUnambiguous(content model.Content) error {
 	cat, err := model.New(content)
 	if err != nil {
@@ -140,23 +139,23 @@ func checkUnambiguous(content model.Content) error {
 	return cat.Strict()
 }
 
-// assembly collects the files of a catalog.
+// assembly collects the files of a catalog. Keys are numbers of bundle sources.
 type assembly struct {
 	CatalogOptions
 	bundles  map[string]fs.FS  // file systems of bundles, by key
-	names    map[string]string // user's names, by key
-	images   map[string]string // references by digest of bundle images, by key
-	out      *filetree.Tree    // the catalog's files
-	files    map[string]string // user's names of copied files
+	names    map[string]string // user's names of bundles, by key
+	images   map[string]string // references of bundle images by digest, by key
+	out      *filetree.Tree    // files of the catalog
+	files    map[string]string // user's names of copied files, by path in out
 	catalogs int               // number of file-based catalogs
 	built    CatalogImage
 	closers  []func()
 }
 
-// source adds one source.
-func (m *assembly) source(ctx context.Context, src Source) error {
+// addSource adds a source.
+func (m *assembly) addSource(ctx context.Context, src Source) error {
 	if _, image := src.Ref.Argument(); image != "" {
-		return m.image(ctx, src)
+		return m.addImage(ctx, src)
 	}
 	c, err := source.Open(ctx, m.Place, src.Ref)
 	if err != nil {
@@ -180,12 +179,12 @@ func (m *assembly) addBundles(name string, fsys fs.FS) string {
 	return key
 }
 
-func (m *assembly) image(ctx context.Context, src Source) error {
+func (m *assembly) addImage(ctx context.Context, src Source) error {
 	im, err := image.Open(ctx, m.Client, string(src.Ref), image.OpenOptions{})
 	if err != nil {
 		return err
 	}
-	m.closers = append(m.closers, func() { _ = im.Close() }) // only read from
+	m.closers = append(m.closers, func() { _ = im.Close() }) // read-only
 	fsys, err := im.FS(ctx)
 	if err != nil {
 		return err
@@ -231,18 +230,18 @@ func (m *assembly) encode() error {
 	all := filetree.Mount(m.bundles)
 	content, err := bundledir.LoadFS(all)
 	if err != nil {
-		return diag.MapPositions(err, m.place)
+		return diag.MapPositions(err, m.bundlePos)
 	}
 	for _, w := range content.Warnings {
-		w.Pos = m.place(w.Pos) // in the user's sources
+		w.Pos = m.bundlePos(w.Pos)
 		m.built.Warnings = append(m.built.Warnings, w)
 	}
 	if err := checkUnambiguous(content); err != nil {
-		return diag.MapPositions(err, m.place)
+		return diag.MapPositions(err, m.bundlePos)
 	}
 	dirs, err := bundledir.Dirs(all)
 	if err != nil {
-		return diag.MapPositions(err, m.place)
+		return diag.MapPositions(err, m.bundlePos)
 	}
 	for _, p := range content.Packages {
 		if err := m.encodePackage(all, p, dirs); err != nil {
@@ -266,7 +265,7 @@ func (m *assembly) encodePackage(all fs.FS, p model.PackageData, dirs map[bundle
 		case m.images[key] != "":
 			b.Image = m.images[key]
 		case m.Repository != "":
-			if b.Image, err = m.pack(p.Name, fsys); err != nil {
+			if b.Image, err = m.packBundle(p.Name, fsys); err != nil {
 				return fmt.Errorf("bundle %q: %w", b.Name, err)
 			}
 		default:
@@ -294,9 +293,9 @@ func (m *assembly) encodePackage(all fs.FS, p model.PackageData, dirs map[bundle
 	return m.out.Add(p.Name+"/catalog.json", file.Bytes())
 }
 
-// pack builds the image of a bundle directory, and returns its reference.
-func (m *assembly) pack(pkg string, fsys fs.FS) (string, error) {
-	packed, err := pack(fsys)
+// packBundle builds the image of a bundle directory, and returns its reference.
+func (m *assembly) packBundle(pkg string, fsys fs.FS) (string, error) {
+	packed, err := packBundle(fsys)
 	if err != nil {
 		return "", err
 	}
@@ -313,8 +312,8 @@ func (m *assembly) pack(pkg string, fsys fs.FS) (string, error) {
 	return ref, nil
 }
 
-// place replaces the catalog key of a source in a position by the user's name of the source.
-func (m *assembly) place(p diag.Pos) diag.Pos {
+// bundlePos replaces the key of a bundle source in a position with the user's name of the source.
+func (m *assembly) bundlePos(p diag.Pos) diag.Pos {
 	key, rest, _ := strings.Cut(p.File, "/")
 	if name, ok := m.names[key]; ok {
 		p.File = path.Join(name, rest)
@@ -322,8 +321,8 @@ func (m *assembly) place(p diag.Pos) diag.Pos {
 	return p
 }
 
-// original replaces the catalog path in a position by the user's name of the file.
-func (m *assembly) original(p diag.Pos) diag.Pos {
+// filePos replaces the path in the catalog with the user's name of the file.
+func (m *assembly) filePos(p diag.Pos) diag.Pos {
 	p.File = cmp.Or(m.files[p.File], p.File)
 	return p
 }

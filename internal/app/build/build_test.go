@@ -34,8 +34,8 @@ func catalogOf(t *testing.T, repository string, refs ...source.Ref) *build.Catal
 	return got
 }
 
-// TestCatalog builds the same catalog twice, and with its bundles named
-// instead of embedded: each by the digest that its own image has.
+// TestCatalog builds the same catalog twice, and with references instead of embedded bundles. A
+// reference must have the digest of the bundle's image.
 func TestCatalog(t *testing.T) {
 	embedded := catalogOf(t, "", "bundles:catalog-src")
 	if again := catalogOf(t, "", "bundles:catalog-src"); again.Packed.Digest() != embedded.Packed.Digest() {
@@ -67,7 +67,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestFaults names files as whoever named the sources does.
+// TestFaults checks that errors have the user's names of the files.
 func TestFaults(t *testing.T) {
 	from := os.DirFS(sources + "/etcd/0.9.4")
 	broken := fstest.MapFS{}

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/app/build"
 )
 
-// The files of a bundle that nothing is wrong with.
+// The files of a valid bundle.
 const (
 	annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: lamp}"
 	csv         = `kind: ClusterServiceVersion
@@ -25,22 +25,21 @@ spec:
 `
 )
 
-// verdict is what one validator says of a bundle: refused, warned of, or nothing.
+// verdict is the result of a validator for a bundle.
 type verdict int
 
 const (
-	takes verdict = iota
+	accepts verdict = iota
 	warns
 	refuses
 )
 
-// agreement is one of the cases of operator-framework's validators: what they
-// say, what is said here, and, where that is less or more, why.
+// agreement is a test case of operator-framework's validators.
 type agreement struct {
 	name       string
-	them, here verdict
-	says       string // part of the text
-	why        string
+	them, here verdict // their result, and that of quayside
+	message    string  // part of quayside's messages
+	why        string  // reason for a difference
 }
 
 func agreements() []agreement {
@@ -57,13 +56,13 @@ func agreements() []agreement {
 		{"badAnnotationNames.csv.yaml", refuses, warns, `"olm.skiprange" is spelled "olm.skipRange"`, author},
 		{"badName.csv.yaml", refuses, warns, "longer than 63", author},
 		{"bundle_with_deprecated_resources", warns, refuses, "is also generated from the CSV's permissions", lost},
-		{"bundle_with_metadata", takes, refuses, `"bundle_with_metadata-operator-controller-manager" is not a valid name`, "the API server refuses a Deployment of that name"},
-		{"correct.csv.empty.example.yaml", takes, refuses, "selector is missing", "the API server refuses a Deployment without a selector"},
+		{"bundle_with_metadata", accepts, refuses, `"bundle_with_metadata-operator-controller-manager" is not a valid name`, "the API server refuses a Deployment of that name"},
+		{"correct.csv.empty.example.yaml", accepts, refuses, "selector is missing", "the API server refuses a Deployment without a selector"},
 		{"correct.csv.olm.properties.annotation.yaml", refuses, refuses, "selector is missing", ""},
-		{"correct.csv.with.conversion.webhook.yaml", takes, refuses, "the CSV has no deployment", "both OLMs refuse a webhook of a deployment that is missing"},
-		{"correct.csv.yaml", takes, takes, "", ""},
-		{"dataTypeMismatch.csv.yaml", refuses, takes, "", "maintainers are nothing that is installed, and are not read"},
-		{"deprecatedVersion.crd.yaml", takes, refuses, "spec.versions: Invalid value: must have exactly one version marked as storage version", schema},
+		{"correct.csv.with.conversion.webhook.yaml", accepts, refuses, "the CSV has no deployment", "both OLMs refuse a webhook of a deployment that is missing"},
+		{"correct.csv.yaml", accepts, accepts, "", ""},
+		{"dataTypeMismatch.csv.yaml", refuses, accepts, "", "maintainers are nothing that is installed, and are not read"},
+		{"deprecatedVersion.crd.yaml", accepts, refuses, "spec.versions: Invalid value: must have exactly one version marked as storage version", schema},
 		{"deprecated_api_1_25", warns, refuses, "no equivalent successor", lost},
 		{"duplicateVersions.crd.yaml", refuses, refuses, `version "v1beta2" appears twice`, ""},
 		{"incorrect.csv.with.conversion.webhook.yaml", refuses, refuses, "the CSV has no deployment", ""},
@@ -78,29 +77,29 @@ func agreements() []agreement {
 		{"noInstallMode.csv.yaml", refuses, refuses, "spec.installModes: none is supported", ""},
 		{"removed_api_1_25", refuses, refuses, "no equivalent successor", ""},
 		{"removed_api_1_26", refuses, warns, "converted from autoscaling/v2beta2 to autoscaling/v2", served},
-		{"v1.crd.yaml", takes, refuses, "schema.openAPIV3Schema: Required value", schema},
-		{"v1beta1.crd.yaml", takes, warns, "is not among those that the CSV owns", "alone here, in a bundle whose CSV is another's"},
-		{"valid_bundle", takes, warns, converted, served},
-		{"valid_bundle_2", takes, refuses, `CRD "TestTwos.test.example.com" is owned, but not in the bundle`, "no API server takes a definition of that name"},
-		{"valid_bundle_custom_categories", takes, warns, converted, served},
-		{"valid_bundle_v1", takes, warns, "is also generated from the CSV's permissions", "a case of their validator of removed APIs; that of bundles refuses what is made twice"},
-		{"valid_bundle_v1beta1", takes, warns, converted, served},
+		{"v1.crd.yaml", accepts, refuses, "schema.openAPIV3Schema: Required value", schema},
+		{"v1beta1.crd.yaml", accepts, warns, "is not among those that the CSV owns", "alone here, in a bundle whose CSV is another's"},
+		{"valid_bundle", accepts, warns, converted, served},
+		{"valid_bundle_2", accepts, refuses, `CRD "TestTwos.test.example.com" is owned, but not in the bundle`, "no API server takes a definition of that name"},
+		{"valid_bundle_custom_categories", accepts, warns, converted, served},
+		{"valid_bundle_v1", accepts, warns, "is also generated from the CSV's permissions", "a case of their validator of removed APIs; that of bundles refuses what is made twice"},
+		{"valid_bundle_v1beta1", accepts, warns, converted, served},
 		{"invalid_bundle_with_hidden", refuses, refuses, "schema.openAPIV3Schema: Required value", "for another reason: hidden files are no manifests to any OLM, and are passed over"},
 		{"invalid_bundle_with_subdir", refuses, refuses, "without subdirectories", ""},
 		{"invalid_pdb_maxUnavailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
 		{"invalid_pdb_minAvailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
-		{"invalid_priorityclass.yaml", warns, takes, "", stocked},
-		{"invalid_role_create_pdb.yaml", warns, takes, "", stocked},
-		{"invalid_role_modify_scc.yaml", warns, takes, "", stocked},
-		{"valid_pdb.yaml", takes, warns, "converted from policy/v1beta1 to policy/v1", served},
-		{"valid_priorityclass.yaml", takes, takes, "", ""},
-		{"valid_role_get_pdb.yaml", takes, takes, "", ""},
-		{"valid_role_get_scc.yaml", takes, takes, "", ""},
+		{"invalid_priorityclass.yaml", warns, accepts, "", stocked},
+		{"invalid_role_create_pdb.yaml", warns, accepts, "", stocked},
+		{"invalid_role_modify_scc.yaml", warns, accepts, "", stocked},
+		{"valid_pdb.yaml", accepts, warns, "converted from policy/v1beta1 to policy/v1", served},
+		{"valid_priorityclass.yaml", accepts, accepts, "", ""},
+		{"valid_role_get_pdb.yaml", accepts, accepts, "", ""},
+		{"valid_role_get_scc.yaml", accepts, accepts, "", ""},
 	}
 }
 
-// TestReferees goes through the test data of operator-framework's validators.
-// OperatorGroups, Dockerfiles and package manifests among it are no bundles.
+// TestReferees validates the test data of operator-framework's validators. It skips files that are
+// not bundles, such as OperatorGroups and Dockerfiles.
 func TestReferees(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
@@ -141,9 +140,9 @@ func TestReferees(t *testing.T) {
 		case !ok:
 			t.Errorf("%s is in no line of the table", path)
 		case a.them >= 0:
-			got, text := judged(t, path)
-			if got != a.here || !strings.Contains(text, a.says) {
-				t.Errorf("%s: got %d, want %d with %q:\n%s", a.name, got, a.here, a.says, text)
+			got, text := validate(t, path)
+			if got != a.here || !strings.Contains(text, a.message) {
+				t.Errorf("%s: got %d, want %d with %q:\n%s", a.name, got, a.here, a.message, text)
 			}
 		}
 	}
@@ -152,9 +151,9 @@ func TestReferees(t *testing.T) {
 	}
 }
 
-// judged returns what is said of a bundle, or of a single manifest: a CSV without
-// the definitions that it owns, or anything beside a CSV that is in order.
-func judged(t *testing.T, path string) (verdict, string) {
+// validate validates a bundle directory or a single manifest. A CSV is validated without its CRDs,
+// another manifest together with a valid CSV.
+func validate(t *testing.T, path string) (verdict, string) {
 	t.Helper()
 	fsys := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}}
 	info, err := os.Stat(path)
@@ -194,7 +193,7 @@ func judged(t *testing.T, path string) (verdict, string) {
 	}
 	_, warnings, err := build.Check(fsys, "")
 	var text []string
-	got := takes
+	got := accepts
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			if !alone || !strings.Contains(line, "is owned, but not in the bundle") {

@@ -9,10 +9,10 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// ValidateBundle validates a bundle, given as a directory or image relative to here; p is
-// the workspace.
+// ValidateBundle validates a bundle. text is a directory or an image, relative to here. p is the
+// workspace whose waivers apply.
 func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
-	arg, err := here.Argument(text)
+	arg, err := here.ParseArgument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string
 	return v, nil
 }
 
-// ValidateCatalog validates a catalog; see [workspace.Project.CheckCatalog] for text.
+// ValidateCatalog validates a catalog. text is as in [workspace.Project.CheckCatalog].
 func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
 	got, err := p.CheckCatalog(ctx, here, text)
 	var faults diag.List
@@ -51,7 +51,7 @@ func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text strin
 	return v, nil
 }
 
-// unusableWarnings returns a warning for each bundle that can never be chosen.
+// unusableWarnings returns a warning for each bundle that the resolver never chooses.
 func unusableWarnings(cat *model.Catalog) []diag.Warning {
 	var ws []diag.Warning
 	for _, p := range cat.Packages() {

@@ -8,60 +8,60 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// groupState is the state of a group of clusters that get the same objects.
+// groupState is the state of clusters that get the same objects.
 type groupState struct {
 	clusters []string
 	state    diff.State
 }
 
-// presentSide returns a side for inspection by itself: the tree in the workspace if it is
-// up to date with the lock, or else the rendered lock.
-func presentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*Comparison, *Side, error) {
+// currentSide returns the current state of the workspace without a comparison: the tree on disk
+// if it is up to date with the lock, or else the rendered lock.
+func currentSide(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*Comparison, *Side, error) {
 	c, err := newComparison(p, Auto)
 	if err != nil {
 		return nil, nil, err
 	}
-	lies, err := readTree("", c.disk())
+	t, err := readTree("", c.disk())
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Side{Name: workspace.LockFile, project: p, lock: c.withRepoPaths(lock), tree: lies}
+	s := &Side{Name: workspace.LockFile, project: p, lock: c.withRepoPaths(lock), tree: t}
 	if !s.isUpToDate() {
 		s, err = c.render(ctx, s, lock, true)
 	}
 	return c, s, err
 }
 
-// base returns the state of a side before overlays.
-func (s *Side) base() (diff.State, error) {
+// baseState returns the state of a side before overlays.
+func (s *Side) baseState() (diff.State, error) {
 	base := diff.State{Name: s.Name, Pins: s.pins()}
 	var err error
 	base.Objects, err = diff.Objects(s.manifests, base.Pins)
 	return base, err
 }
 
-// forEachGroup calls each once for each group of clusters that get the same objects, with the state
-// of these clusters on one side. It builds one state at a time, because there may be thousands.
+// forEachGroup calls each for every group of clusters that get the same objects, with their
+// state on side s. It builds one state at a time, because there may be thousands.
 func (c *Comparison) forEachGroup(s *Side, names []string, base diff.State, each func(groupState) error) error {
 	index := map[string]int{}
-	var shares []share
+	var inputs []clusterInputs
 	var clusters [][]string
 	for _, name := range names {
-		x, err := s.share(name)
+		x, err := s.clusterInputs(name)
 		if err != nil {
 			return err
 		}
 		key := x.key()
 		i, known := index[key]
 		if !known {
-			i = len(shares)
-			index[key], shares, clusters = i, append(shares, x), append(clusters, nil)
+			i = len(inputs)
+			index[key], inputs, clusters = i, append(inputs, x), append(clusters, nil)
 		}
 		clusters[i] = append(clusters[i], name)
 	}
-	g := s.ground(base)
-	for i, x := range shares {
-		got, err := c.state(g, x)
+	cache := s.newBaseCache(base)
+	for i, x := range inputs {
+		got, err := c.state(cache, x)
 		if err != nil {
 			return err
 		}

@@ -18,16 +18,16 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// share is the inputs for the objects of one cluster on a side.
-type share struct {
-	overlays []*overlay.Overlay // of its pieces, and of CRDs that are built; nil if there is no such cluster
-	asIs     []string           // directories and files of the tree that it gets without a build
-	all      bool               // it gets every CRD
-	version  string             // Kubernetes version of the cluster
+// clusterInputs are the inputs for the objects of one cluster on a side.
+type clusterInputs struct {
+	overlays   []*overlay.Overlay // kustomizations of its pieces and CRDs; nil if the side has no such cluster
+	asIs       []string           // directories and files of the tree that are applied without a build
+	hasAllCRDs bool               // whether the cluster gets every CRD
+	version    string             // Kubernetes version of the cluster
 }
 
-// key returns a key that is equal for equal shares, independent of their paths.
-func (x share) key() string {
+// key returns a key that is equal for equal inputs, independent of their paths.
+func (x clusterInputs) key() string {
 	key := fmt.Sprintf("%q %q", x.version, x.asIs)
 	for _, o := range x.overlays {
 		key += string(o.Digest[:])
@@ -35,29 +35,29 @@ func (x share) key() string {
 	return key
 }
 
-// equals reports whether two shares are equal, independent of their paths.
-func (x share) equals(y share) bool { return x.key() == y.key() }
+// equals reports whether the inputs are equal, independent of their paths.
+func (x clusterInputs) equals(y clusterInputs) bool { return x.key() == y.key() }
 
-// group is a group of clusters that get the same objects, before and after.
+// group is a group of clusters with the same inputs, both before and after.
 type group struct {
 	names         []string
-	before, after share
+	before, after clusterInputs
 }
 
-// groups returns the clusters of the side after, grouped by their shares on both sides.
+// groups returns the clusters of the side after, grouped by their inputs on both sides.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
-	same := map[string][]int{} // by the key of the share after
+	same := map[string][]int{} // indexes in out, by the key of the inputs after
 	c.Before.overlays.ReuseFrom(c.After.overlays)
 	for _, name := range c.After.clusters() {
 		g := group{names: []string{name}}
 		var err error
-		if g.after, err = c.After.share(name); err != nil {
+		if g.after, err = c.After.clusterInputs(name); err != nil {
 			return nil, c.After.wrapName(err)
 		}
-		if g.before, err = c.Before.share(name); err != nil {
+		if g.before, err = c.Before.clusterInputs(name); err != nil {
 			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", name, c.Before.wrapName(err)))
-			g.before = share{version: g.after.version}
+			g.before = clusterInputs{version: g.after.version}
 		}
 		key := g.after.key()
 		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].before.equals(g.before) })
@@ -71,23 +71,23 @@ func (c *Comparison) groups() ([]group, error) {
 	return out, nil
 }
 
-// share returns the share of a cluster.
-func (s *Side) share(name string) (share, error) {
+// clusterInputs returns the inputs of a cluster.
+func (s *Side) clusterInputs(name string) (clusterInputs, error) {
 	w := s.project.Settings
-	x := share{version: w.KubernetesVersion}
+	x := clusterInputs{version: w.KubernetesVersion}
 	if i := slices.IndexFunc(w.Clusters, func(c profile.Cluster) bool { return c.Name == name }); i >= 0 {
 		x.version = cmp.Or(w.Clusters[i].KubernetesVersion, x.version)
 	}
-	c, there := s.layout.Cluster(name)
-	if !there {
+	c, found := s.layout.Cluster(name)
+	if !found {
 		return x, nil
 	}
 	key := c.Prefix + " " + x.version
-	if known, is := s.shares[key]; is {
+	if known, is := s.inputs[key]; is {
 		return known, nil
 	}
 	crds, built := s.layout.ClusterCRDDirs(c)
-	x.asIs, x.all = slices.Concat(crds, s.layout.Installations(c)), s.layout.CoversAllCRDs(crds)
+	x.asIs, x.hasAllCRDs = slices.Concat(crds, s.layout.Installations(c)), s.layout.CoversAllCRDs(crds)
 	dirs := s.layout.Pieces(c)
 	if built != "" {
 		dirs = append(dirs, built)
@@ -95,15 +95,15 @@ func (s *Side) share(name string) (share, error) {
 	for _, dir := range dirs {
 		o, err := s.overlays.Open(path.Join(s.out, dir))
 		if err != nil {
-			return x, diag.PrefixPositions(s.as, err)
+			return x, diag.PrefixPositions(s.prefix, err)
 		}
 		x.overlays = append(x.overlays, o)
 	}
-	s.shares[key] = x
+	s.inputs[key] = x
 	return x, nil
 }
 
-// reports compares each group of clusters once, and the objects for engines. It leaves out
+// reports compares each group of clusters, and the objects for GitOps engines. It leaves out
 // groups without differences.
 func (c *Comparison) reports(opt diff.CompareOptions) ([]diff.Part, error) {
 	groups, err := c.groups()
@@ -132,13 +132,13 @@ func (c *Comparison) groupReports(groups []group, opt diff.CompareOptions) ([]di
 		return []diff.Part{{Report: report}}, err
 	}
 	changed := !c.isEqualBeforeOverlays(before, after)
-	grounds := [2]*ground{c.Before.ground(before), c.After.ground(after)}
+	bases := [2]*baseCache{c.Before.newBaseCache(before), c.After.newBaseCache(after)}
 	var parts []diff.Part
 	for _, g := range groups {
 		if !changed && g.before.equals(g.after) {
 			continue
 		}
-		b, a, err := c.states(g, grounds[0], grounds[1])
+		b, a, err := c.states(g, bases[0], bases[1])
 		if err != nil {
 			return nil, err
 		}
@@ -157,10 +157,11 @@ func (c *Comparison) groupReports(groups []group, opt diff.CompareOptions) ([]di
 	return parts, nil
 }
 
-// isEqualBeforeOverlays reports whether both sides are equal apart from the effect of overlays.
+// isEqualBeforeOverlays reports whether both sides have the same objects, CRDs and operators
+// before overlays.
 func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 	definitions := func(s *Side) []diff.File {
-		return slices.DeleteFunc(slices.Clone(s.manifests), func(f diff.File) bool { return !s.definition(f.Path) })
+		return slices.DeleteFunc(slices.Clone(s.manifests), func(f diff.File) bool { return !s.isCRDFile(f.Path) })
 	}
 	same := func(a, b diff.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) }
 	return slices.EqualFunc(definitions(c.Before), definitions(c.After), same) &&
@@ -168,14 +169,14 @@ func (c *Comparison) isEqualBeforeOverlays(before, after diff.State) bool {
 		len(lockfile.Diff(&lockfile.File{Pins: before.Pins, Leaving: before.Leaving}, &lockfile.File{Pins: after.Pins, Leaving: after.Leaving})) == 0
 }
 
-// definition reports whether a file contains CRDs of the tree, which overlays do not change.
-func (s *Side) definition(name string) bool {
+// isCRDFile reports whether a file contains CRDs of the tree, which overlays do not change.
+func (s *Side) isCRDFile(name string) bool {
 	return strings.HasPrefix(name, s.shown(path.Join(s.out, layout.CRDs))+"/")
 }
 
-// states returns the states of a group, before and after. It compares a new cluster with
-// the part of the base that the cluster gets.
-func (c *Comparison) states(g group, before, after *ground) (b, a diff.State, err error) {
+// states returns the states of a group, before and after. For a new cluster, the state before
+// is the base, limited to the objects and operators that the cluster gets.
+func (c *Comparison) states(g group, before, after *baseCache) (b, a diff.State, err error) {
 	if a, err = c.state(after, g.after); err != nil {
 		return b, a, c.After.wrapName(err)
 	}
@@ -186,73 +187,73 @@ func (c *Comparison) states(g group, before, after *ground) (b, a diff.State, er
 		c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: compared without its overlay", g.names[0], c.Before.wrapName(err)))
 	}
 	if err != nil || g.before.overlays == nil {
-		b = baseSide(before.whole, a)
+		b = limitState(before.state, a)
 		b.KubernetesVersion = g.before.version
 	}
 	return b, a, nil
 }
 
-// baseSide limits base state s to the objects and operators of another state.
-func baseSide(s, of diff.State) diff.State {
-	there, operators := map[k8s.Key]bool{}, map[string]bool{}
-	for _, o := range of.Objects {
-		there[o.Key()], operators[o.Operator] = true, o.Operator != ""
+// limitState returns s with only the objects and operators of another state.
+func limitState(s, other diff.State) diff.State {
+	keys, operators := map[k8s.Key]bool{}, map[string]bool{}
+	for _, o := range other.Objects {
+		keys[o.Key()], operators[o.Operator] = true, o.Operator != ""
 	}
-	s.Objects = slices.DeleteFunc(slices.Clone(s.Objects), func(o diff.Object) bool { return !there[o.Key()] && !operators[o.Operator] })
-	return s.Keep(func(operator string) bool { return !slices.Contains(of.Dropped, operator) })
+	s.Objects = slices.DeleteFunc(slices.Clone(s.Objects), func(o diff.Object) bool { return !keys[o.Key()] && !operators[o.Operator] })
+	return s.Keep(func(operator string) bool { return !slices.Contains(other.Dropped, operator) })
 }
 
 // state returns the state of a cluster: the base objects that its overlays do not change,
 // and the results of the overlays.
-func (c *Comparison) state(g *ground, x share) (diff.State, error) {
+func (c *Comparison) state(g *baseCache, x clusterInputs) (diff.State, error) {
 	l := g.layer(x.asIs)
-	out := g.whole
-	out.KubernetesVersion, out.Objects = x.version, slices.Clip(l.given)
-	here := []map[string]bool{l.here}
+	out := g.state
+	out.KubernetesVersion, out.Objects = x.version, slices.Clip(l.direct)
+	operators := []map[string]bool{l.directOperators}
 	for _, o := range x.overlays {
 		objects, by, err := c.objects(g, l, o)
 		if err != nil {
 			return out, err
 		}
-		out.Objects, here = append(out.Objects, objects...), append(here, by)
+		out.Objects, operators = append(out.Objects, objects...), append(operators, by)
 	}
 	return out.Keep(func(operator string) bool {
-		return !l.there[operator] || slices.ContainsFunc(here, func(by map[string]bool) bool { return by[operator] })
+		return !l.listableOperators[operator] || slices.ContainsFunc(operators, func(by map[string]bool) bool { return by[operator] })
 	}), nil
 }
 
-// objects returns the objects of an overlay, and their operators. It applies simple patches
-// to the listed objects directly, and runs a kustomize build only if necessary.
-func (c *Comparison) objects(g *ground, l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
+// objects returns the objects of an overlay, and their operators as in operatorKeys. It applies
+// simple patches directly, and runs a kustomize build only if necessary.
+func (c *Comparison) objects(g *baseCache, l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
 	x, err := g.listing(l, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, here := slices.Clone(x.objects), x.here
-	simple := x.simple && g.side.edited(o, objects, x.at)
+	objects, operators := slices.Clone(x.objects), x.operators
+	simple := x.simple && g.side.applyEdits(o, objects, x.indexes)
 	if !simple {
-		if objects, err = c.asBuilt(g.side, o, x.objects, x.at); err != nil {
+		if objects, err = c.buildObjects(g.side, o, x.objects, x.indexes); err != nil {
 			return nil, nil, err
 		}
 	}
 	if !simple {
-		here = operatorKeys(objects)
+		operators = operatorKeys(objects)
 	}
-	return objects, here, nil
+	return objects, operators, nil
 }
 
-// edited applies the patches of an overlay to the listed objects in place; at has their
-// indexes. Each object keeps its operator. It returns false if a build does more than that;
-// the list may then be partly changed.
-func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
+// applyEdits applies the patches of an overlay to the listed objects in place; at has their
+// indexes. Each object keeps its operator. It returns false if only a build can decide the
+// result; the list may then be partly changed.
+func (s *Side) applyEdits(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) bool {
 	edits, plain := o.Edits()
 	if !plain || len(edits) == 0 {
 		return plain
 	}
 	sources := s.sources(o)
 	for _, e := range edits {
-		i, there := at[e.Key]
-		if !there {
+		i, found := at[e.Key]
+		if !found {
 			continue
 		}
 		whole := listed[i].Whole()
@@ -267,12 +268,12 @@ func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]i
 	return true
 }
 
-// asBuilt returns the objects that kustomize builds from an overlay. It reuses the listed
+// buildObjects returns the objects that kustomize builds from an overlay. It reuses the listed
 // objects that the overlay does not change.
-func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) ([]diff.Object, error) {
+func (c *Comparison) buildObjects(s *Side, o *overlay.Overlay, listed []diff.Object, at map[k8s.Key]int) ([]diff.Object, error) {
 	built, err := c.build(o)
 	if err != nil {
-		return nil, diag.PrefixPositions(s.as, err)
+		return nil, diag.PrefixPositions(s.prefix, err)
 	}
 	var out []diff.Object
 	sources := s.sources(o)
@@ -292,9 +293,9 @@ func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, 
 	return out, nil
 }
 
-// maxBuilt limits the number of cached builds. Each takes ten MB for a whole corpus of
-// operators.
-const maxBuilt = 8
+// maxCachedBuilds limits the number of cached builds. A build of hundreds of operators takes
+// ten MB.
+const maxCachedBuilds = 8
 
 // build builds an overlay, and caches the result by digest.
 func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
@@ -303,7 +304,7 @@ func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
 	}
 	built, err := o.Build()
 	if err == nil {
-		if len(c.built) >= maxBuilt {
+		if len(c.built) >= maxCachedBuilds {
 			clear(c.built)
 		}
 		c.built[o.Digest] = built
@@ -311,8 +312,8 @@ func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
 	return built, err
 }
 
-// sources returns the files of an overlay that are not part of the base, the user's own
-// before generated ones.
+// sources returns the files of an overlay that are not part of the base: the user's own files,
+// then generated files.
 func (s *Side) sources(o *overlay.Overlay) []diff.File {
 	var names []string
 	files := map[string][]byte{}

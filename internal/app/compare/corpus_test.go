@@ -21,18 +21,18 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-var whole = flag.Bool("whole", false, "take every bundle of the corpus, not a few") //nolint:gochecknoglobals // as flags are
+var wholeCorpus = flag.Bool("whole", false, "take every bundle of the corpus, not a few") //nolint:gochecknoglobals // a flag
 
-// TestWhatAClusterGetsOfRealOperators draws overlays over the trees of real
-// operators, some of them without -whole: what diff tells of each step from one
-// overlay to the next is what kustomize itself builds.
+// TestWhatAClusterGetsOfRealOperators draws random overlays of the trees of real operators, of
+// three without -whole. diff must report the same differences between two overlays as the
+// builds of kustomize have.
 func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" || testing.Short() {
 		t.Skip("QUAYSIDE_CORPUS is not set, or the tests are to be short")
 	}
 	names, steps := []string{"rabbitmq-cluster-operator/2.22.3", "cert-manager/1.16.5", "prometheus/0.56.3"}, 3
-	if *whole {
+	if *wholeCorpus {
 		names, steps = nil, 12
 		dirs, err := filepath.Glob(filepath.Join(corpus, "bundles", "*", "*"))
 		check(t, err)
@@ -41,7 +41,7 @@ func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 		}
 	}
 	trees := t.TempDir()
-	p := open(t, t.TempDir(), &said{})
+	p := open(t, t.TempDir(), &noteLogger{})
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(trees, filepath.FromSlash(name))
@@ -51,23 +51,23 @@ func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 			}
 			var builds [2]map[string][]byte
 			var err error
-			builds[0], err = stock(dirs[0], "one")
+			builds[0], err = kustomizeBuild(dirs[0], "one")
 			check(t, err)
-			overlays, told := overlaysOf(builds[0]), 0
+			overlays, checked := overlayGenerator(builds[0]), 0
 			for i := range steps {
 				text := overlays.Example(i)
 				check(t, os.WriteFile(filepath.Join(dirs[1], "clusters", "one", "all", "kustomization.yaml"), []byte(text), 0o600))
-				if builds[1], err = stock(dirs[1], "one"); err != nil {
+				if builds[1], err = kustomizeBuild(dirs[1], "one"); err != nil {
 					t.Logf("kustomize does not build it: %v\n%s", err, text)
 					continue
 				}
-				toldAsBuilt(t, p, dirs, builds)
-				if told++; t.Failed() {
+				checkReported(t, p, dirs, builds)
+				if checked++; t.Failed() {
 					t.Fatalf("by\n%s", text)
 				}
 				dirs[0], dirs[1], builds[0] = dirs[1], dirs[0], builds[1]
 			}
-			if told == 0 {
+			if checked == 0 {
 				t.Error("kustomize builds none of the overlays")
 			}
 		})
@@ -92,15 +92,15 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 		check(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		check(t, os.WriteFile(name, data, 0o600))
 	}
-	// A cluster in which something differs has a list of its own.
+	// A cluster with an overlay has its own directory.
 	check(t, os.WriteFile(filepath.Join(dir, "clusters.yaml"), []byte("- {cluster: one, prefix: clusters/one/}\n"), 0o600))
 	check(t, os.MkdirAll(filepath.Join(dir, "clusters", "one", "all"), 0o700))
 	check(t, os.WriteFile(filepath.Join(dir, "clusters", "one", "all", "kustomization.yaml"), []byte("resources: [../../../all]\n"), 0o600))
 }
 
-// overlaysOf returns kustomizations over what a cluster gets plainly: patches of
-// its objects, and what changes many at once.
-func overlaysOf(built map[string][]byte) *rapid.Generator[string] {
+// overlayGenerator returns a generator of kustomizations for the objects of a build: patches of single
+// objects, and fields that change many objects.
+func overlayGenerator(built map[string][]byte) *rapid.Generator[string] {
 	var targets, images []string
 	for _, data := range built {
 		var o map[string]any

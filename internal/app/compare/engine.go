@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// engineFiles returns the files of the tree that a GitOps engine applies or reads, by their
-// directory in the tree: everything but the objects of clusters, and the builds of them.
+// engineFiles returns the files of the tree for GitOps engines, by directory in the tree. It
+// leaves out the objects of clusters and their kustomizations.
 func (t *tree) engineFiles() map[string][]diff.File {
 	built := []string{
 		layout.CRDs, layout.Namespaces, layout.Operators, layout.Leaving, layout.Reporter, layout.Installations, layout.Clusters, layout.All, layout.Resources,
@@ -39,8 +39,8 @@ func (t *tree) engineFiles() map[string][]diff.File {
 	return out
 }
 
-// subdirs returns the ends of the paths of all directories of the tree, such as
-// "operators/my-etcd.etcd" for one of a cluster.
+// subdirs returns all suffixes of the directory paths in the tree, such as
+// "operators/my-etcd.etcd" for "clusters/prod/operators/my-etcd.etcd".
 func (t *tree) subdirs() map[string]bool {
 	out, seen := map[string]bool{}, map[string]bool{}
 	for name := range t.have {
@@ -54,8 +54,8 @@ func (t *tree) subdirs() map[string]bool {
 	return out
 }
 
-// engine compares the files of both sides for GitOps engines, directory by directory: each has
-// objects for one cluster, or for all, and those of different clusters may have equal names.
+// engine compares the files of both sides for GitOps engines. It compares each directory
+// separately, because the objects of different clusters may have equal names.
 func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Part, error) {
 	before := engineSide{c.Before, c.Before.engineFiles(), sync.OnceValue(c.Before.subdirs)}
 	after := engineSide{c.After, c.After.engineFiles(), sync.OnceValue(c.After.subdirs)}
@@ -74,8 +74,7 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 		}) {
 			continue
 		}
-		// A cluster that begins to differ from others, or ceases to, has its own directory
-		// where it shared one.
+		// A cluster may have its own directory on one side and share one on the other.
 		if a == nil {
 			a = sibling(before.files, dir)
 		}
@@ -102,7 +101,8 @@ func (c *Comparison) engine(opt diff.CompareOptions, version string) ([]diff.Par
 	return parts, nil
 }
 
-// sibling returns the files of the first directory beside dir in which clusters share content.
+// sibling returns the files of the first directory that clusters share, if dir is a directory of
+// pieces; otherwise nil.
 func sibling(files map[string][]diff.File, dir string) []diff.File {
 	if path.Dir(dir) != layout.Pieces {
 		return nil
@@ -115,17 +115,16 @@ func sibling(files map[string][]diff.File, dir string) []diff.File {
 	return nil
 }
 
-// engineSide is one side with its files for engines by directory, and the ends of the paths of
-// its directories.
+// engineSide is one side with the results of engineFiles and subdirs.
 type engineSide struct {
 	*Side
 	files map[string][]diff.File
 	dirs  func() map[string]bool
 }
 
-// state returns the objects in files of a directory. Objects of operators, namespaces and
-// clusters that the other side does not have are marked with Follows; all objects are if
-// introduced.
+// state returns the objects in files, which are in directory dir. It sets Follows for objects of
+// operators, namespaces and clusters that the other side does not have. If introduced is true,
+// it sets Follows for all objects.
 func (s engineSide) state(other engineSide, files []diff.File, dir string, introduced bool) (diff.State, error) {
 	state := diff.State{Name: s.Name}
 	var err error
@@ -144,8 +143,8 @@ func (s engineSide) state(other engineSide, files []diff.File, dir string, intro
 	return state, nil
 }
 
-// usesSources reports whether the files for engines contain all sources of an object: the
-// repositories, revisions and projects that it names.
+// usesSources reports whether the files in others name all sources of an object: its
+// repositories, revisions and projects.
 func usesSources(others map[string][]diff.File, o *diff.Object) bool {
 	texts := o.SourceTexts()
 	for _, files := range others {

@@ -20,11 +20,10 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// maxOwn limits the size of files searched for custom resources.
-const maxOwn = 8 << 20
+// maxUserFile limits the size in bytes of the user's manifests.
+const maxUserFile = 8 << 20
 
-// pool holds file contents by their Git hashes, to read and parse files common to both
-// sides only once.
+// pool caches file contents by Git hash. Both sides share the memory of equal files.
 type pool map[string][]byte
 
 // add returns data, or equal content from the pool.
@@ -50,25 +49,24 @@ func (p pool) read(rev *gitrepo.Revision, e gitrepo.Entry) ([]byte, error) {
 	return data, err
 }
 
-// disk is the files below a directory on disk. It follows no symbolic links, except that
-// out itself may be one.
+// disk is the files below a directory on disk. It rejects symbolic links, except out itself.
 type disk struct {
 	fsys  fs.FS
 	shown string // prefix of paths in errors
 	out   string // directory of the tree
 	pool  pool
 
-	types map[string]fs.FileMode // of all files in out, to avoid further file system calls; nil: unknown
-	have  map[string][]byte      // contents read in out
+	types map[string]fs.FileMode // types of all files in out, a cache; nil: unknown
+	have  map[string][]byte      // contents of the manifests in out
 }
 
-// isAbsent reports whether a path is known not to exist.
+// isAbsent reports whether a path does not exist according to d.types.
 func (d disk) isAbsent(name string) bool {
 	_, there := d.types[name]
 	return !there && d.types != nil && filetree.Within(name, d.out)
 }
 
-// ReadFile reads a regular file, and rejects a path through a symbolic link.
+// ReadFile reads a regular file. A symbolic link in its path is an error.
 func (d disk) ReadFile(name string) ([]byte, error) {
 	if data, known := d.have[name]; known {
 		return data, nil
@@ -85,7 +83,7 @@ func (d disk) ReadFile(name string) ([]byte, error) {
 	return d.pool.add(data), err
 }
 
-// read reads a regular file, without a check for symbolic links.
+// read reads a regular file without the check for symbolic links.
 func (d disk) read(name string) ([]byte, error) {
 	return workspace.ReadFile(source.File{DisplayPath: filepath.Join(d.shown, name), FS: d.fsys, Name: name})
 }
@@ -99,7 +97,7 @@ func (d disk) ReadLink(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// walk returns d with the types of all files in its tree, and its manifests, in order.
+// walk returns d with types and have, and the manifests in d.out, sorted by path.
 func (d disk) walk() (disk, []diff.File, error) {
 	if _, err := fs.Stat(d.fsys, d.out); errors.Is(err, fs.ErrNotExist) {
 		return d, nil, nil
@@ -128,7 +126,7 @@ func (d disk) walk() (disk, []diff.File, error) {
 			return nil
 		})
 	}
-	_ = work.Wait() // report the first fault by file order, not by time
+	_ = work.Wait() // errs has the errors, so that the first one by path is returned
 	for i, err := range errs {
 		if err != nil {
 			return d, nil, err
@@ -139,30 +137,30 @@ func (d disk) walk() (disk, []diff.File, error) {
 	return d, files, nil
 }
 
-// readTree reads the tree of a directory on disk, or all manifests there if it has no
-// cluster list of quayside.
-func readTree(as string, d disk) (*tree, error) {
+// readTree reads the tree in directory d.out. Without a list of clusters, the tree has all
+// manifests of the directory. prefix is the prefix of displayed paths.
+func readTree(prefix string, d disk) (*tree, error) {
 	d, files, err := d.walk()
 	if err != nil {
 		return nil, err
 	}
 	if _, is := d.types[path.Join(d.out, layout.ClustersFile)]; is {
-		return newTree(as, d.out, files, d)
+		return newTree(prefix, d.out, files, d)
 	}
-	t, err := newTree(as, d.out, nil, d)
+	t, err := newTree(prefix, d.out, nil, d)
 	if err == nil {
-		t.manifests = t.named(files)
+		t.manifests = t.withShownPaths(files)
 	}
 	return t, err
 }
 
-// disk returns the files of the repository around the workspace, or of the workspace.
+// disk returns the files of the repository, or of the workspace without a repository.
 func (c *Comparison) disk() disk {
 	return disk{fsys: c.files, shown: c.root, out: c.InRepo(c.project.Settings.Output), pool: c.pool}
 }
 
-// unrendered returns an empty tree at the place of the tree of the workspace.
-func (c *Comparison) unrendered() (*tree, error) { return newTree("", c.disk().out, nil, c.disk()) }
+// emptyTree returns an empty tree in the output directory of the workspace.
+func (c *Comparison) emptyTree() (*tree, error) { return newTree("", c.disk().out, nil, c.disk()) }
 
 // catalogs returns the directories of file-based catalogs of a workspace, relative to the
 // repository. Their files are not the user's own manifests. It leaves out directories that
@@ -182,9 +180,9 @@ func (c *Comparison) catalogs(p *workspace.Project) []string {
 	return dirs
 }
 
-// ownFiles reads the user's own manifests in the repository around the workspace, without
-// files ignored by Git and without catalogs.
-func (c *Comparison) ownFiles() ([]diff.File, error) {
+// readUserManifests reads the user's manifests in the repository, without files ignored by Git
+// and without catalogs.
+func (c *Comparison) readUserManifests() ([]diff.File, error) {
 	ignored, others := gitrepo.NewIgnore(), c.catalogs(c.project)
 	var files []diff.File
 	err := fs.WalkDir(c.files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -200,7 +198,7 @@ func (c *Comparison) ownFiles() ([]diff.File, error) {
 		if !d.Type().IsRegular() || !isManifest(name) || ignored.Match(name, false) {
 			return nil
 		}
-		if info, err := d.Info(); err != nil || info.Size() > maxOwn {
+		if info, err := d.Info(); err != nil || info.Size() > maxUserFile {
 			return err
 		}
 		data, err := workspace.ReadFile(source.File{DisplayPath: filepath.Join(c.root, name), FS: c.files, Name: name})
@@ -248,9 +246,9 @@ func (c commit) ReadLink(name string) (string, error) {
 	return "", fs.ErrInvalid
 }
 
-// readCommit reads the tree and the user's own manifests from a commit; p is the workspace
-// in that commit.
-func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (lies *tree, own []diff.File, err error) {
+// readCommit reads the tree and the user's manifests from a commit; p is the workspace in that
+// commit.
+func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (t *tree, own []diff.File, err error) {
 	entries, err := rev.List(".")
 	if err != nil {
 		return nil, nil, err
@@ -271,7 +269,7 @@ func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (li
 			}
 			if size, err := rev.Size(e); err != nil {
 				return nil, nil, err
-			} else if size > maxOwn {
+			} else if size > maxUserFile {
 				continue
 			}
 		}
@@ -285,11 +283,11 @@ func (c *Comparison) readCommit(rev *gitrepo.Revision, p *workspace.Project) (li
 			own = append(own, f)
 		}
 	}
-	lies, err = newTree("", out, files, newCommit(rev, entries, c.pool))
-	return lies, own, err
+	t, err = newTree("", out, files, newCommit(rev, entries, c.pool))
+	return t, own, err
 }
 
-// isManifest reports whether a file may hold Kubernetes objects, by its extension.
+// isManifest reports whether a file may contain Kubernetes objects, by its extension.
 func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }

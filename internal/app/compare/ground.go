@@ -9,38 +9,38 @@ import (
 	"github.com/quayside/quayside/internal/k8s/overlay"
 )
 
-// ground is the state of a side before overlays, with caches of work common to several
-// overlays.
-type ground struct {
+// baseCache is the state of a side before overlays, with caches that several overlays share.
+type baseCache struct {
 	side   *Side
-	whole  diff.State
-	layers map[string]*layer // by the directories and files that a cluster gets without a build
+	state  diff.State
+	layers map[string]*layer // by clusterInputs.asIs
 }
 
-// layer is the base objects for a group of clusters: those that overlays may list, and the
-// others.
+// layer is the base objects of clusters with the same clusterInputs.asIs: objects that are
+// applied directly, and objects that overlays may list. The values of the operator maps are as
+// in operatorKeys.
 type layer struct {
-	given    []diff.Object            // without a build
-	here     map[string]bool          // its operators; true: with objects other than CRDs
-	base     map[string][]diff.Object // objects that overlays may list, by path
-	there    map[string]bool          // its operators; true: with objects other than CRDs
-	listings map[string]*listing
+	direct            []diff.Object            // applied without a build
+	directOperators   map[string]bool          // operators of given
+	listable          map[string][]diff.Object // objects that overlays may list, by path
+	listableOperators map[string]bool          // operators of base
+	listings          map[string]*listing
 }
 
-// listing is the objects listed as resources of an overlay.
+// listing is the objects in the resources of an overlay.
 type listing struct {
-	objects []diff.Object
-	here    map[string]bool // their operators; true: with objects other than CRDs
-	simple  bool            // kustomize does not change any object by itself, and there are no duplicates
-	at      map[k8s.Key]int // indexes of the objects
+	objects   []diff.Object
+	operators map[string]bool // operators, as in operatorKeys
+	simple    bool            // whether a build without patches changes nothing, and all keys are unique
+	indexes   map[k8s.Key]int // indexes in objects
 }
 
-func (s *Side) ground(whole diff.State) *ground {
-	return &ground{s, whole, map[string]*layer{}}
+func (s *Side) newBaseCache(state diff.State) *baseCache {
+	return &baseCache{s, state, map[string]*layer{}}
 }
 
-// layer returns the layer for clusters that get the directories and files asIs.
-func (g *ground) layer(asIs []string) *layer {
+// layer returns the layer for clusters whose inputs have asIs.
+func (g *baseCache) layer(asIs []string) *layer {
 	key := strings.Join(asIs, " ")
 	if g.layers[key] != nil {
 		return g.layers[key]
@@ -49,19 +49,19 @@ func (g *ground) layer(asIs []string) *layer {
 	for _, dir := range asIs {
 		given[g.side.shown(path.Join(g.side.out, dir))] = true
 	}
-	l := &layer{base: map[string][]diff.Object{}, there: map[string]bool{}, listings: map[string]*listing{}}
-	for _, o := range g.whole.Objects {
+	l := &layer{listable: map[string][]diff.Object{}, listableOperators: map[string]bool{}, listings: map[string]*listing{}}
+	for _, o := range g.state.Objects {
 		switch {
 		case given[path.Dir(o.Path)] || given[o.Path]:
-			l.given = append(l.given, o)
+			l.direct = append(l.direct, o)
 		default:
-			l.base[o.Path] = append(l.base[o.Path], o)
+			l.listable[o.Path] = append(l.listable[o.Path], o)
 		}
 	}
-	l.here = operatorKeys(l.given)
-	for name, list := range l.base {
+	l.directOperators = operatorKeys(l.direct)
+	for name, list := range l.listable {
 		for _, o := range list {
-			l.there[o.Operator] = l.there[o.Operator] || !g.side.definition(name)
+			l.listableOperators[o.Operator] = l.listableOperators[o.Operator] || !g.side.isCRDFile(name)
 		}
 	}
 	g.layers[key] = l
@@ -79,18 +79,18 @@ func operatorKeys(objects []diff.Object) map[string]bool {
 	return out
 }
 
-// listing returns the objects listed by an overlay, shared between overlays with equal
-// lists. Callers must not change it.
-func (g *ground) listing(l *layer, o *overlay.Overlay) (*listing, error) {
+// listing returns the listing of an overlay. Overlays with equal resources share it, so callers
+// must not change it.
+func (g *baseCache) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 	key := o.Listing()
 	if known := l.listings[key]; known != nil {
 		return known, nil
 	}
 	files := o.All()
-	x := &listing{simple: true, at: map[k8s.Key]int{}}
+	x := &listing{simple: true, indexes: map[k8s.Key]int{}}
 	for _, name := range o.Resources() {
 		shown := g.side.shown(name)
-		objects := l.base[shown]
+		objects := l.listable[shown]
 		if objects == nil {
 			var err error
 			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, g.side.pins()); err != nil {
@@ -100,12 +100,12 @@ func (g *ground) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 		x.simple = x.simple && diff.Simple(objects)
 		for i := range objects {
 			key := objects[i].Key()
-			_, twice := x.at[key]
-			x.simple, x.at[key] = x.simple && !twice, len(x.objects)+i
+			_, twice := x.indexes[key]
+			x.simple, x.indexes[key] = x.simple && !twice, len(x.objects)+i
 		}
 		x.objects = append(x.objects, objects...)
 	}
-	x.here = operatorKeys(x.objects)
+	x.operators = operatorKeys(x.objects)
 	l.listings[key] = x
 	return x, nil
 }

@@ -13,16 +13,15 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Images returns every image that a lock needs, and every other one that a cluster runs,
-// such as one set by the user's own patch, component or resource. It uses the tree in the
-// workspace if that is up to date with the lock, or else the rendered lock. An image from a
-// mirror has its original name.
+// Images returns the images of a lock, and the other images that clusters run, such as images in
+// the user's patches and resources. It uses the tree on disk if that is up to date with the
+// lock, or else the rendered lock. Images from a mirror have their original names.
 func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]inventory.Image, error) {
-	c, s, err := presentSide(ctx, p, lock)
+	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {
 		return nil, err
 	}
-	base, err := s.base()
+	base, err := s.baseState()
 	if err != nil {
 		return nil, err
 	}
@@ -30,26 +29,26 @@ func Images(ctx context.Context, p *workspace.Project, lock *lockfile.File) ([]i
 	if err != nil {
 		return nil, err
 	}
-	var shares []inventory.ClusterShare
-	type place struct {
-		file     *byte // start of raw data that no overlay changes
+	var shares []inventory.ClusterImages
+	type location struct {
+		file     *byte // start of the raw data, which identifies the file
 		document int
 	}
-	known := map[place][]string{}
+	known := map[location][]string{}
 	images := func(o *diff.Object) []string {
 		if len(o.Raw) == 0 {
 			return o.Images()
 		}
-		at := place{&o.Raw[0], o.Document}
-		list, is := known[at]
+		key := location{&o.Raw[0], o.Document}
+		list, is := known[key]
 		if !is {
 			list = o.Images()
-			known[at] = list
+			known[key] = list
 		}
 		return list
 	}
 	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
-		x := inventory.ClusterShare{Clusters: got.clusters}
+		x := inventory.ClusterImages{Clusters: got.clusters}
 		for _, pin := range got.state.Pins {
 			x.Operators = append(x.Operators, pin.Key())
 		}
@@ -76,29 +75,29 @@ func mirroredImages(p *workspace.Project, lock *lockfile.File) (map[string]strin
 		return nil, err
 	}
 	out := map[string]string{}
-	note := func(image string) {
+	add := func(image string) {
 		name := imageref.Split(image).String()
 		if at := render.Mirrored(name, mirrors); at != name {
 			out[at] = name
 		}
 	}
-	noteConfig := func(data []byte) {
+	addConfig := func(data []byte) {
 		var config map[string]any
 		if len(data) == 0 || json.Unmarshal(data, &config) != nil {
 			return // rendering reports the fault
 		}
 		for _, env := range k8s.Items(config, "env") {
-			note(k8s.Text(env, "value"))
+			add(k8s.Text(env, "value"))
 		}
 	}
 	for _, image := range inventory.ListImages(lock, nil) {
-		note(image.Image)
+		add(image.Image)
 	}
 	for _, pin := range lock.Pins {
-		noteConfig(pin.Config)
+		addConfig(pin.Config)
 	}
 	for _, cluster := range p.Settings.Clusters {
-		noteConfig(cluster.Config)
+		addConfig(cluster.Config)
 	}
 	return out, nil
 }

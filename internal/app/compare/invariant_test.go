@@ -44,8 +44,8 @@ func smallTree() map[string]string {
 	}
 }
 
-// drawOverlay writes the user's part of the cluster's overlay: any mixture of
-// what a kustomization can do.
+// drawOverlay adds a random overlay of the user to files, with any combination of the fields of
+// a kustomization.
 func drawOverlay(t *rapid.T, side string, files map[string]string) {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, side+" "+what) }
 	var k strings.Builder
@@ -87,8 +87,8 @@ func drawOverlay(t *rapid.T, side string, files map[string]string) {
 	}
 }
 
-// stock returns what kustomize itself builds of a cluster's overlay on disk.
-func stock(dir, cluster string) (map[string][]byte, error) {
+// kustomizeBuild returns the objects that kustomize builds from a cluster's overlay on disk.
+func kustomizeBuild(dir, cluster string) (map[string][]byte, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", cluster, "all"))
 	if err != nil {
 		return nil, err
@@ -104,11 +104,10 @@ func stock(dir, cluster string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// TestWhatAClusterGetsIsWhatDiffSaw compares two random overlays over one tree:
-// just the objects are told that differ between what kustomize itself builds of
-// the two, and nothing is said where nothing does.
+// TestWhatAClusterGetsIsWhatDiffSaw compares two random overlays of one tree. diff must report
+// exactly the objects that differ between the builds of kustomize.
 func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
-	p := open(t, t.TempDir(), &said{})
+	p := open(t, t.TempDir(), &noteLogger{})
 	root := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		var dirs [2]string
@@ -117,18 +116,18 @@ func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
 			files := smallTree()
 			drawOverlay(t, side, files)
 			dirs[i] = filepath.Join(root, side)
-			write(t, dirs[i], files)
+			writeTree(t, dirs[i], files)
 			var err error
-			if builds[i], err = stock(dirs[i], "one"); err != nil {
+			if builds[i], err = kustomizeBuild(dirs[i], "one"); err != nil {
 				t.Skipf("kustomize does not build it: %v", err)
 			}
 		}
-		toldAsBuilt(t, p, dirs, builds)
+		checkReported(t, p, dirs, builds)
 	})
 }
 
-// write makes a directory of files in place of what it holds.
-func write(t *rapid.T, dir string, files map[string]string) {
+// writeTree replaces the contents of a directory with files.
+func writeTree(t *rapid.T, dir string, files map[string]string) {
 	t.Helper()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -144,9 +143,9 @@ func write(t *rapid.T, dir string, files map[string]string) {
 	}
 }
 
-// toldAsBuilt compares two trees, of whose cluster kustomize itself built these
-// objects: just those that differ are told, and nothing is said where none does.
-func toldAsBuilt(t rapid.TB, p *workspace.Project, dirs [2]string, builds [2]map[string][]byte) {
+// checkReported compares two trees. diff must report exactly the objects that differ between
+// builds, which are the objects that kustomize builds from the trees.
+func checkReported(t rapid.TB, p *workspace.Project, dirs [2]string, builds [2]map[string][]byte) {
 	t.Helper()
 	want := []string{}
 	for _, name := range slices.Sorted(maps.Keys(union(builds[0], builds[1]))) {
@@ -154,13 +153,13 @@ func toldAsBuilt(t rapid.TB, p *workspace.Project, dirs [2]string, builds [2]map
 			want = append(want, name)
 		}
 	}
-	if d := cmp.Diff(want, told(t, p, dirs)); d != "" {
+	if d := cmp.Diff(want, reportedObjects(t, p, dirs)); d != "" {
 		t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
 	}
 }
 
-// told compares two trees and returns the objects that are told to differ, sorted.
-func told(t rapid.TB, p *workspace.Project, dirs [2]string) []string {
+// reportedObjects compares two trees, and returns the objects that the report lists, sorted.
+func reportedObjects(t rapid.TB, p *workspace.Project, dirs [2]string) []string {
 	t.Helper()
 	comparison, err := compare.Trees(p, dirs[0], dirs[1])
 	if err != nil {
@@ -189,11 +188,11 @@ func union(a, b map[string][]byte) map[string][]byte {
 	return out
 }
 
-// TestClustersThatListDifferently draws two clusters that list some of the same
-// operators, and the config of each before and after: told is what differs in what
-// kustomize itself builds of either, and never an Installation.
+// TestClustersThatListDifferently draws two clusters with some common operators and different
+// config, before and after. diff must report the objects that differ in the builds of either
+// cluster, except Installations.
 func TestClustersThatListDifferently(t *testing.T) {
-	p := open(t, t.TempDir(), &said{})
+	p := open(t, t.TempDir(), &noteLogger{})
 	root := t.TempDir()
 	clusters := []string{"one", "two"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -222,9 +221,9 @@ func TestClustersThatListDifferently(t *testing.T) {
 				files["clusters/"+cluster+"/all/own.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own-" + cluster + ", namespace: ns}\n"
 			}
 			dirs[i] = filepath.Join(root, side)
-			write(t, dirs[i], files)
+			writeTree(t, dirs[i], files)
 			for _, cluster := range clusters {
-				built, err := stock(dirs[i], cluster)
+				built, err := kustomizeBuild(dirs[i], cluster)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -241,7 +240,7 @@ func TestClustersThatListDifferently(t *testing.T) {
 				differs[object] = true
 			}
 		}
-		if d := cmp.Diff(slices.Sorted(maps.Keys(differs)), slices.Compact(told(t, p, dirs)), cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(slices.Sorted(maps.Keys(differs)), slices.Compact(reportedObjects(t, p, dirs)), cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
 		}
 	})

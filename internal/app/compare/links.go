@@ -10,10 +10,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Link adds links to the places of findings on a forge: at the commit of a revision, or at HEAD if
-// the file is unchanged there. Rendered files and files changed on disk have no links. base
-// selects the forge (see [remote.ParseLinks]). If base is empty, the links lead to the remote
-// origin, provided that its forge is known.
+// Link sets the links of findings to their files on a forge. A link has the commit of its side,
+// or HEAD for the work tree. Rendered files and files that differ from the commit get no link.
+// base selects the forge (see [remote.ParseLinks]). If base is empty, it is the forge of the
+// remote origin; an unknown forge gives no links.
 func (c *Comparison) Link(r *diff.Report, base string) error {
 	var f remote.LineLinks
 	var err error
@@ -25,7 +25,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	if err != nil || f == (remote.LineLinks{}) || c.clone.Repo == nil {
 		return err
 	}
-	l := linker{c: c, at: map[diff.Place]string{}}
+	l := linker{c: c, commits: map[diff.Place]string{}}
 	l.head, _ = c.clone.Repo.Head() // a repository may have no commit yet
 	for i := range r.Findings {
 		p := r.Findings[i].Place
@@ -34,44 +34,43 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	return nil
 }
 
-// linker finds commits that contain files as they were compared.
+// linker finds the commits of compared files.
 type linker struct {
-	c    *Comparison
-	head *gitrepo.Revision // nil without commits
-	at   map[diff.Place]string
+	c       *Comparison
+	head    *gitrepo.Revision     // nil without commits
+	commits map[diff.Place]string // results of commit
 }
 
-// commit returns the commit that contains the file of a place as it was compared; "" if
-// there is none.
+// commit returns the hash of the commit that has the compared content of a file, or "".
 func (l *linker) commit(p diff.Place) string {
 	key := diff.Place{Path: p.Path, Removed: p.Removed}
-	hash, seen := l.at[key]
+	hash, seen := l.commits[key]
 	if !seen {
 		side := l.c.After
 		if p.Removed {
 			side = l.c.Before
 		}
 		rev := side.rev
-		if rev == nil && !side.read {
+		if rev == nil && !side.treeOnly {
 			rev = l.head
 		}
 		if rev != nil && l.c.hasSameFile(side, rev, p.Path) {
 			hash = rev.Hash()
 		}
-		l.at[key] = hash
+		l.commits[key] = hash
 	}
 	return hash
 }
 
-// hasSameFile reports whether a commit has a file of a side as it was compared.
+// hasSameFile reports whether a commit has the compared content of a file.
 func (c *Comparison) hasSameFile(s *Side, rev *gitrepo.Revision, name string) bool {
-	there, err := rev.Read(name)
+	committed, err := rev.Read(name)
 	if err != nil {
 		return false
 	}
-	if name == c.InRepo(workspace.LockFile) && s.rev == nil && (s.lock == nil || !bytes.Equal(there, lockfile.Format(s.lock))) {
+	if name == c.InRepo(workspace.LockFile) && s.rev == nil && (s.lock == nil || !bytes.Equal(committed, lockfile.Format(s.lock))) {
 		return false // the lock of an upgrade differs from the one on disk
 	}
-	compared, err := s.around.ReadFile(name)
-	return err == nil && bytes.Equal(there, compared)
+	compared, err := s.reader.ReadFile(name)
+	return err == nil && bytes.Equal(committed, compared)
 }

@@ -21,23 +21,23 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// loosening collects the findings about settings that accept more after than before.
+// loosening collects findings about settings that are less strict after than before.
 type loosening struct {
 	c             *Comparison
 	before, after *workspace.Project
 	found         []diff.Finding
 }
 
-// loosened returns findings about settings that the side after loosens; none if both sides
-// have the same settings, or if there is no workspace before.
+// loosened returns findings about settings that are less strict on the side after. It returns
+// none without a base for the policy.
 func (c *Comparison) loosened() ([]diff.Finding, error) {
-	if c.base() == nil {
+	if c.policyBase() == nil {
 		return nil, nil
 	}
 	l := &loosening{c: c, before: c.Before.project, after: c.After.project}
-	l.trust()
-	l.catalogs()
-	if err := l.mirrors(); err != nil {
+	l.compareTrust()
+	l.compareCatalogs()
+	if err := l.compareMirrors(); err != nil {
 		return nil, err
 	}
 	a, b := l.before.Settings, l.after.Settings
@@ -49,12 +49,12 @@ func (c *Comparison) loosened() ([]diff.Finding, error) {
 	if a.Extends != b.Extends || !slices.Equal(a.Extended, b.Extended) {
 		l.add("settings.extends", "spec.extends", cmp.Or(strings.Join(a.Extended, ", "), a.Extends), cmp.Or(strings.Join(b.Extended, ", "), b.Extends), "settings are inherited from other files")
 	}
-	l.promotion()
-	return l.found, l.policy()
+	l.comparePromotion()
+	return l.found, l.comparePolicy()
 }
 
-// promotion compares the requirements for a promotion into this environment.
-func (l *loosening) promotion() {
+// comparePromotion compares the requirements for a promotion into this environment.
+func (l *loosening) comparePromotion() {
 	from, to := l.before.Settings.Follows, l.after.Settings.Follows
 	if from != "" && from != to {
 		l.add("settings.promotion", "spec.follows", from, to, "versions are promoted from another environment")
@@ -83,22 +83,21 @@ func (l *loosening) promotion() {
 }
 
 // add records a finding about a field of the settings after.
-func (l *loosening) add(rule, field, before, after, message string, most ...diff.Severity) {
+func (l *loosening) add(rule, field, before, after, message string, severity ...diff.Severity) {
 	f := diff.Finding{Rule: rule, Field: field, Before: before, After: after, Message: message}
 	f.Place.Path = l.c.InRepo(settings.FileName)
 	w := l.after.Settings
 	if p := w.At(field); p.Line > 0 && p.File == w.File {
 		f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol = p.Line, p.Col, p.Line, p.Col+1
 	}
-	for _, s := range most {
+	for _, s := range severity {
 		f.Severity = s
 	}
 	l.found = append(l.found, f)
 }
 
-// trust compares the signers of every set of repositories that an entry of either side
-// names.
-func (l *loosening) trust() {
+// compareTrust compares the signers for every pattern in spec.trust of either side.
+func (l *loosening) compareTrust() {
 	old, now := l.before.Settings.Trust, l.after.Settings.Trust
 	seen := map[string]bool{}
 	for _, t := range slices.Concat(old, now) {
@@ -107,24 +106,23 @@ func (l *loosening) trust() {
 			continue
 		}
 		seen[t.Match] = true
-		was, is := signers(l.before, old[b]), map[string]string{}
+		oldSigners, newSigners := signers(l.before, old[b]), map[string]string{}
 		a, field := trustFor(now, t.Match), "spec.trust"
 		if a >= 0 {
-			is, field = signers(l.after, now[a]), diag.Item("spec.trust", a)
+			newSigners, field = signers(l.after, now[a]), diag.Item("spec.trust", a)
 		}
-		fresh := maps.Clone(is)
-		maps.DeleteFunc(fresh, func(id, _ string) bool { return was[id] != "" })
+		added := maps.Clone(newSigners)
+		maps.DeleteFunc(added, func(id, _ string) bool { return oldSigners[id] != "" })
 		switch {
 		case a < 0:
-			l.add(diff.SettingsTrust, field, joinSigners(was), "", fmt.Sprintf("images of %s need no signature", t.Match))
-		case len(fresh) > 0:
-			l.add(diff.SettingsTrust, field, joinSigners(was), joinSigners(is), fmt.Sprintf("images of %s may be signed by %s", t.Match, joinSigners(fresh)))
+			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), "", fmt.Sprintf("images of %s need no signature", t.Match))
+		case len(added) > 0:
+			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), joinSigners(newSigners), fmt.Sprintf("images of %s may be signed by %s", t.Match, joinSigners(added)))
 		}
 	}
 }
 
-// trustFor returns the index of the entry that decides for all repositories that match a
-// pattern; -1 if there is none.
+// trustFor returns the index of the entry that applies to all repositories of a pattern, or -1.
 func trustFor(rules []settings.Trust, match string) int {
 	normal := func(s string) (string, bool) {
 		s, wild := strings.CutSuffix(s, "*")
@@ -133,19 +131,20 @@ func trustFor(rules []settings.Trust, match string) int {
 		}
 		return s, wild
 	}
-	of, _ := normal(match)
+	want, _ := normal(match)
 	return slices.IndexFunc(rules, func(t settings.Trust) bool {
 		prefix, wild := normal(t.Match)
-		return t.Match == match || prefix == of && strings.HasSuffix(match, "*") == wild || wild && strings.HasPrefix(of, prefix)
+		return t.Match == match || prefix == want && strings.HasSuffix(match, "*") == wild || wild && strings.HasPrefix(want, prefix)
 	})
 }
 
-// signers returns the signers of an entry, by content of their files.
+// signers returns descriptions of the signers of an entry. The keys contain the digests of
+// their files.
 func signers(p *workspace.Project, t settings.Trust) map[string]string {
 	digest := func(name string) string {
 		data, err := p.Read(name)
 		if err != nil {
-			return name // cannot be equal to another one
+			return name // never equal to a digest
 		}
 		return fmt.Sprintf("sha256:%.12x", sha256.Sum256(data))
 	}
@@ -165,8 +164,8 @@ func joinSigners(s map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Values(s)), ", ")
 }
 
-// catalogs compares the sources of the catalogs, set in quayside.yaml or declared.
-func (l *loosening) catalogs() {
+// compareCatalogs compares the sources of catalogs in quayside.yaml and in declarations.
+func (l *loosening) compareCatalogs() {
 	was := map[model.ID]cache.Catalog{}
 	for _, c := range l.catalogsOf(l.c.Before) {
 		was[c.ID] = c
@@ -205,7 +204,7 @@ func repositoryOf(ref source.Ref) string {
 	return r.Registry + "/" + r.Repository
 }
 
-func (l *loosening) mirrors() error {
+func (l *loosening) compareMirrors() error {
 	before, err := l.before.Mirrors()
 	if err != nil {
 		return l.c.Before.wrapName(err)
@@ -226,8 +225,8 @@ func (l *loosening) mirrors() error {
 	return nil
 }
 
-// policy compares the policies of both sides.
-func (l *loosening) policy() error {
+// comparePolicy compares the policies of both sides.
+func (l *loosening) comparePolicy() error {
 	before, err := policyOf(l.before)
 	if err != nil {
 		return l.c.Before.wrapName(err)
@@ -236,8 +235,8 @@ func (l *loosening) policy() error {
 	if err != nil {
 		return l.c.After.wrapName(err)
 	}
-	l.levels(before, after)
-	if err := l.severities(); err != nil {
+	l.compareLevels(before, after)
+	if err := l.compareSeverities(); err != nil {
 		return err
 	}
 	now := after.Refused()
@@ -267,8 +266,8 @@ func (l *loosening) policy() error {
 	return nil
 }
 
-// levels compares the lowest refused severity, in general and for each cluster.
-func (l *loosening) levels(before, after diff.Policy) {
+// compareLevels compares spec.policy.failOn, the default and the level of each cluster.
+func (l *loosening) compareLevels(before, after diff.Policy) {
 	looser := func(a, b diff.Severity) bool { return a != diff.Off && (b == diff.Off || b > a) }
 	if looser(before.FailOn, after.FailOn) {
 		l.add(diff.SettingsPolicy, "spec.policy.failOn", before.FailOn.String(), after.FailOn.String(), "more findings are accepted")
@@ -283,8 +282,8 @@ func (l *loosening) levels(before, after diff.Policy) {
 	}
 }
 
-// severities compares the severity of every rule.
-func (l *loosening) severities() error {
+// compareSeverities compares the severity of every rule.
+func (l *loosening) compareSeverities() error {
 	before, err := severities(l.before.Settings)
 	if err != nil {
 		return err
@@ -308,8 +307,8 @@ func (l *loosening) severities() error {
 	return nil
 }
 
-// changesOnlyPolicy reports whether nothing differs but the policy and trust in the settings:
-// neither other settings, nor the lock, nor the tree.
+// changesOnlyPolicy reports whether the sides differ only in spec.policy and spec.trust. Other
+// settings, the lock and the tree must be equal.
 func (c *Comparison) changesOnlyPolicy(found []diff.Finding) bool {
 	if c.Before.lock == nil || c.After.lock == nil {
 		return false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMain fixes the seed of the property tests and lowers their number, because each
-// builds trees; make properties runs more, with -rapid.seed=0 and -rapid.checks.
+// TestMain fixes the seed of the property tests and runs fewer of them, because each builds
+// trees. "make properties" runs more, with -rapid.seed=0 and -rapid.checks.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)

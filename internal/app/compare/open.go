@@ -12,18 +12,17 @@ import (
 
 // Selection selects the two states to compare.
 type Selection struct {
-	From         From
-	Base         string   // branch that changes are merged into; empty: the default one
-	Locks, Trees bool     // Names are locks, or directories of manifests
-	Names        []string // otherwise revisions or artifacts
-	Upgrade      *resolve.Options
-	Observed     []*health.Summary // of clusters: stored versions, and reasons to hold upgrades back
+	From         TreeSource
+	Base         string            // target branch of the change; empty: the default branch
+	Locks, Trees bool              // whether Names are locks, or directories of manifests
+	Names        []string          // revisions or artifacts, unless Locks or Trees is true
+	Upgrade      *resolve.Options  // compare the lock with its upgrade; nil: compare Names
+	Observed     []*health.Summary // observations, for stored versions and reasons to hold back upgrades
 }
 
-// Open opens the two sides selected by opt. With Upgrade, these are the lock and its
-// upgraded version.
+// Open opens the two sides selected by opt.
 func Open(ctx context.Context, p *workspace.Project, opt Selection) (*Comparison, error) {
-	c, err := opt.sides(ctx, p)
+	c, err := opt.open(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +30,7 @@ func Open(ctx context.Context, p *workspace.Project, opt Selection) (*Comparison
 	return c, nil
 }
 
-func (opt Selection) sides(ctx context.Context, p *workspace.Project) (*Comparison, error) {
+func (opt Selection) open(ctx context.Context, p *workspace.Project) (*Comparison, error) {
 	switch {
 	case slices.ContainsFunc(opt.Names, IsArtifact) && !opt.Locks:
 		return compareArtifacts(ctx, p, opt.Names[0], strings.Join(opt.Names[1:], ""), opt.Trees)

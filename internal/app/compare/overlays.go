@@ -19,19 +19,19 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Overlays builds the overlays of all clusters on the rendered lock, and returns their
-// faults, each a *workspace.DiffersError with its position: an overlay that does not build,
-// a user's patch that matches nothing in any cluster, which kustomize does not report, and
-// a custom resource in a cluster without its CRD.
-func Overlays(p *workspace.Project, res *render.Result) error {
+// CheckOverlays builds the overlays of all clusters with the rendered lock. It returns a
+// *workspace.DiffersError with a position for each overlay that does not build, each patch
+// without a target in any cluster (kustomize ignores these), and each custom resource without
+// its CRD in a cluster.
+func CheckOverlays(p *workspace.Project, res *render.Result) error {
 	c, s, err := renderLock(p, nil, res)
 	if err != nil {
 		return err
 	}
 	var faults diag.List
-	idle, live, seen := map[diag.Pos]string{}, map[diag.Pos]bool{}, map[[32]byte]bool{}
+	unmatched, matched, seen := map[diag.Pos]string{}, map[diag.Pos]bool{}, map[[32]byte]bool{}
 	for _, name := range s.clusters() {
-		x, err := s.share(name)
+		x, err := s.clusterInputs(name)
 		faults.Add(diag.Pos{}, err)
 		for _, o := range x.overlays {
 			if seen[o.Digest] || !s.usesUserFiles(o) {
@@ -47,15 +47,15 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 				return err
 			}
 			for _, p := range patches {
-				if live[p.Pos] = live[p.Pos] || p.Hits > 0; p.Hits == 0 {
-					idle[p.Pos] = describeTarget(p.Target, built)
+				if matched[p.Pos] = matched[p.Pos] || p.Hits > 0; p.Hits == 0 {
+					unmatched[p.Pos] = describeTarget(p.Target, built)
 				}
 			}
 		}
 	}
-	for pos, what := range idle {
-		if !live[pos] {
-			faults.Addf(pos, "this patch has no target any more: %s", what)
+	for pos, target := range unmatched {
+		if !matched[pos] {
+			faults.Addf(pos, "this patch has no target any more: %s", target)
 		}
 	}
 	if len(faults) == 0 {
@@ -67,26 +67,26 @@ func Overlays(p *workspace.Project, res *render.Result) error {
 	return faults.Err()
 }
 
-// missingCRDs returns a fault for each of the user's custom resources in a cluster that does
-// not get its CRD, although other clusters do.
+// missingCRDs returns a fault for each custom resource of the user whose CRD is in the tree but
+// not in the cluster.
 func (c *Comparison) missingCRDs(s *Side) error {
 	if !slices.ContainsFunc(s.clusters(), func(name string) bool {
-		x, err := s.share(name)
-		return err == nil && !x.all && slices.ContainsFunc(x.overlays, s.usesUserFiles)
+		x, err := s.clusterInputs(name)
+		return err == nil && !x.hasAllCRDs && slices.ContainsFunc(x.overlays, s.usesUserFiles)
 	}) {
 		return nil
 	}
-	base, err := s.base()
+	base, err := s.baseState()
 	if err != nil {
 		return err
 	}
-	all := definedKeys(base)
+	all := crdKinds(base)
 	clusters, kind := map[diag.Pos][]string{}, map[diag.Pos]k8s.Key{}
 	err = c.forEachGroup(s, s.clusters(), base, func(got groupState) error {
-		here := definedKeys(got.state)
+		kinds := crdKinds(got.state)
 		for i := range got.state.Objects {
 			o := &got.state.Objects[i]
-			if k := (k8s.Key{Group: o.Key().Group, Kind: o.Key().Kind}); all[k] && !here[k] {
+			if k := (k8s.Key{Group: o.Key().Group, Kind: o.Key().Kind}); all[k] && !kinds[k] {
 				pos, err := s.ownPosition(got.clusters[0], o)
 				if err != nil {
 					return err
@@ -107,8 +107,8 @@ func (c *Comparison) missingCRDs(s *Side) error {
 	return faults.Err()
 }
 
-// definedKeys returns the group and kind of each CRD in a state.
-func definedKeys(state diff.State) map[k8s.Key]bool {
+// crdKinds returns the group and kind of each CRD in a state.
+func crdKinds(state diff.State) map[k8s.Key]bool {
 	out := map[k8s.Key]bool{}
 	for _, o := range state.Objects {
 		if o.Key().Kind == "CustomResourceDefinition" {
@@ -119,10 +119,10 @@ func definedKeys(state diff.State) map[k8s.Key]bool {
 	return out
 }
 
-// ownPosition returns the position of a cluster's object in the user's files. It searches by kind
-// and, unless the overlay changes names, by name.
+// ownPosition returns the position of a cluster's object in the user's files. It searches by
+// kind and name, then by kind, because overlays may change names.
 func (s *Side) ownPosition(cluster string, o *diff.Object) (diag.Pos, error) {
-	x, err := s.share(cluster)
+	x, err := s.clusterInputs(cluster)
 	if err != nil {
 		return diag.Pos{}, err
 	}
@@ -136,8 +136,8 @@ func (s *Side) ownPosition(cluster string, o *diff.Object) (diag.Pos, error) {
 					continue
 				}
 				_, meta := yamlnode.Field(doc, "metadata")
-				_, called := yamlnode.Field(meta, "name")
-				if called != nil && called.Value == o.Key().Name {
+				_, objectName := yamlnode.Field(meta, "name")
+				if objectName != nil && objectName.Value == o.Key().Name {
 					return yamlnode.At(name, kind), nil
 				}
 				if at := yamlnode.At(name, kind); found.Line == 0 || at.String() < found.String() {
@@ -149,8 +149,8 @@ func (s *Side) ownPosition(cluster string, o *diff.Object) (diag.Pos, error) {
 	return found, nil
 }
 
-// Builder returns a function that builds a directory of the rendered lock with the user's
-// own files, like stock kustomize. It returns the objects as JSON.
+// Builder returns a function that builds a directory of the rendered lock with the user's files,
+// like kustomize. The function returns the objects as JSON.
 func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]byte, error), error) {
 	_, s, err := renderLock(p, nil, res)
 	return func(dir string) ([][]byte, error) {
@@ -162,26 +162,26 @@ func Builder(p *workspace.Project, res *render.Result) (func(dir string) ([][]by
 	}, err
 }
 
-// renderLock returns a rendered lock as a side in the work tree.
+// renderLock returns a side with a rendered lock in place of the tree on disk.
 func renderLock(p *workspace.Project, lock *lockfile.File, res *render.Result) (*Comparison, *Side, error) {
 	c, err := newComparison(p, Lock)
 	if err != nil {
 		return nil, nil, err
 	}
-	around, err := c.unrendered()
+	empty, err := c.emptyTree()
 	if err != nil {
 		return nil, nil, err
 	}
-	lies, err := around.rendered(res, c.pool)
-	return c, &Side{Name: workspace.LockFile, project: p, lock: lock, tree: lies}, err
+	t, err := empty.withRendered(res, c.pool)
+	return c, &Side{Name: workspace.LockFile, project: p, lock: lock, tree: t}, err
 }
 
-// isUserFile reports whether a file is the user's, and not part of the tree.
+// isUserFile reports whether a file is outside of the tree.
 func (s *Side) isUserFile(name string) bool {
 	return !strings.HasPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
 }
 
-// usesUserFiles reports whether an overlay uses any of the user's files. Without them, an overlay
+// usesUserFiles reports whether an overlay uses files of the user. Without such files, an overlay
 // always builds.
 func (s *Side) usesUserFiles(o *overlay.Overlay) bool {
 	for k := range o.Kustomizations() {
@@ -192,7 +192,8 @@ func (s *Side) usesUserFiles(o *overlay.Overlay) bool {
 	return false
 }
 
-// describeTarget describes the target of a patch, and suggests a similar name of that kind.
+// describeTarget describes the target of a patch, and suggests an object of the same kind with
+// a similar name.
 func describeTarget(target types.Selector, built [][]byte) string {
 	var names []string
 	for _, data := range built {

@@ -7,7 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-// readings returns the reading material of operators that are new or have another bundle.
+// readings returns the reading material (changelogs and links) of added operators and operators
+// with a new bundle.
 func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	was := map[string]string{}
 	for _, p := range c.Before.pins() {
@@ -40,7 +41,7 @@ func (c *Comparison) readings(ctx context.Context) ([]diff.Reading, error) {
 	return diff.Readings(a, b), nil
 }
 
-// csvs returns the CSVs of some operators of a side.
+// csvs returns the CSVs of the named operators of a side.
 func (s *Side) csvs(ctx context.Context, operators []string) (map[string]*bundle.CSV, error) {
 	if len(operators) == 0 {
 		return map[string]*bundle.CSV{}, nil

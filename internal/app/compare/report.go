@@ -22,7 +22,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Report compares the two sides, and applies the policy of the side after, as of today.
+// Report compares the two sides, and applies the policy. now decides which waivers have
+// expired.
 func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
 	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if base := c.base(); base != nil {
+	if base := c.policyBase(); base != nil {
 		strict, err := policyOf(base)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Before.Name, err)
@@ -68,29 +69,29 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, c.After.wrapName(err)
 }
 
-// lifecycles returns a function that looks up the lifecycles of added and upgraded pins,
-// before and after. If the version of OpenShift differs, it covers all pins.
+// lifecycles returns a function that looks up the lifecycles of added and upgraded pins, before
+// and after, and of all pins if the OpenShift version differs. It returns nil without two locks.
 func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *model.SupportedVersion {
 	if c.Before.lock == nil || c.After.lock == nil {
 		return nil
 	}
 	known := map[model.Digest]*model.SupportedVersion{}
-	of := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
-	target := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
+	lookup := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
+	openShiftDiffers := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
 	for _, p := range c.After.lock.Pins {
 		old, had := c.Before.lock.Pin(p.Namespace, p.Package)
-		if !had || old.Version != p.Version || target {
-			known[p.Checksum()] = of(p)
+		if !had || old.Version != p.Version || openShiftDiffers {
+			known[p.Checksum()] = lookup(p)
 		}
 		if had && old.Version != p.Version {
-			known[old.Checksum()] = of(old)
+			known[old.Checksum()] = lookup(old)
 		}
 	}
 	return func(p lockfile.Pin) *model.SupportedVersion { return known[p.Checksum()] }
 }
 
-// options returns the comparison options, from the settings of the side after and the policy
-// of the base.
+// options returns the comparison options of the settings of the side after, with the severities
+// of the policy base.
 func (c *Comparison) options() (diff.CompareOptions, error) {
 	w := c.After.project.Settings
 	opt := diff.CompareOptions{Stored: c.Stored}
@@ -98,7 +99,7 @@ func (c *Comparison) options() (diff.CompareOptions, error) {
 	if opt.Severity, err = severities(w); err != nil {
 		return opt, err
 	}
-	base := c.base()
+	base := c.policyBase()
 	if base != nil {
 		if opt.BaseSeverity, err = severities(base.Settings); err != nil {
 			return opt, err
@@ -111,7 +112,7 @@ func (c *Comparison) options() (diff.CompareOptions, error) {
 	for _, m := range mirrors.Rewrites() {
 		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
 	}
-	if base != nil && !reflect.DeepEqual(plainPolicy(base.Settings), plainPolicy(w)) {
+	if base != nil && !reflect.DeepEqual(policyWithoutPositions(base.Settings), policyWithoutPositions(w)) {
 		c.notes = append(c.notes, "the policy in quayside.yaml changed: the old and the new one both apply")
 	}
 	return opt, nil
@@ -130,9 +131,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// base returns the workspace whose policy judges the changes, besides that of the side
-// after: at the tip of the target branch, or before. It returns nil without one.
-func (c *Comparison) base() *workspace.Project {
+// policyBase returns the workspace with the second policy that applies, next to that of the side
+// after: the tip of the target branch, or the side before. It is nil if only one policy applies.
+func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.exists():
 		return nil
@@ -142,8 +143,8 @@ func (c *Comparison) base() *workspace.Project {
 	return c.Before.project
 }
 
-// plainPolicy returns the policy of settings without positions.
-func plainPolicy(w *settings.Workspace) settings.Policy {
+// policyWithoutPositions returns the policy of settings without positions, for comparing.
+func policyWithoutPositions(w *settings.Workspace) settings.Policy {
 	p := w.Policy
 	p.Waivers, p.Rules = append([]diag.Waiver{}, p.Waivers...), append([]settings.Rule{}, p.Rules...)
 	for i := range p.Waivers {
@@ -172,18 +173,16 @@ func policyOf(p *workspace.Project) (diff.Policy, error) {
 	for _, r := range w.Rules {
 		out.Rules = append(out.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
 	}
-	if _, said := p.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
+	if _, isSet := p.Settings.Fields["spec.policy.vulnerabilities.added"]; isSet {
 		out.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
 	}
 	return out, nil
 }
 
-// FilePair is a file with its content on both sides; the content is empty where the file is
-// missing.
+// FilePair is a file with its content on both sides. The content of a missing file is empty.
 type FilePair struct{ Path, Before, After string }
 
-// Files returns the files that differ between the two sides, by path: those of the trees,
-// and the user's files for clusters.
+// Files returns the differing files of the trees and of the overlays, sorted by path.
 func (c *Comparison) Files(ctx context.Context) ([]FilePair, error) {
 	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err
@@ -227,8 +226,8 @@ func moveFiles(files map[string]string, from, to string) map[string]string {
 	return out
 }
 
-// allFiles returns the files of a side by path. If some cannot be read, it returns the others with
-// an error.
+// allFiles returns the files of the tree and of the overlays by path. If a cluster is
+// unreadable, it returns the other files and an error.
 func (s *Side) allFiles() (map[string]string, error) {
 	out := map[string]string{}
 	for _, f := range s.manifests {
@@ -236,7 +235,7 @@ func (s *Side) allFiles() (map[string]string, error) {
 	}
 	var errs []error
 	for _, cluster := range s.clusters() {
-		x, err := s.share(cluster)
+		x, err := s.clusterInputs(cluster)
 		errs = append(errs, err)
 		for _, o := range x.overlays {
 			for name, data := range o.All() {
@@ -247,8 +246,8 @@ func (s *Side) allFiles() (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fleet returns the clusters of both sides. It is empty if the side after has no tree at
-// all, because the removal of everything includes that of the clusters.
+// fleet returns the clusters of both sides. It is empty if the side after has no tree: the
+// removal of the whole tree is not reported for each cluster.
 func (c *Comparison) fleet() diff.Fleet {
 	after := c.After.clusters()
 	if len(after) == 0 && len(c.After.manifests) == 0 {
@@ -257,14 +256,14 @@ func (c *Comparison) fleet() diff.Fleet {
 	return diff.Fleet{Before: c.Before.clusters(), After: after}
 }
 
-// source returns the files of a side for reading. It leaves out the user's files used by
-// overlays, because these are judged in the clusters.
+// source returns the files and settings of a side for diff.Read. It leaves out the user's files
+// that overlays use, because the states of the clusters include them.
 func (s *Side) source(groups []group) diff.Source {
 	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
 		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
 			for k := range o.Kustomizations() {
-				if seen[k] { // the base, common to all clusters
+				if seen[k] { // base shared by all clusters
 					continue
 				}
 				seen[k] = true
@@ -274,7 +273,7 @@ func (s *Side) source(groups []group) diff.Source {
 			}
 		}
 	}
-	own := slices.DeleteFunc(slices.Clone(s.own), func(f diff.File) bool { return got[f.Path] })
+	own := slices.DeleteFunc(slices.Clone(s.userManifests), func(f diff.File) bool { return got[f.Path] })
 	w := s.project.Settings
 	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Tool().About().UntracksCRDs, ByOperator: s.project.ByOperator(), Tree: s.manifests, Own: own}
 	if s.rev != nil {
@@ -287,7 +286,7 @@ func (s *Side) source(groups []group) diff.Source {
 	return out
 }
 
-// pins returns the pins of the lock of a side, nil without a lock.
+// pins returns the pins of the lock of a side, or nil without a lock.
 func (s *Side) pins() []lockfile.Pin {
 	if s.lock == nil {
 		return nil
@@ -295,13 +294,13 @@ func (s *Side) pins() []lockfile.Pin {
 	return s.lock.Pins
 }
 
-// ensureTrees ensures that both sides have a tree: the committed one if it is up to date with the
-// lock, or else the rendered lock.
+// ensureTrees renders the locks of the sides whose committed tree is out of date with the lock.
+// TreeSource Tree disables this, and Lock forces it.
 func (c *Comparison) ensureTrees(ctx context.Context) error {
 	var stale []**Side
 	for _, to := range []**Side{&c.Before, &c.After} {
 		d := *to
-		if d.read || d.lock == nil || c.from == Tree {
+		if d.treeOnly || d.lock == nil || c.from == Tree {
 			continue
 		}
 		if c.from == Auto && d.isUpToDate() && (d == c.Before || !c.settingsChanged()) {
@@ -329,14 +328,14 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 	return nil
 }
 
-// isUpToDate reports whether the committed tree of a side is up to date with its lock, as far as
-// visible without rendering.
+// isUpToDate reports whether the committed tree of a side is up to date with its lock. It does
+// not render, and compares only versions, clusters and overlays.
 func (s *Side) isUpToDate() bool {
 	return s.hasPinnedVersions(path.Join(s.out, "operators")+"/") && s.usesOverlays()
 }
 
-// hasPinnedVersions reports whether the tree of a side has the pinned operators, by the version
-// labels of their objects. dir is the directory of operators.
+// hasPinnedVersions reports whether the operators of the tree are the pinned ones, according to
+// the version labels of their objects. dir is the directory of operators.
 func (s *Side) hasPinnedVersions(dir string) bool {
 	have := map[string][]diff.File{}
 	for _, f := range s.manifests {
@@ -369,8 +368,8 @@ func hasVersion(files []diff.File, version string) bool {
 	return false
 }
 
-// changedPins returns both locks without the pins that render to the same objects on both sides:
-// equal pins that share neither a namespace nor an API with a changed pin.
+// changedPins returns both locks without the pins that render to the same objects on both sides.
+// These are equal pins that share no namespace and no API with a pin that is kept.
 func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
@@ -406,7 +405,7 @@ func changedPins(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 	return only(a), only(b)
 }
 
-// sharedNames returns the namespace and the APIs of a pin, which others may share.
+// sharedNames returns the namespace and the APIs of a pin, which other pins may share.
 func sharedNames(p lockfile.Pin) []string {
 	out := []string{"namespace " + p.Namespace}
 	for _, prop := range p.Properties {
@@ -417,15 +416,15 @@ func sharedNames(p lockfile.Pin) []string {
 	return out
 }
 
-// usesOverlays reports whether the tree of a side has the clusters in its settings, and uses
-// the team's overlays for them.
+// usesOverlays reports whether the tree of a side has the clusters of its settings, and uses
+// the current overlays.
 func (s *Side) usesOverlays() bool {
 	if !slices.Equal(s.clusters(), slices.Sorted(slices.Values(s.project.Clusters()))) {
 		return false
 	}
 	overlays, err := s.project.Overlays()
 	if err != nil {
-		return true // rendering would fail, too
+		return true // rendering would report the same error
 	}
 	have := map[string]map[string]bool{}
 	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
@@ -471,8 +470,8 @@ func (s *Side) usedOverlays() map[string]map[string]bool {
 	return out
 }
 
-// needsOverlay reports whether rendering uses an overlay of that name, because the cluster gets
-// the operator.
+// needsOverlay reports whether rendering would use an overlay, because the cluster gets its
+// operator.
 func (s *Side) needsOverlay(cluster, name string) bool {
 	switch name {
 	case "", layout.Resources:
@@ -493,15 +492,15 @@ func (s *Side) needsOverlay(cluster, name string) bool {
 	return false
 }
 
-// settingsChanged reports whether the settings of clusters have changed while their rendered
-// files have not.
+// settingsChanged reports whether the settings of clusters differ between the sides while their
+// rendered files are equal.
 func (c *Comparison) settingsChanged() bool {
 	a, b := c.Before, c.After
 	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(a.generated(), b.generated(), bytes.Equal)
 }
 
-// hasNoOverlays reports whether the team has no overlays. A subset of operators can only be
-// built without overlays.
+// hasNoOverlays reports whether the workspace has no overlays. With overlays, all operators must
+// be rendered.
 func (s *Side) hasNoOverlays() bool {
 	overlays, err := s.project.Overlays()
 	return err == nil && len(overlays) == 0
@@ -517,6 +516,6 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 		c.project.Log.Warn(res.Warnings)
 	}
 	out := *s
-	out.tree, err = s.rendered(res, c.pool)
+	out.tree, err = s.withRendered(res, c.pool)
 	return &out, err
 }

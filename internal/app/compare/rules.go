@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Rules applies the policy rules about objects to the rendered lock in each cluster. The
-// error contains a *workspace.PolicyError for each violation. The warnings are about the
-// waivers of these rules.
-func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]diag.Warning, error) {
+// CheckRules applies the policy rules about objects to the rendered lock in each cluster. The
+// error has a *workspace.PolicyError for each violation. The warnings are about the waivers of
+// these rules.
+func CheckRules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]diag.Warning, error) {
 	c, s, err := renderLock(p, lock, res)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func Rules(p *workspace.Project, lock *lockfile.File, res *render.Result) ([]dia
 	if !policy.TreeRules() {
 		return nil, nil
 	}
-	base, err := s.base()
+	base, err := s.baseState()
 	if err != nil {
 		return nil, err
 	}

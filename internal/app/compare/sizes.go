@@ -11,8 +11,8 @@ import (
 // maxSizes limits the number of images to look up.
 const maxSizes = 500
 
-// addSizes adds the sizes of added and removed images to the report. For an image index it
-// uses linux/amd64, or else the default image. It notes images of unknown size.
+// addSizes adds the sizes of added and removed images to the report. The size of an image index
+// is that of linux/amd64, or else of the default image. Images of unknown size get a note.
 func (c *Comparison) addSizes(ctx context.Context, r *diff.Report) error {
 	images := r.Images()
 	if len(images) == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// ForEachGroup calls each once for each group of clusters that get the same objects, with the state
-// of the lock and the user's own custom resources in these clusters. Without names it covers all
-// clusters. If there are no clusters at all, it calls each once, with nil, for the tree as it is.
-// It uses the tree in the workspace if that is up to date with the lock, or else the rendered lock,
-// and writes nothing. An unknown cluster name is an error.
+// ForEachGroup calls each for every group of clusters that get the same objects, with their
+// state, which includes the user's custom resources. names selects clusters; empty: all. An
+// unknown name is an error. If the tree has no clusters, it calls each once with nil and the
+// base state. It uses the tree on disk if that is up to date with the lock, or else the rendered
+// lock, and writes nothing.
 func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File, names []string, each func(clusters []string, s diff.State) error) error {
 	have := p.Clusters()
 	for _, name := range names {
@@ -23,18 +23,18 @@ func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File
 			return fmt.Errorf("no cluster %q in quayside.yaml%s", name, diag.DidYouMean(name, slices.Sorted(slices.Values(have))))
 		}
 	}
-	c, s, err := presentSide(ctx, p, lock)
+	c, s, err := currentSide(ctx, p, lock)
 	if err != nil {
 		return err
 	}
 	whole := *s
-	if whole.own, err = c.ownFiles(); err != nil {
+	if whole.userManifests, err = c.readUserManifests(); err != nil {
 		return err
 	}
 	var groups []group
 	clusters := s.clusters()
 	for _, name := range clusters {
-		x, err := s.share(name)
+		x, err := s.clusterInputs(name)
 		if err != nil {
 			return err
 		}
@@ -53,9 +53,9 @@ func ForEachGroup(ctx context.Context, p *workspace.Project, lock *lockfile.File
 	return c.forEachGroup(s, clusters, base, func(got groupState) error { return each(got.clusters, got.state) })
 }
 
-// Plain returns the rendered lock before overlays, independent of the files in the
-// workspace.
-func Plain(ctx context.Context, p *workspace.Project, lock *lockfile.File) (diff.State, error) {
+// RenderBase renders a lock, and returns its state without overlays. It ignores the tree on
+// disk.
+func RenderBase(ctx context.Context, p *workspace.Project, lock *lockfile.File) (diff.State, error) {
 	res, err := p.RenderPlain(ctx, lock)
 	if err != nil {
 		return diff.State{}, err
@@ -64,5 +64,5 @@ func Plain(ctx context.Context, p *workspace.Project, lock *lockfile.File) (diff
 	if err != nil {
 		return diff.State{}, err
 	}
-	return s.base()
+	return s.baseState()
 }

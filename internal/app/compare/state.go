@@ -1,9 +1,9 @@
 // Package compare opens the two sides of a diff: a revision of a repository, the work
 // tree, a lock, a directory of manifests, an artifact, or the result of an upgrade.
 //
-// The tree of a side is the committed one if it is up to date with the side's lock, or else
-// the lock rendered from the files of that side. Nothing is written, and no revision is
-// checked out. Package diff computes the differences.
+// The tree of a side is the committed tree if it is up to date with the side's lock, or else
+// the rendered lock. Package compare writes nothing, and does not check out revisions. Package
+// diff computes the differences.
 //
 // Start from [Open] and [Comparison.Report].
 package compare
@@ -33,29 +33,29 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// From is the source of the tree of a side.
-type From string
+// TreeSource selects the tree of a side.
+type TreeSource string
 
 // The sources of a tree.
 const (
-	Auto From = "auto" // as committed if up to date with the lock, else rendered
-	Tree From = "tree" // as committed
-	Lock From = "lock" // rendered from the lock
+	Auto TreeSource = "auto" // the committed tree if it is up to date with the lock, or else the rendered lock
+	Tree TreeSource = "tree" // the committed tree
+	Lock TreeSource = "lock" // the rendered lock
 )
 
-// Side is one of the two compared states. It is immutable: rendering its lock returns
-// another one.
+// Side is one of the two compared states. It is immutable: rendering its lock returns a new
+// Side.
 type Side struct {
-	Name    string             // "work tree", "main"
-	project *workspace.Project // its settings, and the files to render its lock from
-	rev     *gitrepo.Revision  // nil for a side on disk
-	lock    *lockfile.File     // nil without a lock
-	own     []diff.File        // the user's own manifests in the repository
-	read    bool               // there is only a tree; it cannot be rendered
+	Name          string             // "work tree", "main"
+	project       *workspace.Project // settings, and inputs for rendering the lock
+	rev           *gitrepo.Revision  // nil for a side on disk
+	lock          *lockfile.File     // nil without a lock
+	userManifests []diff.File        // the user's own manifests in the repository
+	treeOnly      bool               // whether the side has only a tree, which is never rendered again
 	*tree
 }
 
-// wrapName wraps err with the name of the side, if that is a revision.
+// wrapName adds the name of the side to err if the side is a revision.
 func (s *Side) wrapName(err error) error {
 	if err == nil || s.rev == nil {
 		return err
@@ -68,15 +68,15 @@ type Comparison struct {
 	Before, After *Side
 	Scans         *scan.Results       // scan results of images; nil: not compared
 	ImageSizes    bool                // whether to look up the sizes of added and removed images
-	Reading       bool                // whether to list reading material, from the bundles of changed operators
-	Stored        map[string][]string // stored versions in clusters, as in diff.Options; nil: unknown
+	Reading       bool                // whether to list the reading material of changed operators
+	Stored        map[string][]string // stored versions in clusters, as in diff.CompareOptions; nil: unknown
 
 	project *workspace.Project
-	target  *workspace.Project // at the tip of the branch that changes are merged into; nil if there is none
-	clone   *workspace.Clone   // without a repository if there is none, and for two directories
-	from    From
-	root    string // of the repository on disk, or else of the workspace
-	files   fs.FS  // below root
+	target  *workspace.Project // workspace at the tip of the target branch; nil without a merge base
+	clone   *workspace.Clone   // without Repo outside of Git, and for two directories
+	from    TreeSource
+	root    string // directory of the repository on disk, or of the workspace
+	files   fs.FS  // files in root
 	pool    pool
 	built   map[[32]byte][][]byte // results of kustomize builds, by overlay digest
 	notes   []string
@@ -84,7 +84,7 @@ type Comparison struct {
 
 // newComparison returns a comparison without sides. Without a repository, paths are
 // relative to the workspace.
-func newComparison(p *workspace.Project, from From) (*Comparison, error) {
+func newComparison(p *workspace.Project, from TreeSource) (*Comparison, error) {
 	clone, err := p.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {
 		return nil, err
@@ -108,10 +108,10 @@ func (c *Comparison) Remote(name string) (string, error) {
 	return c.clone.Repo.Address(name)
 }
 
-// Revisions compares two revisions of the repository: "A..B", "A...B" for the merge base of
-// both and B, or "A" and the work tree. For "" it compares the work tree with its merge
-// base with base, the branch that changes are merged into, or the default branch.
-func Revisions(p *workspace.Project, from From, base, revisions string) (*Comparison, error) {
+// Revisions compares two revisions of the repository: "A..B" compares A and B, "A...B" the merge
+// base of A and B with B, and "A" compares A with the work tree. "" compares the merge base of
+// HEAD and the branch base with the work tree. An empty base is the default branch.
+func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*Comparison, error) {
 	c, before, after, err := openRevisions(p, from, base, revisions)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) 
 
 // openRevisions returns a comparison without sides, and the selected revisions as in
 // selectedRevisions.
-func openRevisions(p *workspace.Project, from From, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
+func openRevisions(p *workspace.Project, from TreeSource, base, revisions string) (c *Comparison, before, after *gitrepo.Revision, err error) {
 	if c, err = newComparison(p, from); err != nil {
 		return nil, nil, nil, err
 	}
@@ -171,7 +171,7 @@ func (c *Comparison) checkNotEmpty() error {
 	if c.Before.exists() || c.After.exists() {
 		return nil
 	}
-	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
+	return cmp.Or(c.After.project.SuggestWorkspaces(), fmt.Errorf("no workspace in %s: neither %s nor %s on either side", c.project.Location(), settings.FileName, workspace.LockFile))
 }
 
 // exists reports whether the side has a workspace.
@@ -187,32 +187,32 @@ func (c *Comparison) selectedRevisions(base, revisions string) (before, after *g
 		return nil, nil, errors.New("a bare repository has no work tree: give two revisions, such as main..branch")
 	}
 	if two {
-		if after, err = c.revisionNamed(b); err != nil {
+		if after, err = c.findRevision(b); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch {
 	case fork:
-		if before, err = c.revisionNamed(a); err == nil {
+		if before, err = c.findRevision(a); err == nil {
 			before, err = c.mergeBase(before, after)
 		}
 	case revisions == "":
 		before, err = c.defaultBase(base)
 	default:
-		before, err = c.revisionNamed(a)
+		before, err = c.findRevision(a)
 	}
 	return before, after, err
 }
 
-// revisionNamed returns the commit with a name, or the current one for "".
-func (c *Comparison) revisionNamed(name string) (*gitrepo.Revision, error) {
+// findRevision returns the revision with a name, or HEAD for "".
+func (c *Comparison) findRevision(name string) (*gitrepo.Revision, error) {
 	if name == "" {
 		return c.clone.Repo.Head()
 	}
 	return c.clone.Repo.Revision(name)
 }
 
-// defaultBase returns the merge base of HEAD and the branch that changes are merged into.
+// defaultBase returns the merge base of HEAD and the branch base, or the default branch for "".
 func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	head, err := c.clone.Repo.Head()
 	if err != nil {
@@ -230,8 +230,8 @@ func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
 	return c.mergeBase(tip, head)
 }
 
-// mergeBase returns the merge base of a branch and b. A shallow clone, as in CI, may not
-// have that commit: it then returns the tip of the branch, with a warning.
+// mergeBase returns the merge base of the tip of a branch and b. If a shallow clone, as in CI,
+// lacks the merge base, it logs a warning and returns the tip.
 func (c *Comparison) mergeBase(tip, b *gitrepo.Revision) (*gitrepo.Revision, error) {
 	var err error
 	if c.target, err = c.clone.At(tip); err != nil {
@@ -253,12 +253,12 @@ func (c *Comparison) workTree() (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	lies, err := readTree("", c.disk())
+	t, err := readTree("", c.disk())
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.ownFiles()
-	return &Side{Name: "work tree", project: c.project, lock: c.withRepoPaths(lock), own: own, tree: lies}, err
+	own, err := c.readUserManifests()
+	return &Side{Name: "work tree", project: c.project, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
 }
 
 // revision returns the side at a commit.
@@ -271,8 +271,8 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	lies, own, err := c.readCommit(rev, p)
-	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), own: own, tree: lies}, err
+	t, own, err := c.readCommit(rev, p)
+	return &Side{Name: rev.Name(), project: p, rev: rev, lock: c.withRepoPaths(lock), userManifests: own, tree: t}, err
 }
 
 // withRepoPaths returns a lock with the positions of its pins relative to the repository.
@@ -292,7 +292,7 @@ func (c *Comparison) withRepoPaths(lock *lockfile.File) *lockfile.File {
 	return &out
 }
 
-// Trees compares two directories of manifests.
+// Trees compares two directories of manifests, which may be rendered trees.
 func Trees(p *workspace.Project, before, after string) (*Comparison, error) {
 	c := &Comparison{project: p, clone: &workspace.Clone{Project: p, Prefix: "."}, pool: pool{}, built: map[[32]byte][][]byte{}}
 	for _, side := range []struct {
@@ -316,20 +316,20 @@ func (c *Comparison) directory(name string) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	as := path.Clean(filepath.ToSlash(name))
+	prefix := path.Clean(filepath.ToSlash(name))
 	root, out, err := treeRoot(name)
 	if err != nil {
 		return nil, err
 	}
 	if out != "." {
-		as = path.Join(as, "..")
+		prefix = path.Join(prefix, "..")
 	}
-	lies, err := readTree(as, disk{fsys: filetree.Named(root).FS(), shown: as, out: out, pool: c.pool})
-	return &Side{Name: name, project: c.project, read: true, tree: lies}, err
+	t, err := readTree(prefix, disk{fsys: filetree.Named(root).FS(), shown: prefix, out: out, pool: c.pool})
+	return &Side{Name: name, project: c.project, treeOnly: true, tree: t}, err
 }
 
-// treeRoot returns the root for reading a directory of manifests, and the directory below
-// it. For a rendered tree the root is its parent, which also has the overlays.
+// treeRoot returns the root for reading a directory of manifests, and the path of the directory
+// in it. The root of a rendered tree is its parent, which also has the overlays.
 func treeRoot(name string) (root, out string, err error) {
 	if _, err := os.Stat(filepath.Join(name, layout.ClustersFile)); err != nil {
 		return name, ".", nil
@@ -339,20 +339,20 @@ func treeRoot(name string) (root, out string, err error) {
 		return "", "", err
 	}
 	if info, err := os.Lstat(full); err != nil || info.Mode().Type() == fs.ModeSymlink || filepath.Dir(full) == full {
-		return name, ".", nil //nolint:nilerr // what is read below it has the error
+		return name, ".", nil //nolint:nilerr // reading the directory returns the error
 	}
 	return filepath.Dir(full), filepath.Base(full), nil
 }
 
-// compareArtifacts compares two sides, at least one of them an artifact ("oci://…"). The
-// other may be an artifact, a revision of the repository, a directory of manifests if
-// trees is true, or the work tree for "". It compares the trees, independent of locks.
+// compareArtifacts compares the trees of two sides, without their locks. Each side is an
+// artifact ("oci://…"), the work tree (""), or a revision of the repository; with trees, a
+// directory of manifests takes the place of a revision.
 func compareArtifacts(ctx context.Context, p *workspace.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.ownFiles()
+	own, err := c.readUserManifests()
 	if err != nil {
 		return nil, err
 	}
@@ -360,11 +360,11 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 		name string
 		to   **Side
 	}{{before, &c.Before}, {after, &c.After}} {
-		s, err := c.sideNamed(ctx, side.name, trees)
+		s, err := c.openSide(ctx, side.name, trees)
 		if err != nil {
 			return nil, err
 		}
-		*side.to = &Side{Name: s.Name, project: p, rev: s.rev, own: own, read: true, tree: s.tree}
+		*side.to = &Side{Name: s.Name, project: p, rev: s.rev, userManifests: own, treeOnly: true, tree: s.tree}
 	}
 	return c, nil
 }
@@ -372,8 +372,8 @@ func compareArtifacts(ctx context.Context, p *workspace.Project, before, after s
 // IsArtifact reports whether name is the reference of an artifact.
 func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
 
-// sideNamed returns the side with a name; see compareArtifacts.
-func (c *Comparison) sideNamed(ctx context.Context, name string, trees bool) (*Side, error) {
+// openSide opens the side with a name: see compareArtifacts.
+func (c *Comparison) openSide(ctx context.Context, name string, trees bool) (*Side, error) {
 	switch {
 	case IsArtifact(name):
 		return c.artifact(ctx, name)
@@ -404,17 +404,17 @@ func (c *Comparison) artifact(ctx context.Context, ref string) (*Side, error) {
 			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
 		}
 	}
-	lies, err := newTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
+	t, err := newTree("", out, files, overlay.FileFunc(func(name string) ([]byte, error) {
 		if data, ok := a.Files.Get(name); ok {
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
 	}))
-	return &Side{Name: a.Name, tree: lies}, err
+	return &Side{Name: a.Name, tree: t}, err
 }
 
 // compareLocks compares two locks, both rendered with the settings of the workspace.
-func compareLocks(p *workspace.Project, from From, before, after string) (*Comparison, error) {
+func compareLocks(p *workspace.Project, from TreeSource, before, after string) (*Comparison, error) {
 	var locks [2]*lockfile.File
 	for i, name := range []string{before, after} {
 		file, err := source.LookupIn("")(name)
@@ -436,23 +436,23 @@ func compareLocks(p *workspace.Project, from From, before, after string) (*Compa
 	return c.locks([2]string{before, after}, locks[0], locks[1])
 }
 
-// locks compares two locks of the workspace under the given names.
+// locks sets the sides to two locks of the workspace, with the given names.
 func (c *Comparison) locks(names [2]string, before, after *lockfile.File) (*Comparison, error) {
-	own, err := c.ownFiles()
+	own, err := c.readUserManifests()
 	if err != nil {
 		return nil, err
 	}
-	around, err := c.unrendered()
+	empty, err := c.emptyTree()
 	if err != nil {
 		return nil, err
 	}
-	c.Before = &Side{Name: names[0], project: c.project, lock: before, own: own, tree: around}
-	c.After = &Side{Name: names[1], project: c.project, lock: after, own: own, tree: around}
+	c.Before = &Side{Name: names[0], project: c.project, lock: before, userManifests: own, tree: empty}
+	c.After = &Side{Name: names[1], project: c.project, lock: after, userManifests: own, tree: empty}
 	return c, nil
 }
 
 // upgrade compares the lock with its upgraded version.
-func upgrade(ctx context.Context, p *workspace.Project, from From, in *workspace.Inputs) (*Comparison, error) {
+func upgrade(ctx context.Context, p *workspace.Project, from TreeSource, in *workspace.Inputs) (*Comparison, error) {
 	if in.Lock == nil {
 		_, err := p.NeedLock()
 		return nil, err
@@ -464,7 +464,7 @@ func upgrade(ctx context.Context, p *workspace.Project, from From, in *workspace
 	if err != nil {
 		return nil, err
 	}
-	// Parsing the formatted lock sets the line numbers.
+	// Parsing the formatted lock sets the positions.
 	next, err := lockfile.Parse(workspace.LockFile, lockfile.Format(res.Lock))
 	if err != nil {
 		return nil, err
@@ -476,8 +476,8 @@ func upgrade(ctx context.Context, p *workspace.Project, from From, in *workspace
 	return c.locks([2]string{workspace.LockFile, "upgrade"}, c.withRepoPaths(in.Lock), c.withRepoPaths(next))
 }
 
-// Moved compares two locks under the given names; before may be nil.
-func Moved(p *workspace.Project, from From, names [2]string, before, after *lockfile.File) (*Comparison, error) {
+// Locks compares two locks of the workspace, with the given names; before may be nil.
+func Locks(p *workspace.Project, from TreeSource, names [2]string, before, after *lockfile.File) (*Comparison, error) {
 	if before == nil {
 		before = lockfile.New(nil)
 	}

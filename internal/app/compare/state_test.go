@@ -17,18 +17,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// said keeps what is said.
-type said struct{ notes []string }
+// noteLogger is a logger that records notes and warnings.
+type noteLogger struct{ notes []string }
 
-func (*said) Progress(string, ...any)           {}
-func (*said) Detail(string, ...any)             {}
-func (*said) Pull(string, string, int64, int64) {}
-func (*said) Done()                             {}
-func (s *said) Note(f string, _ ...any) {
+func (*noteLogger) Progress(string, ...any)           {}
+func (*noteLogger) Detail(string, ...any)             {}
+func (*noteLogger) Pull(string, string, int64, int64) {}
+func (*noteLogger) Done()                             {}
+func (s *noteLogger) Note(f string, _ ...any) {
 	s.notes = append(s.notes, f)
 }
 
-func (s *said) Warn(ws []diag.Warning) {
+func (s *noteLogger) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		s.notes = append(s.notes, w.String())
 	}
@@ -51,8 +51,8 @@ func git(t testing.TB, dir string, args ...string) {
 	}
 }
 
-// repository returns a repository with the quickstart in ops/, of which HEAD~1
-// lacks one pin and the tree.
+// repository returns the directory of a repository with the quickstart in ops/. Its HEAD~1 lacks
+// one pin and the tree.
 func repository(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -63,10 +63,10 @@ func repository(t testing.TB) (dir string) {
 	name := filepath.Join(ops, workspace.LockFile)
 	lock, err := os.ReadFile(name)
 	check(t, err)
-	whole, err := lockfile.Parse(name, lock)
+	full, err := lockfile.Parse(name, lock)
 	check(t, err)
-	less := whole.With(slices.DeleteFunc(slices.Clone(whole.Pins), func(p lockfile.Pin) bool { return p.Package == "vault" }))
-	if len(less.Pins) != len(whole.Pins)-1 {
+	less := full.With(slices.DeleteFunc(slices.Clone(full.Pins), func(p lockfile.Pin) bool { return p.Package == "vault" }))
+	if len(less.Pins) != len(full.Pins)-1 {
 		t.Fatalf("the lock has no pin of vault:\n%s", lock)
 	}
 	check(t, os.WriteFile(name, lockfile.Format(less), 0o600))
@@ -97,12 +97,12 @@ func open(t testing.TB, dir string, log workspace.Logger) *workspace.Project {
 	return p
 }
 
-// TestRevisions compares two revisions, one of which has to be rendered: the
-// work tree is of no concern, and nothing is taken out of the repository.
+// TestRevisions compares two revisions, of which the first must be rendered. The work tree,
+// which lacks the catalog, must not be used.
 func TestRevisions(t *testing.T) {
 	for _, c := range []struct {
 		name, revisions string
-		from            compare.From
+		from            compare.TreeSource
 		notes           int
 		same            bool
 	}{
@@ -113,7 +113,7 @@ func TestRevisions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := repository(t)
 			check(t, os.RemoveAll(filepath.Join(dir, "ops", "catalog")))
-			log := &said{}
+			log := &noteLogger{}
 			cmp, err := compare.Revisions(open(t, filepath.Join(dir, "ops"), log), c.from, "", c.revisions)
 			check(t, err)
 			report, err := cmp.Report(context.Background(), time.Unix(0, 0))
@@ -138,10 +138,10 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestTrees compares directories, the same one twice among them.
+// TestTrees compares directories, among them a directory with itself.
 func TestTrees(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
-	p := open(t, a, &said{})
+	p := open(t, a, &noteLogger{})
 	check(t, os.WriteFile(filepath.Join(b, "x.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"), 0o600))
 	for _, c := range []struct {
 		before, after string

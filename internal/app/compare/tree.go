@@ -12,21 +12,22 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// tree is a rendered tree, and the files around it. It is immutable.
+// tree is a rendered tree with the other files of its repository. It is immutable.
 type tree struct {
-	as, out   string            // prefix of displayed paths; directory of the tree, below as
-	around    overlay.Source    // any file inside or around the tree, by path
+	prefix    string            // prefix of displayed paths
+	out       string            // directory of the tree
+	reader    overlay.Source    // reads the files of the tree and of the repository
 	have      map[string][]byte // manifests and lists of the tree, by path
-	manifests []diff.File       // the manifests, with displayed paths
-	layout    *layout.Tree      // without clusters if quayside did not write the tree
+	manifests []diff.File       // manifests, with displayed paths
+	layout    *layout.Tree      // has no clusters if quayside did not write the tree
 	overlays  *overlay.Files
-	shares    map[string]share // by cluster prefix and Kubernetes version, filled on demand
+	inputs    map[string]clusterInputs // cache, by cluster prefix and Kubernetes version
 }
 
-// newTree returns the tree of these files, which are also in around. It returns an error if
-// the list of clusters is invalid.
-func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, error) {
-	t := &tree{as: as, out: out, around: around, have: map[string][]byte{}, overlays: overlay.New(around), shares: map[string]share{}}
+// newTree returns the tree of files, which reader must also contain. An invalid list of clusters
+// is an error.
+func newTree(prefix, out string, files []diff.File, reader overlay.Source) (*tree, error) {
+	t := &tree{prefix: prefix, out: out, reader: reader, have: map[string][]byte{}, overlays: overlay.New(reader), inputs: map[string]clusterInputs{}}
 	inside := map[string][]byte{}
 	for _, f := range files {
 		t.have[f.Path] = f.Data
@@ -39,7 +40,7 @@ func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.shown(out), err)
 	}
-	t.manifests = diff.BaseFiles(t.shown(out), t.named(files))
+	t.manifests = diff.BaseFiles(t.shown(out), t.withShownPaths(files))
 	return t, nil
 }
 
@@ -47,10 +48,10 @@ func newTree(as, out string, files []diff.File, around overlay.Source) (*tree, e
 func (t *tree) contains(name string) bool { return t.out == "." || strings.HasPrefix(name, t.out+"/") }
 
 // shown returns the displayed path of a file.
-func (t *tree) shown(name string) string { return path.Join(t.as, name) }
+func (t *tree) shown(name string) string { return path.Join(t.prefix, name) }
 
-// named returns files with displayed paths.
-func (t *tree) named(files []diff.File) []diff.File {
+// withShownPaths returns files with displayed paths.
+func (t *tree) withShownPaths(files []diff.File) []diff.File {
 	out := make([]diff.File, len(files))
 	for i, f := range files {
 		out[i] = diff.File{Path: t.shown(f.Path), Data: f.Data}
@@ -67,8 +68,8 @@ func (t *tree) clusters() []string {
 	return names
 }
 
-// generated returns the cluster-specific files of the tree, by their paths below its
-// clusters directory.
+// generated returns the files of the tree for single clusters, by path in the clusters
+// directory.
 func (t *tree) generated() map[string][]byte {
 	out := map[string][]byte{}
 	for name, data := range t.have {
@@ -79,8 +80,8 @@ func (t *tree) generated() map[string][]byte {
 	return out
 }
 
-// rendered returns a rendered lock in place of the tree.
-func (t *tree) rendered(res *render.Result, pool pool) (*tree, error) {
+// withRendered returns a copy of t with a rendered lock in place of the files on disk.
+func (t *tree) withRendered(res *render.Result, pool pool) (*tree, error) {
 	var files []diff.File
 	have := map[string][]byte{}
 	for name, data := range res.Tree.All() {
@@ -88,5 +89,5 @@ func (t *tree) rendered(res *render.Result, pool pool) (*tree, error) {
 		files, have[f.Path] = append(files, f), f.Data
 	}
 	get := func(name string) ([]byte, bool) { data, is := have[name]; return data, is }
-	return newTree(t.as, t.out, files, overlay.ReplacingSource{Dir: t.out, Files: get, Base: t.around})
+	return newTree(t.prefix, t.out, files, overlay.ReplacingSource{Dir: t.out, Files: get, Base: t.reader})
 }

@@ -26,32 +26,31 @@ import (
 
 // ArtifactReport is the result of checking an artifact.
 type ArtifactReport struct {
-	Reference string                `json:"reference" doc:"as it was asked for, in full"`
-	Digest    string                `json:"digest"`
-	Source    string                `json:"source,omitempty" doc:"as it claims, and so are the next two"`
-	Revision  string                `json:"revision,omitempty"`
-	Created   string                `json:"created,omitempty"`
-	SignedBy  []string              `json:"signedBy" doc:"required signers of spec.trust that signed it; empty if none are required"`
-	Made      *Producer             `json:"provenance,omitempty" doc:"origin according to the provenance"`
-	Files     int                   `json:"files"`
-	Clusters  []string              `json:"clusters" doc:"that it has overlays for"`
-	InStep    bool                  `json:"upToDate"` // no differences found; unchecked parts do not count
-	Changes   []filetree.FileChange `json:"changes" doc:"of the files, against the commit: missing, differs, extra"`
-	Unchecked []string              `json:"unchecked"`
+	Reference  string                `json:"reference" doc:"as it was asked for, in full"`
+	Digest     string                `json:"digest"`
+	Source     string                `json:"source,omitempty" doc:"as it claims, and so are the next two"`
+	Revision   string                `json:"revision,omitempty"`
+	Created    string                `json:"created,omitempty"`
+	SignedBy   []string              `json:"signedBy" doc:"required signers of spec.trust that signed it; empty if none are required"`
+	Provenance *ComparedProvenance   `json:"provenance,omitempty" doc:"origin according to the provenance"`
+	Files      int                   `json:"files"`
+	Clusters   []string              `json:"clusters" doc:"that it has overlays for"`
+	UpToDate   bool                  `json:"upToDate"` // no differences found; unchecked parts do not count
+	Changes    []filetree.FileChange `json:"changes" doc:"of the files, against the commit: missing, differs, extra"`
+	Unchecked  []string              `json:"unchecked"`
 	workspace.Failure
 }
 
-// Producer is a provenance with its differences from the commit.
-type Producer struct {
+// ComparedProvenance is a provenance with its differences from the commit.
+type ComparedProvenance struct {
 	inventory.Provenance
 	Differences []string `json:"differences" doc:"from the files of the commit"`
 }
 
-// CheckArtifact builds the overlays of an artifact, and compares its files and provenance
-// with the commit that it names, if the repository around the workspace has that commit.
-// It returns an error if overlays of either do not build, if the tree of the commit is out
-// of date with its lock, or, with strict, if some part could not be compared. The report
-// is never nil.
+// CheckArtifact builds the overlays of an artifact, and compares its files and provenance with
+// its commit, if the workspace's repository has that commit. A difference, an overlay that does
+// not build, or a commit whose tree is out of date is an error. With strict, parts that could not
+// be compared are an error, too. The report is never nil.
 func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artifact, strict bool) (*ArtifactReport, error) {
 	r := &ArtifactReport{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),
@@ -59,7 +58,7 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 		SignedBy: append([]string{}, a.SignedBy...),
 	}
 	if a.Origin != nil {
-		r.Made = &Producer{*a.Origin, []string{}}
+		r.Provenance = &ComparedProvenance{*a.Origin, []string{}}
 	}
 	if !a.Meta.Created.IsZero() {
 		r.Created = a.Meta.Created.Format(time.RFC3339)
@@ -69,17 +68,17 @@ func CheckArtifact(ctx context.Context, p *workspace.Project, a *workspace.Artif
 	case err != nil:
 	case len(r.Changes) > 0:
 		err = &workspace.DiffersError{Msg: fmt.Sprintf("%s differs from %s (%s)", a.Name, a.Meta.Revision, diag.Count(len(r.Changes), "file"))}
-	case r.Made != nil && len(r.Made.Differences) > 0:
-		err = &workspace.DiffersError{Msg: fmt.Sprintf("the provenance of %s does not match %s: %s", a.Name, a.Meta.Revision, strings.Join(r.Made.Differences, "; "))}
+	case r.Provenance != nil && len(r.Provenance.Differences) > 0:
+		err = &workspace.DiffersError{Msg: fmt.Sprintf("the provenance of %s does not match %s: %s", a.Name, a.Meta.Revision, strings.Join(r.Provenance.Differences, "; "))}
 	case strict && len(r.Unchecked) > 0:
 		err = &workspace.DiffersError{Msg: "--strict: not everything could be checked"}
 	}
-	r.InStep = err == nil
+	r.UpToDate = err == nil
 	r.Add(err)
 	return r, err
 }
 
-// Write prints the differences, and notes the signers and the provenance.
+// Write prints the differences, and logs the signers, the provenance and the result.
 func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
 	for _, c := range r.Changes {
 		fmt.Fprintf(w, "%s %s\n", w.Sign(c.Kind.Sign()), inert.Line(c.Path))
@@ -87,33 +86,33 @@ func (r *ArtifactReport) Write(w *terminal.Terminal, log *terminal.Logger) {
 	for _, who := range r.SignedBy {
 		log.Note("signed by %s", inert.Line(who))
 	}
-	if m := r.Made; m != nil {
+	if m := r.Provenance; m != nil {
 		log.Note("from %s of %s, lock %s (%s, %s)", inert.Line(m.Workspace), inert.Line(m.Revision), m.Lock,
 			diag.Count(len(m.Operators), "operator"), diag.Count(len(m.Catalogs), "catalog"))
 	}
-	if r.InStep {
-		said := "content verified"
+	if r.UpToDate {
+		result := "content verified"
 		if len(r.Unchecked) > 0 {
-			said = "complete; its overlays build"
+			result = "complete; its overlays build"
 		}
-		log.Note("%s (%s) %s (%s)", inert.Line(r.Reference), r.Digest, said, diag.Count(r.Files, "file"))
+		log.Note("%s (%s) %s (%s)", inert.Line(r.Reference), r.Digest, result, diag.Count(r.Files, "file"))
 	}
 }
 
-// compare fills in the differences from the commit, or the reason for not comparing.
+// compare sets the differences from the commit, or the reason why they are unchecked.
 func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *workspace.Artifact) error {
 	dir, whole := a.Tree()
-	lies, err := a.Layout()
+	clusterLayout, err := a.Layout()
 	if err != nil {
 		return &oci.Error{Image: a.Name, Err: err}
 	}
-	if len(lies.Clusters) == 0 {
+	if len(clusterLayout.Clusters) == 0 {
 		return &oci.Error{Image: a.Name, Err: fmt.Errorf("not a tree rendered by quayside: no %s", layout.ClustersFile)}
 	}
-	for _, c := range lies.Clusters {
+	for _, c := range clusterLayout.Clusters {
 		r.Clusters = append(r.Clusters, c.Name)
 	}
-	if err := checkBuilds(a.Files, dir, lies); err != nil {
+	if err := checkBuilds(a.Files, dir, clusterLayout); err != nil {
 		return err
 	}
 	branch, commit, ok := parseRevision(a.Meta.Revision)
@@ -141,7 +140,7 @@ func (r *ArtifactReport) compare(ctx context.Context, p *workspace.Project, a *w
 	}
 	r.Changes = compareTrees(a.Files, want.Files)
 	if a.Origin != nil {
-		r.Made.Differences = append(r.Made.Differences, a.Origin.CompareCommit(want.Origin)...)
+		r.Provenance.Differences = append(r.Provenance.Differences, a.Origin.CompareCommit(want.Origin)...)
 	}
 	return nil
 }
@@ -155,26 +154,26 @@ func parseRevision(text string) (branch, commit string, ok bool) {
 	return m[1], m[2] + m[3], true
 }
 
-// checkBuilds builds the overlays of all clusters, equal ones once.
-func checkBuilds(files *filetree.Tree, dir string, lies *layout.Tree) error {
+// checkBuilds builds the overlays of all clusters. dir is the directory of the tree in files.
+func checkBuilds(files *filetree.Tree, dir string, tree *layout.Tree) error {
 	_, err := listInputs(func(name string) ([]byte, error) {
 		if data, ok := files.Get(name); ok {
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
-	}, dir, lies, lies.Clusters)
+	}, dir, tree, tree.Clusters)
 	return err
 }
 
-// listInputs builds the overlays of clusters in a tree, equal ones once, and returns the
-// paths of the files used. It returns all faults at once, with their positions.
-func listInputs(read func(name string) ([]byte, error), dir string, lies *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
+// listInputs builds the overlays of clusters, and returns the paths of the files that they use.
+// It builds equal overlays once. The error has all faults with their positions.
+func listInputs(read func(name string) ([]byte, error), dir string, tree *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
 	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}
 	kustomizations := overlay.New(overlay.FileFunc(read))
 	var faults diag.List
 	for _, cluster := range clusters {
-		dirs := lies.Pieces(cluster)
-		if _, crds := lies.ClusterCRDDirs(cluster); crds != "" {
+		dirs := tree.Pieces(cluster)
+		if _, crds := tree.ClusterCRDDirs(cluster); crds != "" {
 			dirs = append(dirs, crds)
 		}
 		for _, part := range dirs {

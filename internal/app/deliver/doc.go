@@ -1,4 +1,4 @@
-// Package deliver publishes the rendered tree: as branches and pull requests in Git, one
-// for each upgrade, or as an artifact in a registry, with provenance and a bill of
+// Package deliver publishes the rendered tree. It creates a Git branch and a pull request for
+// each upgrade, or pushes the tree as an artifact to a registry, with provenance and a bill of
 // materials.
 package deliver

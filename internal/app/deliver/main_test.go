@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMain fixes the seed of the property tests, and has them draw few nights, which take
-// long; -rapid.seed=0 takes a fresh seed, -rapid.checks=1000 draws more.
+// TestMain fixes the seed of the property tests and runs few of them, because they are slow.
+// -rapid.seed=0 chooses a random seed, -rapid.checks=1000 runs more.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)

@@ -24,12 +24,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestBranchesMerge draws random nights: whichever of the open branches are merged by
-// Git, in whatever order, the lock answers the declarations, and the tree is what render
-// makes of it, to the last byte. Branches of a night before stay open where the same
-// operators still go to the same bundles and change the same files to the same: they do not
-// where declarations changed what they share with others, or an upgrade of these did.
-// Operators that have nothing in common share no branch.
+// TestBranchesMerge simulates nightly runs of propose. Any open branches are merged by Git in any
+// order. After each merge, the lock must satisfy the declarations, and the tree must be equal to
+// the rendered lock. Branches of earlier nights stay open if the same upgrades still make the same
+// changes. Operators without anything in common must not share a branch.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -62,10 +60,10 @@ func TestBranchesMerge(t *testing.T) {
 	}
 }
 
-// counts says what the test came across.
+// counts counts the cases that the test has covered.
 type counts struct{ nights, branches, joined, merges, older, squashed, whole, changes, stuck, unrendered int }
 
-// fleet is a repository with a workspace, as time goes by.
+// fleet simulates a repository with a workspace over several nights.
 type fleet struct {
 	*rapid.T
 	*world
@@ -84,14 +82,14 @@ type state struct {
 	files  map[string][]byte
 }
 
-// branch is an upgrade as it was proposed.
+// branch is a proposed upgrade.
 type branch struct {
 	state
 	operators []string
 	base      state
 }
 
-// upgrades returns which pins a branch moves, and where to.
+// upgrades describes the changes of a branch to the pins.
 func (b branch) upgrades() string {
 	var out []string
 	for _, c := range lockfile.Diff(b.base.lock, b.lock) {
@@ -100,8 +98,8 @@ func (b branch) upgrades() string {
 	return strings.Join(out, " ")
 }
 
-// changes returns what a branch makes of the files that it changes, but of the lock and
-// of indices.
+// changes returns the new contents of the files that a branch changes, without the lock and the
+// index files.
 func (b branch) changes() map[string]string {
 	out := map[string]string{}
 	for _, files := range []map[string][]byte{b.base.files, b.files} {
@@ -115,10 +113,10 @@ func (b branch) changes() map[string]string {
 	return out
 }
 
-// project opens the workspace as it is with some lock, which may be nil.
+// project opens the current workspace with a lock, which may be nil.
 func (f *fleet) project(lock *lockfile.File) *workspace.Project {
 	files := fstest.MapFS{}
-	for _, some := range []map[string]string{f.settings, f.asked, f.catalogs(f.day)} {
+	for _, some := range []map[string]string{f.settings, f.declared, f.catalogs(f.day)} {
 		for name, text := range some {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
@@ -138,7 +136,7 @@ func (f *fleet) check(err error) {
 	}
 }
 
-// files returns what a commit with this lock has, as render writes it.
+// files returns the files of a commit with a lock and its rendered tree.
 func (f *fleet) files(lock *lockfile.File) (map[string][]byte, error) {
 	res, err := f.project(lock).Render(f.Context(), lock)
 	if err != nil {
@@ -150,7 +148,7 @@ func (f *fleet) files(lock *lockfile.File) (map[string][]byte, error) {
 	for name, data := range tree.All() {
 		out[path.Join("rendered", name)] = data
 	}
-	for _, some := range []map[string]string{f.settings, f.asked} {
+	for _, some := range []map[string]string{f.settings, f.declared} {
 		for name, text := range some {
 			out[name] = []byte(text)
 		}
@@ -158,13 +156,13 @@ func (f *fleet) files(lock *lockfile.File) (map[string][]byte, error) {
 	return out, nil
 }
 
-// begin resolves for the first time, and reports whether there is something to upgrade.
+// begin commits the first lock, and reports whether there is one.
 func (f *fleet) begin() bool {
 	return f.resolve(nil, resolve.Options{})
 }
 
-// resolve commits the lock that answers the declarations, and what it renders to. It
-// reports whether there is one.
+// resolve resolves the declarations, and commits the lock and the rendered tree. It returns false
+// if there is no solution.
 func (f *fleet) resolve(before *lockfile.File, more resolve.Options) bool {
 	p := f.project(before)
 	opt := p.ResolveOptions()
@@ -183,7 +181,7 @@ func (f *fleet) resolve(before *lockfile.File, more resolve.Options) bool {
 	return true
 }
 
-// night proposes what there is to upgrade, and merges some of it.
+// night proposes the available upgrades, and merges some of them.
 func (f *fleet) night() {
 	f.day++
 	if rapid.IntRange(0, 2).Draw(f.T, "declarations change") == 0 {
@@ -200,21 +198,20 @@ func (f *fleet) night() {
 	}
 }
 
-// declare has a person change the declarations on the main branch, where that has an
-// answer.
+// declare changes the declarations on the main branch, if the new ones have a solution.
 func (f *fleet) declare() {
-	asked := f.asked
-	f.asked = f.change(f.T)
+	asked := f.declared
+	f.declared = f.change(f.T)
 	gone := rapid.SampledFrom([]resolve.Options{{}, {Prune: true}, {Settled: []string{"*"}, Gone: []string{"*"}}}).Draw(f.T, "observed")
 	if !f.resolve(f.main.lock, gone) {
-		f.asked = asked
+		f.declared = asked
 		return
 	}
 	f.seen.changes++
 }
 
-// propose makes branches of what there is to upgrade. Those of a night before are left
-// open where they have the same upgrades, and change the same.
+// propose creates branches for the available upgrades. It keeps branches of earlier nights with
+// the same upgrades and the same changes. It returns false if splitting or rendering fails.
 func (f *fleet) propose() bool {
 	p := f.project(f.main.lock)
 	opt := p.ResolveOptions()
@@ -259,7 +256,7 @@ func (f *fleet) propose() bool {
 	return true
 }
 
-// merge merges a branch, and wants what render makes of the merged lock.
+// merge merges a branch, and compares the result with the rendered lock.
 func (f *fleet) merge(b branch) {
 	f.seen.merges++
 	if b.base.commit != f.main.commit {
@@ -267,7 +264,7 @@ func (f *fleet) merge(b branch) {
 	}
 	tree, out, err := f.repo.merge(f.main.commit, b.commit)
 	if err != nil {
-		f.Fatalf("the branch of %v does not merge:\n%s\n%s", b.operators, out, f.story(b))
+		f.Fatalf("the branch of %v does not merge:\n%s\n%s", b.operators, out, f.describe(b))
 	}
 	merged := f.repo.files(tree)
 	lock, err := lockfile.Parse(workspace.LockFile, merged[workspace.LockFile])
@@ -275,18 +272,18 @@ func (f *fleet) merge(b branch) {
 		f.Fatalf("the branch of %v merged: %v", b.operators, err)
 	}
 	if fault := f.verify(lock); fault != nil {
-		f.Fatalf("the branch of %v merged: %v\n%s", b.operators, fault, f.story(b))
+		f.Fatalf("the branch of %v merged: %v\n%s", b.operators, fault, f.describe(b))
 	}
 	files, err := f.files(lock)
 	if err != nil {
-		f.Fatalf("the branch of %v merged: %v\n%s", b.operators, err, f.story(b))
+		f.Fatalf("the branch of %v merged: %v\n%s", b.operators, err, f.describe(b))
 	}
 	if d := cmp.Diff(files, merged, cmp.Transformer("text", func(b []byte) string { return string(b) })); d != "" {
-		f.Fatalf("the branch of %v merged: what render writes (-) and what is there (+) differ:\n%s\n%s", b.operators, d, f.story(b))
+		f.Fatalf("the branch of %v merged: what render writes (-) and what is there (+) differ:\n%s\n%s", b.operators, d, f.describe(b))
 	}
-	if f.seen.merges%5 == 1 { // which takes longer
+	if f.seen.merges%5 == 1 { // only some, because it is slow
 		f.seen.whole++
-		if whole := f.repo.mergeWhole(f.main.commit, b.commit); whole != tree {
+		if whole := f.repo.mergeInWorkTree(f.main.commit, b.commit); whole != tree {
 			f.Fatalf("git merge and git merge-tree differ:\n%s", f.repo.run(nil, "diff", tree, whole))
 		}
 	}
@@ -299,7 +296,7 @@ func (f *fleet) merge(b branch) {
 	f.open = slices.DeleteFunc(f.open, func(o branch) bool { return o.commit == b.commit })
 }
 
-// verify returns what verify finds in a lock.
+// verify checks a lock like 'quayside verify'.
 func (f *fleet) verify(lock *lockfile.File) error {
 	p := f.project(lock)
 	in, err := p.Inputs(f.Context(), p.ResolveOptions(), false)
@@ -308,8 +305,8 @@ func (f *fleet) verify(lock *lockfile.File) error {
 	return err
 }
 
-// story says what the two sides of a merge changed.
-func (f *fleet) story(b branch) string {
+// describe describes the changes of both sides of a merge.
+func (f *fleet) describe(b branch) string {
 	return "main:\n" + string(f.repo.run(nil, "diff", "--stat=200", b.base.commit, f.main.commit)) + "branch:\n" + string(f.repo.run(nil, "diff", "--stat=200", b.base.commit, b.commit))
 }
 
@@ -356,7 +353,7 @@ func (r *repo) line(in io.Reader, args ...string) string {
 	return strings.TrimSpace(string(r.run(in, args...)))
 }
 
-// commits makes a commit of each set of files, with the same parent, which may be "".
+// commits commits each set of files on the same parent, which may be empty.
 func (r *repo) commits(parent string, each ...map[string][]byte) []string {
 	var stream bytes.Buffer
 	for i, files := range each {
@@ -396,15 +393,15 @@ func (r *repo) files(tree string) map[string][]byte {
 	}
 }
 
-// merge returns the tree of a merge.
+// merge returns the tree of a merge without a work tree.
 func (r *repo) merge(ours, theirs string) (tree, out string, err error) {
 	text, err := r.command("merge-tree", "--write-tree", ours, theirs).Output()
 	tree, _, _ = strings.Cut(string(text), "\n")
 	return tree, string(text), err
 }
 
-// mergeWhole returns the tree of a merge in a work tree.
-func (r *repo) mergeWhole(ours, theirs string) string {
+// mergeInWorkTree returns the tree of a merge in a work tree.
+func (r *repo) mergeInWorkTree(ours, theirs string) string {
 	r.run(nil, "checkout", "-q", "-f", "--detach", ours)
 	r.run(nil, "merge", "-q", "--no-edit", theirs)
 	return r.line(nil, "rev-parse", "HEAD^{tree}")

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// environment returns the name of the workspace in this repository; see Base.Environment.
+// environment returns the value of Base.Environment.
 func (b *Base) environment() (string, error) {
 	entries, err := b.head.List(".")
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *Base) environment() (string, error) {
 	return mine, nil
 }
 
-// workspaceName returns the name of a workspace: its own, or else that of its directory.
+// workspaceName returns name, or the base name of the directory if name is empty.
 func workspaceName(name, dir string) string {
 	switch {
 	case name != "":
@@ -45,7 +45,7 @@ func workspaceName(name, dir string) string {
 	}
 }
 
-// branchBelow returns the branch name of the environment below name.
+// branchBelow returns the branch name "<name>/<environment>".
 func (b *Base) branchBelow(name string) string {
 	return path.Join(name, cleanRefPart(b.Environment))
 }
@@ -55,7 +55,7 @@ func (b *Base) branchFor(operator string) string {
 	return path.Join(b.branchBelow(b.opt.Branch), cleanRefPart(operator))
 }
 
-// staleBranches returns the branches of this environment without a proposed upgrade,
+// staleBranches returns the existing branches of the environment that are not in proposed,
 // sorted.
 func (b *Base) staleBranches(proposed []string) ([]string, error) {
 	top := b.branchBelow(b.opt.Branch)
@@ -69,7 +69,7 @@ func (b *Base) staleBranches(proposed []string) ([]string, error) {
 	}), nil
 }
 
-// cleanRefPart returns s as a valid part of a branch name.
+// cleanRefPart converts s to a valid part of a branch name.
 func cleanRefPart(s string) string {
 	var parts []string
 	for part := range strings.SplitSeq(s, "/") {

@@ -23,9 +23,9 @@ import (
 
 // Base is the HEAD commit on which upgrades of a workspace are proposed.
 type Base struct {
-	// Environment is the name of the workspace, or that of its directory if it has none, or
-	// the path of that directory if several workspaces of HEAD have the same name. It is
-	// empty for a workspace without a name at the top of the repository.
+	// Environment is the name of the workspace, or else of its directory. If another workspace
+	// in HEAD has the same name, it is the path of the directory. It is empty for a workspace
+	// without a name at the top of the repository.
 	Environment string
 
 	opt    ProposalOptions
@@ -34,7 +34,7 @@ type Base struct {
 	head   *gitrepo.Revision
 }
 
-// proposal is an upgrade, rendered for one commit on HEAD.
+// proposal is a rendered upgrade, with the file changes for a commit on HEAD.
 type proposal struct {
 	*Base
 	upgrade workspace.Upgrade
@@ -55,7 +55,7 @@ func OpenBase(ctx context.Context, p *workspace.Project, opt ProposalOptions) (*
 	if b.head, err = clone.Repo.Head(); err != nil {
 		return nil, err
 	}
-	if err := clone.Clean(ctx); err != nil {
+	if err := clone.CheckClean(ctx); err != nil {
 		return nil, err
 	}
 	if b.author, err = clone.Repo.Author(ctx, p.Getenv); err != nil {
@@ -78,7 +78,7 @@ func (b *proposal) commit(ctx context.Context, branch string) (hash string, err 
 	})
 }
 
-// files returns the changes to HEAD that render lock.
+// files renders lock, and returns the changes from HEAD.
 func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEdit, error) {
 	res, err := b.clone.Project.Render(ctx, lock)
 	if err != nil {
@@ -117,12 +117,12 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.FileEd
 	return changes, nil
 }
 
-// body returns the text of a pull request: the environment, the changes with their reasons,
-// links to the releases, and the report on the step from before to the new lock. before
-// may be nil.
+// body returns the text of a pull request in Markdown: the preface, and the report of the
+// comparison of before, which may be nil, with the new lock. If the text is too long for a forge,
+// body omits the preface.
 func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.clone.Repo.HeadBranch(), "HEAD"), branch}
-	c, err := compare.Moved(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
+	c, err := compare.Locks(b.clone.Project, compare.Lock, names, before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 	if err != nil {
 		return nil, err
 	}
-	for i := range report.Reading { // the other links are in the preface
+	for i := range report.Reading { // the preface has the other links
 		r := &report.Reading[i]
 		r.Links = slices.DeleteFunc(r.Links, func(l diff.ReadingLink) bool { return l.What != "link" })
 	}
@@ -142,14 +142,15 @@ func (b *proposal) body(ctx context.Context, branch string, before *lockfile.Fil
 		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	whole := slices.Concat(marker, []byte("\n"+head+"\n"), rest)
-	if len(whole) >= diff.MaxComment {
+	full := slices.Concat(marker, []byte("\n"+head+"\n"), rest)
+	if len(full) >= diff.MaxComment {
 		return text, nil
 	}
-	return whole, nil
+	return full, nil
 }
 
-// preface returns the text before the report.
+// preface returns the text before the report: the environment, the changes with their reasons and
+// links to releases, the observations, and the reasons why operators are upgraded together.
 func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
 	links, err := b.links(ctx, before)
 	if err != nil {
@@ -166,10 +167,10 @@ func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 		}
 		text.WriteString("\n")
 	}
-	if len(b.upgrade.Seen) > 0 {
+	if len(b.upgrade.Observations) > 0 {
 		text.WriteString("\nWhat was seen of it:\n\n")
 	}
-	for _, line := range b.upgrade.Seen {
+	for _, line := range b.upgrade.Observations {
 		text.WriteString("- " + inert.Markdown(line) + "\n")
 	}
 	if len(b.upgrade.Bonds) > 0 {
@@ -196,46 +197,45 @@ func (b *proposal) title() string {
 	return inert.Commit(title)
 }
 
-// subject describes the upgrades, or, if there are none, other changes to operators.
+// subject describes the upgrades or, without upgrades, other changes to operators.
 func (b *proposal) subject() string {
-	var moved, changed []workspace.Change
+	var upgraded, changed []workspace.Change
 	for _, c := range b.upgrade.Changes {
 		switch {
 		case c.Operator == "":
 		case c.Change == lockfile.Changed:
 			changed = append(changed, c)
 		default:
-			moved = append(moved, c)
+			upgraded = append(upgraded, c)
 		}
 	}
-	if len(moved) == 0 {
-		moved = changed
+	if len(upgraded) == 0 {
+		upgraded = changed
 	}
-	if len(moved) == 0 && len(b.upgrade.Changes) > 0 {
+	if len(upgraded) == 0 && len(b.upgrade.Changes) > 0 {
 		return "Update declared Namespaces"
 	}
-	if len(moved) == 0 {
+	if len(upgraded) == 0 {
 		return fmt.Sprintf("Migrate %s to schema %d", workspace.LockFile, lockfile.Schema)
 	}
-	if len(b.upgrade.Operators) == 0 && len(moved) > 1 {
-		return fmt.Sprintf("Update %s", diag.Count(len(moved), "operator"))
+	if len(b.upgrade.Operators) == 0 && len(upgraded) > 1 {
+		return fmt.Sprintf("Update %s", diag.Count(len(upgraded), "operator"))
 	}
-	first := moved[0]
-	if i := slices.IndexFunc(moved, func(c workspace.Change) bool { return slices.Index(b.upgrade.Operators, c.Operator) == 0 }); i > 0 {
-		first = moved[i]
+	first := upgraded[0]
+	if i := slices.IndexFunc(upgraded, func(c workspace.Change) bool { return slices.Index(b.upgrade.Operators, c.Operator) == 0 }); i > 0 {
+		first = upgraded[i]
 	}
 	subject := "Update " + first.Operator
 	if first.From != "" && first.To != "" && first.From != first.To {
 		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
 	}
-	if others := len(moved) - 1; others > 0 {
+	if others := len(upgraded) - 1; others > 0 {
 		subject += fmt.Sprintf(" together with %s", diag.Count(others, "operator"))
 	}
 	return subject
 }
 
-// message returns the commit message: the upgrades in the first line, and the changes with
-// their reasons below.
+// message returns the commit message: the title, and a line for each change with its reason.
 func (b *proposal) message() string {
 	var text strings.Builder
 	text.WriteString(b.title() + "\n\n")

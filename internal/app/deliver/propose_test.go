@@ -54,7 +54,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestRefPart has Git judge the names of branches that any text becomes.
+// TestRefPart checks with Git that cleanRefPart converts any text to a valid branch name.
 func TestRefPart(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed: nothing to compare with")
@@ -75,7 +75,7 @@ func TestRefPart(t *testing.T) {
 	}
 }
 
-// TestEnvironment names the workspaces of a repository, each as no other is named.
+// TestEnvironment checks that the workspaces of a repository have distinct names.
 func TestEnvironment(t *testing.T) {
 	root := t.TempDir()
 	for dir, name := range map[string]string{

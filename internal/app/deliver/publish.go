@@ -20,15 +20,15 @@ import (
 
 // ProposalOptions are the options for publishing upgrades.
 type ProposalOptions struct {
-	Branch  string        // base name for several upgrades
+	Branch  string        // name of the branch, or prefix of several branches
 	Force   bool          // replace existing branches
-	Remote  string        // name or URL to push to; empty: do not push
-	Body    string        // file for the text, a directory for several upgrades; empty: none
+	Remote  string        // name or URL of the Git remote; empty: do not push
+	Body    string        // file for the text, or directory for several texts; empty: do not write it
 	Request bool          // create or update a pull request for each upgrade
-	Into    string        // target branch of pull requests; empty: the default one
+	Into    string        // target branch of pull requests; empty: the default branch
 	Forge   string        // kind of forge; empty: detected from its address
 	Scans   *scan.Results // scan results of images, for the text; may be nil
-	Check   bool          // do not commit or push; only report the changes
+	Check   bool          // only report the changes, without a commit or push
 }
 
 // PublishedProposal is one published upgrade.
@@ -39,13 +39,13 @@ type PublishedProposal struct {
 
 	Request *forge.RequestResult `json:"pullRequest,omitempty" doc:"with --pull-request"`
 
-	sent bool // the remote did not have the commit
+	sent bool // whether the push added the commit to the remote
 }
 
-// Propose renders an upgrade and publishes it. If several is true, the branch and the text
-// file are specific to the environment.
+// Propose renders an upgrade and publishes it. With several environments, the names of the branch
+// and of the text file include the environment.
 func (b *Base) Propose(ctx context.Context, upgrade workspace.Upgrade, in *workspace.Inputs, several bool) (*PublishedProposal, error) {
-	made, err := b.render(ctx, upgrade)
+	rendered, err := b.render(ctx, upgrade)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (b *Base) Propose(ctx context.Context, upgrade workspace.Upgrade, in *works
 		branch = b.branchBelow(branch)
 		body = b.bodyFile(branch)
 	}
-	return made.publish(ctx, branch, body, in)
+	return rendered.publish(ctx, branch, body, in)
 }
 
 // bodyFile returns the text file for one of several branches.
@@ -65,8 +65,8 @@ func (b *Base) bodyFile(branch string) string {
 	return filepath.Join(b.opt.Body, filepath.FromSlash(strings.TrimPrefix(branch, b.opt.Branch))+".md")
 }
 
-// publish writes the text, creates and pushes the branch, and creates or updates the pull
-// request, each if requested.
+// publish writes the text to file, creates and pushes the branch, and creates or updates the pull
+// request, as far as the options request it.
 func (b *proposal) publish(ctx context.Context, branch, file string, in *workspace.Inputs) (*PublishedProposal, error) {
 	var text []byte
 	var err error
@@ -117,20 +117,20 @@ func (b *proposal) request(ctx context.Context, branch string, text []byte) (*fo
 	if err != nil {
 		return nil, err
 	}
-	made, err := client.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
+	result, err := client.Propose(ctx, forge.Pull{Head: branch, Base: b.opt.Into, Title: b.title(), Body: string(text)})
 	if err != nil {
 		return nil, err
 	}
-	b.clone.Project.Log.Note("pull request %d of %s: %s", made.Number, inert.Line(branch), made.Outcome)
-	made.URL = inert.Line(made.URL)
-	return &made, nil
+	b.clone.Project.Log.Note("pull request %d of %s: %s", result.Number, inert.Line(branch), result.Outcome)
+	result.URL = inert.Line(result.URL)
+	return &result, nil
 }
 
 // PublishedProposals is the result of publishing several upgrades.
 type PublishedProposals struct {
 	Environment  string        `json:"environment" doc:"name of the workspace in titles and branches; empty for an unnamed one at the top of the repository"`
 	PullRequests []PullRequest `json:"pullRequests" doc:"by their first operators"`
-	Done         []string      `json:"obsolete" doc:"branches of earlier runs in which nothing is left to move"`
+	Obsolete     []string      `json:"obsolete" doc:"branches of earlier runs in which nothing is left to move"`
 }
 
 // PullRequest is one branch with its upgrade.
@@ -138,7 +138,7 @@ type PullRequest struct {
 	Branch    string               `json:"branch"`
 	Commit    string               `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string               `json:"pushed,omitempty" doc:"the remote that holds the commit now"`
-	Sent      bool                 `json:"updated" doc:"it did not before"`
+	Updated   bool                 `json:"updated" doc:"it did not before"`
 	Title     string               `json:"title"`
 	Body      string               `json:"body,omitempty" doc:"the file with the text"`
 	Operators []string             `json:"operators" doc:"that were to move and do; the first gives the branch its name"`
@@ -149,10 +149,10 @@ type PullRequest struct {
 
 // ProposeEach publishes each upgrade on its own branch.
 func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in *workspace.Inputs) (*PublishedProposals, error) {
-	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Done: []string{}}
+	s := &PublishedProposals{Environment: b.Environment, PullRequests: []PullRequest{}, Obsolete: []string{}}
 	var branches []string
 	for _, u := range upgrades {
-		made, err := b.render(ctx, u)
+		rendered, err := b.render(ctx, u)
 		if err != nil {
 			return nil, err
 		}
@@ -165,28 +165,28 @@ func (b *Base) ProposeEach(ctx context.Context, upgrades []workspace.Upgrade, in
 		}
 		branches = append(branches, branch)
 		body := b.bodyFile(branch)
-		out, err := made.publish(ctx, branch, body, in)
+		out, err := rendered.publish(ctx, branch, body, in)
 		if err != nil {
 			return nil, err
 		}
 		s.PullRequests = append(s.PullRequests, PullRequest{
-			Branch: branch, Commit: out.Commit, Pushed: out.Pushed, Sent: out.sent, Title: made.title(), Body: body,
+			Branch: branch, Commit: out.Commit, Pushed: out.Pushed, Updated: out.sent, Title: rendered.title(), Body: body,
 			Operators: u.Operators, Changes: u.Changes, Bonds: append([]resolve.Bond{}, u.Bonds...), Request: out.Request,
 		})
 	}
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
-		return s, nil // open upgrades remain, and their branches are not stale
+		return s, nil // the upgrades follow in a later run, so their branches are not stale
 	}
 	done, err := b.staleBranches(branches)
-	s.Done = append(s.Done, done...)
+	s.Obsolete = append(s.Obsolete, done...)
 	return s, err
 }
 
-// migrationBranch replaces the operator in the name of the branch that migrates the lock to a
-// newer schema. It is not a valid Kubernetes name, so it cannot clash with an operator.
+// migrationBranch takes the place of the operator in the name of the branch that migrates the lock
+// to a newer schema. It is not a valid Kubernetes name, so no operator can have it.
 const migrationBranch = "quayside.lock/_schema"
 
-// Print prints each pull request with its changes, and notes stale branches.
+// Print prints each pull request with its changes, and logs obsolete branches.
 func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger) {
 	for _, p := range s.PullRequests {
 		fmt.Fprintf(out, "%s: %s\n", p.Branch, inert.Line(p.Title))
@@ -200,7 +200,7 @@ func (s *PublishedProposals) Print(out *terminal.Terminal, log workspace.Logger)
 	if len(s.PullRequests) == 0 {
 		log.Note("no upgrades left")
 	}
-	for _, branch := range s.Done {
+	for _, branch := range s.Obsolete {
 		log.Note("branch %s has no upgrades left: close its pull request and delete it", inert.Line(branch))
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// PushOptions is the destination of an artifact, with its attachments.
+// PushOptions are the destination and the attachments of an artifact.
 type PushOptions struct {
 	To      string             // "oci://registry/repository:tag", "oci:directory:tag"
-	Project *workspace.Project // its settings decide whether an artifact is already signed
-	Here    *workspace.Project // the same workspace; relative paths in To are resolved in it
+	Project *workspace.Project // workspace whose spec.trust decides which signatures exist already
+	Here    *workspace.Project // the same workspace; paths in To are relative to its root
 	Signer  *sign.Signer       // nil: do not sign
 
 	// BOM returns the bill of materials to attach; nil: attach none.
@@ -46,16 +46,16 @@ type PushResult struct {
 // PushState is the outcome of a push.
 type PushState string
 
-// push is an artifact being pushed.
+// push is the state of a push.
 type push struct {
 	PushOptions
-	cargo  *Tree
+	tree   *Tree
 	client *oci.Client
 	packed *oci.Packed
-	signed string // as PushResult.Signed
+	signed string // value of PushResult.Signed
 }
 
-// Push packs the artifact and pushes it.
+// Push packs the tree as an artifact and pushes it.
 func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	packed, err := artifact.Pack(c.Files.FS(), c.Meta)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &push{PushOptions: opt, cargo: c, client: client, packed: packed}
+	d := &push{PushOptions: opt, tree: c, client: client, packed: packed}
 	state, err := d.pushTo(ctx, to)
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (c *Tree) Push(ctx context.Context, opt PushOptions) (*PushResult, error) {
 	}, nil
 }
 
-// pushTo sends an artifact. It sets the tag last, so that engines find the attachments of
-// every artifact they see.
+// pushTo pushes the artifact. It sets the tag last, so that every tagged artifact has its
+// attachments.
 func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
 	if to.Kind == oci.Layout {
 		if to.Digest != "" {
@@ -115,8 +115,8 @@ func (d *push) pushTo(ctx context.Context, to oci.Source) (PushState, error) {
 	}
 }
 
-// attachStatements attaches the bill of materials and the attestations, and then signs the
-// artifact, which ref names by digest. The signature comes last, so a signed artifact is complete.
+// attachStatements attaches the bill of materials and the attestations, and signs the artifact
+// last, so that a signed artifact is complete. ref must have a digest.
 func (d *push) attachStatements(ctx context.Context, ref string) error {
 	var list *inventory.BOM
 	var err error
@@ -129,26 +129,26 @@ func (d *push) attachStatements(ctx context.Context, ref string) error {
 		return nil
 	}
 	d.signed = "present"
-	note := func(sent bool, err error) error {
+	record := func(sent bool, err error) error {
 		if sent {
 			d.signed = "signed"
 		}
 		return err
 	}
-	if err := note(d.Project.Attest(ctx, d.Signer, ref, trust.Provenance, d.cargo.Origin.Predicate())); err != nil {
+	if err := record(d.Project.Attest(ctx, d.Signer, ref, trust.Provenance, d.tree.Origin.Predicate())); err != nil {
 		return err
 	}
 	if list != nil {
-		if err := note(d.Project.Attest(ctx, d.Signer, ref, inventory.BOMPredicateType, list)); err != nil {
+		if err := record(d.Project.Attest(ctx, d.Signer, ref, inventory.BOMPredicateType, list)); err != nil {
 			return err
 		}
 	}
-	return note(d.Project.Sign(ctx, d.Signer, ref))
+	return record(d.Project.Sign(ctx, d.Signer, ref))
 }
 
 // attachBOM attaches the bill of materials to an artifact.
 func (d *push) attachBOM(ctx context.Context, ref string) (*inventory.BOM, error) {
-	list, err := d.BOM(ctx, d.cargo.Project, d.cargo.Lock)
+	list, err := d.BOM(ctx, d.tree.Project, d.tree.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +160,12 @@ func (d *push) attachBOM(ctx context.Context, ref string) (*inventory.BOM, error
 	return list, err
 }
 
-// Log notes the result.
+// Log logs the result.
 func (s *PushResult) Log(log workspace.Logger) {
-	said := map[PushState]string{
+	formats := map[PushState]string{
 		"sent": "pushed %s (%s, %s)", "tagged": "%s already exists (%s, %s): nothing pushed", "present": "%s already exists (%s, %s): nothing pushed",
 	}
-	log.Note(said[s.State], inert.Line(s.to.String()), diag.Count(s.Files, "file"), inert.Line(s.Revision))
+	log.Note(formats[s.State], inert.Line(s.to.String()), diag.Count(s.Files, "file"), inert.Line(s.Revision))
 	switch s.Signed {
 	case "signed":
 		log.Note("signed it")

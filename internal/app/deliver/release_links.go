@@ -10,22 +10,21 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// links returns Markdown links for each operator with a new version: the links in its
-// bundle, and the comparison of both versions on its forge, if that is known.
+// links returns Markdown links for each upgraded or added operator: see releaseLinks.
 func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string][]string, error) {
-	var moved []string
+	var upgraded []string
 	for _, c := range b.upgrade.Changes {
 		if c.Operator != "" && c.To != "" && c.From != c.To {
-			moved = append(moved, c.Operator)
+			upgraded = append(upgraded, c.Operator)
 		}
 	}
-	said, err := b.clone.Project.CSVs(ctx, b.upgrade.Lock, moved)
+	csvs, err := b.clone.Project.CSVs(ctx, b.upgrade.Lock, upgraded)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]string{}
-	for _, key := range moved {
-		csv := said[key]
+	for _, key := range upgraded {
+		csv := csvs[key]
 		if csv == nil {
 			continue
 		}
@@ -39,8 +38,8 @@ func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string
 	return out, nil
 }
 
-// releaseLinks returns the links in a bundle, and a link to the changes since version from,
-// which may be empty.
+// releaseLinks returns the links in a bundle and, if its forge is known, a link to the comparison
+// with version from, which may be empty.
 func releaseLinks(csv *bundle.CSV, from string) []string {
 	var out []string
 	if repository := diff.Address(csv.Annotations["repository"]); repository != "" {

@@ -23,44 +23,44 @@ import (
 
 // LoadOptions selects the tree to load.
 type LoadOptions struct {
-	At       string   // revision; empty: HEAD, and the work tree must equal it
-	Branch   string   // branch named in the artifact; empty: the current one, or none for another revision
+	At       string   // revision; empty: HEAD, without uncommitted changes in the work tree
+	Branch   string   // branch in the artifact's revision; empty: the current branch, or none with At
 	Clusters []string // empty: the whole environment
 }
 
 // Tree is the content of an artifact.
 type Tree struct {
 	Meta     artifact.Meta
-	Project  *workspace.Project // as committed, or on disk if that is equal
-	Lock     *lockfile.File     // as committed
+	Project  *workspace.Project // workspace in the revision, or on disk without LoadOptions.At
+	Lock     *lockfile.File     // lock in the revision
 	Origin   *inventory.Provenance
 	Clusters []string // target clusters, sorted; empty: all
 	Files    *filetree.Tree
 }
 
 // LoadTree returns the content of an artifact for a workspace in a Git repository. A tree
-// that is out of date with its lock is a *workspace.DiffersError. It returns all faults of
-// overlays at once: those that do not build, or use files outside of the artifact.
+// that is out of date with its lock is a *workspace.DiffersError. The error has the faults of all
+// overlays that do not build or that use files outside of the artifact.
 func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree, error) {
-	l, err := openTree(ctx, p, opt)
+	l, err := newTreeLoader(ctx, p, opt)
 	if err != nil {
 		return nil, err
 	}
 	c := &Tree{Meta: l.meta(opt.Branch), Files: filetree.New()}
 	for _, name := range opt.Clusters {
-		if _, err := l.there.Cluster(name, "--cluster"); err != nil {
+		if _, err := l.project.Cluster(name, "--cluster"); err != nil {
 			return nil, err
 		}
 	}
 	c.Clusters = slices.Compact(slices.Sorted(slices.Values(opt.Clusters)))
-	if c.Lock, err = l.there.NeedLock(); err != nil {
+	if c.Lock, err = l.project.NeedLock(); err != nil {
 		return nil, err
 	}
 	if c.Origin, err = l.origin(c); err != nil {
 		return nil, err
 	}
 	if c.Project = p; opt.At != "" {
-		c.Project = l.there
+		c.Project = l.project
 	}
 	if err := l.checkUpToDate(ctx, c); err != nil {
 		return nil, err
@@ -79,15 +79,15 @@ func LoadTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*Tree
 
 // treeLoader loads a tree from a revision of a workspace.
 type treeLoader struct {
-	clone  *workspace.Clone   // the workspace on disk
-	there  *workspace.Project // the workspace in the revision
-	rev    *gitrepo.Revision
-	branch string
-	out    string // path of the tree in the repository
-	root   string // directory that becomes the top of the artifact
+	clone   *workspace.Clone   // the workspace on disk
+	project *workspace.Project // the workspace in the revision
+	rev     *gitrepo.Revision
+	branch  string
+	out     string // path of the tree in the repository
+	root    string // repository directory at the top of the artifact
 }
 
-func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*treeLoader, error) {
+func newTreeLoader(ctx context.Context, p *workspace.Project, opt LoadOptions) (*treeLoader, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
 		return nil, fmt.Errorf("%s is not in a Git repository: an artifact contains the tree of a commit", p.Location())
@@ -108,34 +108,34 @@ func openTree(ctx context.Context, p *workspace.Project, opt LoadOptions) (*tree
 	if err != nil {
 		return nil, err
 	}
-	if l.there, err = clone.At(l.rev); err != nil {
+	if l.project, err = clone.At(l.rev); err != nil {
 		return nil, err
 	}
 	if opt.At == "" {
-		if err := clone.Clean(ctx); err != nil {
+		if err := clone.CheckClean(ctx); err != nil {
 			return nil, fmt.Errorf("%w, or give a revision with --at", err)
 		}
 	}
-	l.out = clone.Path(l.there.Settings.Output)
+	l.out = clone.Path(l.project.Settings.Output)
 	l.root, err = l.top()
 	return l, err
 }
 
-// top returns the repository directory that becomes the top of the artifact. The tree is
-// below it at the path configured for engines.
+// top returns the repository directory at the top of the artifact. In this directory, the tree
+// is at spec.gitops.path.
 func (l *treeLoader) top() (string, error) {
-	w := l.there.Settings
-	at := w.Output
+	w := l.project.Settings
+	dir := w.Output
 	if w.GitOps != nil {
-		at = path.Clean(w.GitOps.Path)
+		dir = path.Clean(w.GitOps.Path)
 	}
-	if at == "." {
+	if dir == "." {
 		return l.out, nil
 	}
-	if top, ok := strings.CutSuffix("/"+l.out, "/"+at); ok {
+	if top, ok := strings.CutSuffix("/"+l.out, "/"+dir); ok {
 		return path.Join(".", strings.TrimPrefix(top, "/")), nil
 	}
-	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is in %s of the repository, so it cannot be at %q: use the end of that path or \".\"", l.out, at)
+	return "", diag.Errorf(w.At("spec.gitops.path"), "the tree is in %s of the repository, so it cannot be at %q: use the end of that path or \".\"", l.out, dir)
 }
 
 // meta returns the metadata of the artifact: revision, time and source.
@@ -144,7 +144,7 @@ func (l *treeLoader) meta(branch string) artifact.Meta {
 		branch = l.branch
 	}
 	m := artifact.Meta{Revision: formatRevision(branch, l.rev.Hash()), Created: l.rev.Time()}
-	if g := l.there.Settings.GitOps; g != nil {
+	if g := l.project.Settings.GitOps; g != nil {
 		m.Source = gitrepo.WithoutSecrets(g.RepoURL)
 	}
 	if m.Source == "" || strings.HasPrefix(m.Source, "oci:") {
@@ -177,25 +177,25 @@ func formatRevision(branch, commit string) string {
 	return branch + kind + commit
 }
 
-// checkUpToDate returns an error if the tree is out of date with its lock, like render
-// --check.
+// checkUpToDate returns an error if the tree is out of date with its lock, like 'quayside render
+// --check'.
 func (l *treeLoader) checkUpToDate(ctx context.Context, c *Tree) error {
 	res, err := c.Project.Render(ctx, c.Lock)
 	if err != nil {
 		return err
 	}
-	have, err := l.there.Rendered(res.Tree)
+	have, err := l.project.Rendered(res.Tree)
 	if err != nil {
 		return err
 	}
 	n := len(filetree.Diff(have, res.Tree))
 	for _, name := range filetree.Foreign(have, res.Tree) {
-		if workspace.Steers(name, res.Tree) != "" {
+		if workspace.GitOpsEffect(name, res.Tree) != "" {
 			n++
 		}
 	}
 	if n > 0 {
-		return &workspace.DiffersError{Msg: fmt.Sprintf("%s of %s is out of date with %s (%s): run 'quayside render' and commit the result", l.there.Settings.Output, l.rev.Name(), workspace.LockFile, diag.Count(n, "file"))}
+		return &workspace.DiffersError{Msg: fmt.Sprintf("%s of %s is out of date with %s (%s): run 'quayside render' and commit the result", l.project.Settings.Output, l.rev.Name(), workspace.LockFile, diag.Count(n, "file"))}
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 		return nil, err
 	}
 	below := strings.TrimPrefix(l.out+"/", "./")
-	lies, err := layout.Read(func(yield func(string) bool) {
+	tree, err := layout.Read(func(yield func(string) bool) {
 		for _, e := range entries {
 			if !yield(strings.TrimPrefix(e.Path, below)) {
 				return
@@ -220,33 +220,33 @@ func (l *treeLoader) listFiles(clusters []string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.out, err)
 	}
-	everywhere, those := len(clusters) == 0, lies.Clusters
-	if !everywhere {
-		those = slices.DeleteFunc(slices.Clone(those), func(c layout.Cluster) bool { return !slices.Contains(clusters, c.Name) })
+	all, selected := len(clusters) == 0, tree.Clusters
+	if !all {
+		selected = slices.DeleteFunc(slices.Clone(selected), func(c layout.Cluster) bool { return !slices.Contains(clusters, c.Name) })
 	}
-	var is []func(name string) bool
-	for _, c := range those {
-		is = append(is, isForCluster(lies, c))
+	var predicates []func(name string) bool
+	for _, c := range selected {
+		predicates = append(predicates, isForCluster(tree, c))
 	}
-	names, err := listInputs(l.read, l.out, lies, those)
+	names, err := listInputs(l.read, l.out, tree, selected)
 	dirs := map[string]bool{} // directories with a file in the artifact
 	for name := range names {
 		dirs[path.Dir(name)] = true
 	}
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Path, below)
-		if everywhere || slices.ContainsFunc(is, func(is func(string) bool) bool { return is(rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
+		if all || slices.ContainsFunc(predicates, func(is func(string) bool) bool { return is(rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
 			names[e.Path] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// isForCluster returns a predicate that reports whether a file of the tree is for a
-// cluster, in addition to the inputs of its builds: CRDs, the Installations for the
-// reporter, and the files that an engine applies there.
-func isForCluster(lies *layout.Tree, c layout.Cluster) func(name string) bool {
-	crds, _ := lies.ClusterCRDDirs(c)
+// isForCluster returns a predicate that reports whether a file of the tree is for a cluster: CRDs,
+// the Installations of the reporter, and the files that a GitOps engine applies. The predicate
+// does not cover the inputs of kustomize builds.
+func isForCluster(tree *layout.Tree, c layout.Cluster) func(name string) bool {
+	crds, _ := tree.ClusterCRDDirs(c)
 	return func(name string) bool {
 		parts, dir := strings.Split(name, "/"), path.Dir(name)
 		about, engine := profile.AboutDirectory(parts[0])
@@ -265,8 +265,8 @@ func isForCluster(lies *layout.Tree, c layout.Cluster) func(name string) bool {
 	}
 }
 
-// read returns a file of the revision. It rejects a file behind a symbolic link, because
-// engines do not find it in an artifact.
+// read returns a file of the revision. A symbolic link in its path is an error, because artifacts
+// cannot contain links.
 func (l *treeLoader) read(name string) ([]byte, error) {
 	for at := name; at != "."; at = path.Dir(at) {
 		if _, is := l.rev.Link(at); is {
@@ -276,7 +276,7 @@ func (l *treeLoader) read(name string) ([]byte, error) {
 	return l.rev.Read(name)
 }
 
-// checkCommitted returns an error if files beyond the tree have uncommitted changes.
+// checkCommitted returns an error if files outside of the tree have uncommitted changes.
 func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		return l.out == "." || strings.HasPrefix(name, l.out+"/")
@@ -291,8 +291,8 @@ func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	return err
 }
 
-// fill adds files of the revision to a tree, at their paths in the artifact. The cluster
-// list contains only the selected clusters.
+// fill adds files of the revision to a tree, at their paths in the artifact. It reduces the list
+// of clusters to the selected clusters.
 func (l *treeLoader) fill(tree *filetree.Tree, files, clusters []string) error {
 	var faults diag.List
 	for _, name := range files {

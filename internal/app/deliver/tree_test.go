@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/internal/oci/trust/trusttest"
 )
 
-// exampleSettings are those of a workspace with two clusters, and of an artifact that
-// begins at the top of the repository.
+// exampleSettings are the settings of a workspace with two clusters, whose artifact starts at the
+// top of the repository.
 const exampleSettings = `apiVersion: quayside.dev/v1alpha1
 kind: Workspace
 spec:
@@ -35,16 +35,16 @@ spec:
   gitops: {repoURL: "https://user:secret@git.example.com/fleet", sourceRef: {name: fleet}, path: ops/rendered}
 `
 
-// shipFleet is a repository with a workspace in ops, an overlay of the cluster two, and
-// a component outside of the workspace that the overlay takes in.
-type shipFleet struct {
+// treeFixture is a repository with a workspace in ops, an overlay of the cluster two, and a
+// component outside of the workspace that the overlay includes.
+type treeFixture struct {
 	*testing.T
-	dir string // of the repository
+	dir string // directory of the repository
 }
 
-func newShipFleet(t *testing.T) shipFleet {
+func newTreeFixture(t *testing.T) treeFixture {
 	t.Helper()
-	f := shipFleet{t, t.TempDir()}
+	f := treeFixture{t, t.TempDir()}
 	ops := filepath.Join(f.dir, "ops")
 	f.check(os.CopyFS(ops, os.DirFS("../../../examples/quickstart")))
 	const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
@@ -57,14 +57,14 @@ func newShipFleet(t *testing.T) shipFleet {
 	return f
 }
 
-func (f shipFleet) check(err error) {
+func (f treeFixture) check(err error) {
 	f.Helper()
 	if err != nil {
 		f.Fatal(err)
 	}
 }
 
-func (f shipFleet) git(args ...string) {
+func (f treeFixture) git(args ...string) {
 	f.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Dir, cmd.Env = f.dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
@@ -73,20 +73,20 @@ func (f shipFleet) git(args ...string) {
 	}
 }
 
-func (f shipFleet) commit() {
+func (f treeFixture) commit() {
 	f.Helper()
 	f.git("add", "-A")
 	f.git("commit", "-qm", "all")
 }
 
-func (f shipFleet) write(name, text string) {
+func (f treeFixture) write(name, text string) {
 	f.Helper()
 	name = filepath.Join(f.dir, name)
 	f.check(os.MkdirAll(filepath.Dir(name), 0o700))
 	f.check(os.WriteFile(name, []byte(text), 0o600))
 }
 
-func (f shipFleet) edit(name, old, with string) {
+func (f treeFixture) edit(name, old, with string) {
 	f.Helper()
 	data, err := os.ReadFile(filepath.Join(f.dir, name))
 	f.check(err)
@@ -96,7 +96,7 @@ func (f shipFleet) edit(name, old, with string) {
 	f.write(name, strings.Replace(string(data), old, with, 1))
 }
 
-func (f shipFleet) open() *workspace.Project {
+func (f treeFixture) open() *workspace.Project {
 	f.Helper()
 	cache := f.TempDir()
 	getenv := func(key string) string { return map[string]string{"XDG_CACHE_HOME": cache}[key] }
@@ -105,7 +105,7 @@ func (f shipFleet) open() *workspace.Project {
 	return p
 }
 
-func (f shipFleet) render() {
+func (f treeFixture) render() {
 	f.Helper()
 	p := f.open()
 	res, err := p.RenderLock(f.Context())
@@ -113,15 +113,14 @@ func (f shipFleet) render() {
 	f.check(filetree.Write(filepath.Join(f.dir, "ops", "rendered"), res.Tree))
 }
 
-func (f shipFleet) load(opt LoadOptions) *Tree {
+func (f treeFixture) load(opt LoadOptions) *Tree {
 	f.Helper()
 	c, err := LoadTree(f.Context(), f.open(), opt)
 	f.check(err)
 	return c
 }
 
-// treeNames returns the paths of an artifact, those below the rendered tree without its
-// path.
+// treeNames returns the sorted paths of an artifact, without the prefix of the rendered tree.
 func treeNames(t *filetree.Tree) []string {
 	var out []string
 	for name := range t.Names() {
@@ -131,11 +130,11 @@ func treeNames(t *filetree.Tree) []string {
 	return out
 }
 
-// TestLoadTree loads the environment and the part of each cluster: what is in a part is
-// in the whole, byte for byte; a part has nothing of the other cluster alone, and all
-// that its overlays build from.
+// TestLoadTree loads the whole environment and the part of each cluster. The files of a part must
+// be equal in the whole. A part must have all inputs of its overlays, and no files of only the
+// other cluster.
 func TestLoadTree(t *testing.T) {
-	f := newShipFleet(t)
+	f := newTreeFixture(t)
 	whole, one, two := f.load(LoadOptions{}), f.load(LoadOptions{Clusters: []string{"one"}}), f.load(LoadOptions{Clusters: []string{"two"}})
 	both := f.load(LoadOptions{Clusters: []string{"two", "one", "two"}})
 	for name, part := range map[string]*Tree{"one": one, "two": two, "both": both} {
@@ -144,8 +143,8 @@ func TestLoadTree(t *testing.T) {
 				t.Errorf("%s: %v", name, c)
 			}
 		}
-		r, err := CheckArtifact(t.Context(), f.open(), f.unpacked(part), true)
-		if err != nil || !r.InStep {
+		r, err := CheckArtifact(t.Context(), f.open(), f.pushAndOpen(part), true)
+		if err != nil || !r.UpToDate {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -190,35 +189,35 @@ func treeFiles(t *filetree.Tree) map[string]string {
 	return out
 }
 
-// TestLoadTreeRefuses makes no artifact of what is not as it is committed, not as it is
-// locked, or not inside of it.
+// TestLoadTreeRefuses checks the errors for uncommitted changes, trees that are out of date, and
+// files that an artifact cannot contain.
 func TestLoadTreeRefuses(t *testing.T) {
 	two := LoadOptions{Clusters: []string{"two"}}
 	for name, c := range map[string]struct {
-		change func(f shipFleet)
+		change func(f treeFixture)
 		opt    LoadOptions
 		want   string
 	}{
-		"no cluster":    {func(shipFleet) {}, LoadOptions{Clusters: []string{"three"}}, `three`},
-		"no revision":   {func(shipFleet) {}, LoadOptions{At: "v9"}, "v9"},
-		"no repository": {func(f shipFleet) { f.check(os.RemoveAll(filepath.Join(f.dir, ".git"))) }, LoadOptions{}, "is not in a Git repository"},
-		"not committed": {func(f shipFleet) { f.edit("ops/quayside.yaml", "1.34", "1.33") }, LoadOptions{}, "or give a revision with --at"},
-		"component":     {func(f shipFleet) { f.edit("shared/kustomization.yaml", "team: a", "team: b") }, two, "uncommitted changes: shared/kustomization.yaml"},
-		"out of date":   {func(f shipFleet) { f.edit("ops/rendered/flux/one/kustomization.yaml", "kind", "# kind"); f.commit() }, LoadOptions{}, "(1 file): run 'quayside render'"},
-		"a foreign file": {func(f shipFleet) {
+		"no cluster":    {func(treeFixture) {}, LoadOptions{Clusters: []string{"three"}}, `three`},
+		"no revision":   {func(treeFixture) {}, LoadOptions{At: "v9"}, "v9"},
+		"no repository": {func(f treeFixture) { f.check(os.RemoveAll(filepath.Join(f.dir, ".git"))) }, LoadOptions{}, "is not in a Git repository"},
+		"not committed": {func(f treeFixture) { f.edit("ops/quayside.yaml", "1.34", "1.33") }, LoadOptions{}, "or give a revision with --at"},
+		"component":     {func(f treeFixture) { f.edit("shared/kustomization.yaml", "team: a", "team: b") }, two, "uncommitted changes: shared/kustomization.yaml"},
+		"out of date":   {func(f treeFixture) { f.edit("ops/rendered/flux/one/kustomization.yaml", "kind", "# kind"); f.commit() }, LoadOptions{}, "(1 file): run 'quayside render'"},
+		"a foreign file": {func(f treeFixture) {
 			f.write("ops/rendered/crds/etcd/other.yaml", "kind: A\n")
 			f.commit()
 		}, LoadOptions{}, "run 'quayside render'"},
-		"top":       {func(f shipFleet) { f.settings("path: ops/rendered", "path: .") }, two, `shared/kustomization.yaml: an overlay includes this, but the artifact starts at ops/rendered`},
-		"elsewhere": {func(f shipFleet) { f.settings("path: ops/rendered", "path: some/where") }, LoadOptions{}, "ops/quayside.yaml:9:"},
-		"link": {func(f shipFleet) {
+		"top":       {func(f treeFixture) { f.editSettings("path: ops/rendered", "path: .") }, two, `shared/kustomization.yaml: an overlay includes this, but the artifact starts at ops/rendered`},
+		"elsewhere": {func(f treeFixture) { f.editSettings("path: ops/rendered", "path: some/where") }, LoadOptions{}, "ops/quayside.yaml:9:"},
+		"link": {func(f treeFixture) {
 			f.check(os.Rename(filepath.Join(f.dir, "shared"), filepath.Join(f.dir, "other")))
 			f.check(os.Symlink("other", filepath.Join(f.dir, "shared")))
 			f.commit()
 		}, two, "shared is a symbolic link"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newShipFleet(t)
+			f := newTreeFixture(t)
 			c.change(f)
 			got, err := LoadTree(t.Context(), f.open(), c.opt)
 			if got != nil && err == nil || err == nil || !strings.Contains(err.Error(), c.want) {
@@ -228,16 +227,16 @@ func TestLoadTreeRefuses(t *testing.T) {
 	}
 }
 
-// settings changes the settings, and brings the tree up to date.
-func (f shipFleet) settings(old, with string) {
+// editSettings changes the settings, renders the tree, and commits both.
+func (f treeFixture) editSettings(old, with string) {
 	f.Helper()
 	f.edit("ops/quayside.yaml", old, with)
 	f.render()
 	f.commit()
 }
 
-// unpacked returns the artifact that a cargo becomes.
-func (f shipFleet) unpacked(c *Tree) *workspace.Artifact {
+// pushAndOpen pushes a tree to a layout, and returns the artifact there.
+func (f treeFixture) pushAndOpen(c *Tree) *workspace.Artifact {
 	f.Helper()
 	p, to := f.open(), "oci:"+f.TempDir()+"/out:v1"
 	_, err := c.Push(f.Context(), PushOptions{To: to, Project: p, Here: p})
@@ -247,8 +246,7 @@ func (f shipFleet) unpacked(c *Tree) *workspace.Artifact {
 	return a
 }
 
-// TestCheckArtifact compares an artifact with the commit that it names, as far as that is
-// there.
+// TestCheckArtifact compares artifacts with their commits, which may be missing.
 func TestCheckArtifact(t *testing.T) {
 	const some = "ops/rendered/operators/vault.vault/kustomization.yaml"
 	for name, c := range map[string]struct {
@@ -278,15 +276,15 @@ func TestCheckArtifact(t *testing.T) {
 		"no commit":       {func(c *Tree) { c.Meta.Revision = "v1.2.3" }, false, "", "", "it has no commit to compare it with"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newShipFleet(t)
-			cargo := f.load(LoadOptions{})
-			c.change(cargo)
-			r, err := CheckArtifact(t.Context(), f.open(), f.unpacked(cargo), c.strict)
+			f := newTreeFixture(t)
+			tree := f.load(LoadOptions{})
+			c.change(tree)
+			r, err := CheckArtifact(t.Context(), f.open(), f.pushAndOpen(tree), c.strict)
 			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			if r.InStep != (err == nil) {
-				t.Errorf("in step: %t", r.InStep)
+			if r.UpToDate != (err == nil) {
+				t.Errorf("in step: %t", r.UpToDate)
 			}
 			var changes []string
 			for _, change := range r.Changes {
@@ -302,7 +300,7 @@ func TestCheckArtifact(t *testing.T) {
 	}
 }
 
-// withFile returns a tree with some files changed; an empty text removes one.
+// withFile returns a tree with changed files. An empty text removes a file.
 func withFile(t *filetree.Tree, changed map[string]string) *filetree.Tree {
 	all := treeFiles(t)
 	maps.Copy(all, changed)
@@ -318,10 +316,10 @@ func withFile(t *filetree.Tree, changed map[string]string) *filetree.Tree {
 	return out
 }
 
-// TestPush sends an artifact, and what it is signed with, before its tag is set, and
-// nothing twice.
+// TestPush checks that the artifact and its signature are pushed before the tag, and that nothing
+// is pushed twice.
 func TestPush(t *testing.T) {
-	f := newShipFleet(t)
+	f := newTreeFixture(t)
 	server := ocitest.NewReferring(t)
 	key, err := sign.NewKey(trusttest.NewKey(t).Private(t, "x"), "x")
 	f.check(err)
@@ -368,7 +366,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestParseRevision takes apart what was put together, and nothing else.
+// TestParseRevision checks that parseRevision reverses formatRevision, and rejects other texts.
 func TestParseRevision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		branch := rapid.SampledFrom([]string{"", "main", "a@b", "feature/x", "sha1:x"}).Draw(t, "branch")
@@ -385,7 +383,7 @@ func TestParseRevision(t *testing.T) {
 	}
 }
 
-// TestCompareTrees finds of any two sets of files what turns one into the other.
+// TestCompareTrees checks that the differences of two random trees convert one to the other.
 func TestCompareTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := func(label string) (*filetree.Tree, map[string]string) {

@@ -10,30 +10,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is what a workspace and its catalogs are made of.
+// world is a random workspace with its catalogs.
 type world struct {
-	packages []*pack
+	packages []*drawnPackage
 	settings map[string]string // quayside.yaml, overlays
-	asked    map[string]string // declarations, by file
-	spare    []string          // declarations of other operators, which a person may add
-	replaces string            // a declaration of an operator that follows another one
-	apart    bool              // nothing has anything in common with anything
+	declared map[string]string // declarations, by file
+	spare    []string          // files of further declarations, which change may add
+	replaces string            // package that can replace p0
+	apart    bool              // whether the operators have nothing in common
 }
 
-// pack is a package: its bundles, and how many of them each day has.
-type pack struct {
+// drawnPackage is a package with its bundles, and the versions in the catalog on each day.
+type drawnPackage struct {
 	name, catalog string
 	bundles       []map[string]string // files of each version, from 1.0.0 on
-	first, last   []int               // by day: the versions that the catalog has
+	first, last   []int               // first and last version in the catalog, by day
 }
 
-const nights = 4 // at most
+const nights = 4 // maximum
 
-// drawWorld draws packages that are installed at their first versions, which need
-// nothing. Later ones need others, also in circles, and bring objects that others bring,
-// too. One more package can follow the first one: it has the same definition.
+// drawWorld draws packages. Their first versions are installed, and have no requirements. Later
+// versions may require each other, even in cycles, and may share objects. An additional package
+// has the CRD of the first package, so it can replace that package.
 func drawWorld(t *rapid.T) *world {
-	w := &world{asked: map[string]string{}, apart: rapid.IntRange(0, 3).Draw(t, "apart") == 3}
+	w := &world{declared: map[string]string{}, apart: rapid.IntRange(0, 3).Draw(t, "apart") == 3}
 	n := rapid.SampledFrom([]int{6, 8, 4, 7, 5, 3}).Draw(t, "packages")
 	for i := range n {
 		w.packages = append(w.packages, w.drawPack(t, i, n))
@@ -52,7 +52,7 @@ func drawWorld(t *rapid.T) *world {
 		for i, ns := range rapid.Permutation([]string{"n0", "n1", "n2"}).Draw(t, "namespaces")[:installs] {
 			file := declarationFile(ns, p.name)
 			if p.name == "p0" && i == 0 || rapid.IntRange(0, 3).Draw(t, "left out") > 0 {
-				w.asked[file] = declaration(ns, p.name, "")
+				w.declared[file] = declaration(ns, p.name, "")
 			} else {
 				w.spare = append(w.spare, file)
 			}
@@ -60,7 +60,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	w.replaces = follower.name
 	if rapid.Bool().Draw(t, "declared Namespace") {
-		w.asked["subscriptions/namespace.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n0, labels: {team: a}}\n"
+		w.declared["subscriptions/namespace.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n0, labels: {team: a}}\n"
 	}
 	w.settings = drawSettings(t)
 	return w
@@ -68,7 +68,7 @@ func drawWorld(t *rapid.T) *world {
 
 func declarationFile(ns, pkg string) string { return "subscriptions/" + ns + "." + pkg + ".yaml" }
 
-// operatorOf returns the namespace and the package of a declaration's file.
+// operatorOf returns the namespace and the package in the file name of a declaration.
 func operatorOf(file string) (ns, pkg string) {
 	ns, pkg, _ = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(file, "subscriptions/"), ".yaml"), ".")
 	return ns, pkg
@@ -82,9 +82,9 @@ func declaration(ns, pkg, replaces string) string {
 	return text
 }
 
-// drawPack draws package i of n: its versions, and on which days there are which.
-func (w *world) drawPack(t *rapid.T, i, n int) *pack {
-	p := &pack{name: fmt.Sprintf("p%d", i), catalog: fmt.Sprintf("c%d", i%2)}
+// drawPack draws package i of n.
+func (w *world) drawPack(t *rapid.T, i, n int) *drawnPackage {
+	p := &drawnPackage{name: fmt.Sprintf("p%d", i), catalog: fmt.Sprintf("c%d", i%2)}
 	versions := rapid.SampledFrom([]int{4, 5, 3, 2, 1}).Draw(t, "versions")
 	revision := 0
 	for v := 1; v <= versions; v++ {
@@ -152,9 +152,9 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: %[2]s, plural: things},
 `, pkg, strings.ToUpper(pkg), revision)
 }
 
-// drawObjects adds objects, of which the first two are in common: such that every package brings alike, one that two installs
-// of a package share, and one with the version in its name, which looks like a renamed
-// file to Git.
+// drawObjects adds some of these objects to files: two that are equal in every package, one that
+// several installations of a package share, and one with the version in its name, whose file Git
+// treats as renamed.
 func (w *world) drawObjects(t *rapid.T, files map[string]string, pkg string, v int) {
 	for i, text := range []string{
 		"{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}",
@@ -168,7 +168,7 @@ func (w *world) drawObjects(t *rapid.T, files map[string]string, pkg string, v i
 	}
 }
 
-// drawNeeds draws what version v needs of n packages.
+// drawNeeds draws the requirements of version v on n packages.
 func drawNeeds(t *rapid.T, v, n int) string {
 	if v == 1 || rapid.IntRange(0, 2).Draw(t, "needs") > 0 {
 		return ""
@@ -181,8 +181,7 @@ func drawNeeds(t *rapid.T, v, n int) string {
 	return fmt.Sprintf("- {type: olm.package, value: {packageName: %s, version: '%s%d.0.0'}}\n", other, op, rapid.IntRange(1, 3).Draw(t, "version"))
 }
 
-// drawSettings draws how the tree is applied, in which clusters, and what the team
-// changes there.
+// drawSettings draws the profile, the clusters and the overlays.
 func drawSettings(t *rapid.T) map[string]string {
 	files := map[string]string{}
 	var b bytes.Buffer
@@ -238,9 +237,9 @@ func (w *world) catalogs(day int) map[string]string {
 	return out
 }
 
-// change draws what a person changes of the declarations.
+// change returns the declarations after a random change.
 func (w *world) change(t *rapid.T) map[string]string {
-	next := maps.Clone(w.asked)
+	next := maps.Clone(w.declared)
 	declared := slices.DeleteFunc(slices.Sorted(maps.Keys(next)), func(file string) bool { return file == "subscriptions/namespace.yaml" })
 	switch rapid.SampledFrom([]string{"add", "remove", "follow"}).Draw(t, "change") {
 	case "add":

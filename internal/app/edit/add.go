@@ -18,25 +18,25 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Wish is a request to declare operators.
-type Wish struct {
+// AddOptions selects the operators to declare.
+type AddOptions struct {
 	Packages  []string // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
-	Namespace string   // for all packages; "": the suggested namespace of each, or else the package name
-	Catalog   string   // "[namespace/]name"; "" for the only one that has the package
-	Watch     []string // namespaces; "*" alone: all; nil: the preference of each operator
-	To        string   // entry of spec.declarations to write to; "" for the default
+	Namespace string   // for all packages; empty: the suggested namespace of each, or else the package name
+	Catalog   string   // "[namespace/]name"; empty: the only catalog with the package
+	Watch     []string // watched namespaces; "*" alone: all; nil: the preference of each operator
+	To        string   // entry of spec.declarations to write to; empty: the default
 
 	Choose Chooser // nil: do not ask
 }
 
-// Add declares operators. One that is declared as wished stays as it is, so that an interrupted
+// Add declares operators. It skips operators with an equal declaration, so that an interrupted
 // run can be repeated.
-func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
+func Add(ctx context.Context, p *workspace.Project, w AddOptions) (*Edit, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
 		return nil, err
 	}
-	a := adder{project: p, wish: w, set: set, writer: usualWriter(set), draft: NewDraft(p)}
+	a := adder{project: p, options: w, set: set, writer: usualWriter(set), draft: NewDraft(p)}
 	if a.to, err = Destination(ctx, p, w.To, w.Choose); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Add(ctx context.Context, p *workspace.Project, w Wish) (*Edit, error) {
 	return e, nil
 }
 
-// equals reports whether a subscription is declared as the operator would be.
+// equals reports whether the declaration of a subscription equals that of the operator.
 func (o operator) equals(s declare.Subscription) bool {
 	var text []byte
 	for _, object := range o.writer.Objects(o.Declaration) {
@@ -77,11 +77,11 @@ func (o operator) equals(s declare.Subscription) bool {
 	return err == nil && len(set.Subscriptions) == 1 && set.Subscriptions[0].Digest == s.Digest
 }
 
-// Chooser lets the user choose one of several options.
+// Chooser lets the user choose one of several options, and returns it.
 type Chooser func(ctx context.Context, question string, options []string) (string, error)
 
-// Destination returns the entry of spec.declarations to write to: the one named by to, or
-// the only candidate, or else the user's choice.
+// Destination returns the entry of spec.declarations to write to: the entry named by to, or the
+// only candidate, or else the user's choice. choose may be nil.
 func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
 	candidates, err := p.NewDeclarations(to)
 	if err != nil {
@@ -105,7 +105,7 @@ func Destination(ctx context.Context, p *workspace.Project, to string, choose Ch
 	return candidates[slices.Index(paths, chosen)], nil
 }
 
-// ChooseNone returns an error instead of choosing among several paths of declarations.
+// ChooseNone is a [Chooser] that always returns an error, for commands that cannot ask.
 func ChooseNone(_ context.Context, _ string, paths []string) (string, error) {
 	return "", fmt.Errorf("several paths of spec.declarations can hold new declarations (%s): set spec.newDeclarations", strings.Join(paths, ", "))
 }
@@ -119,17 +119,17 @@ type operator struct {
 type adder struct {
 	project *workspace.Project
 	to      workspace.DeclarationPath
-	wish    Wish
+	options AddOptions
 	set     *declare.Set
-	writer  declare.Writer // of the usual dialect
+	writer  declare.Writer // writer of the most frequent dialect
 	index   *model.Index
 	draft   *Draft
 	wanted  []operator
-	places  []place // of the new declarations
+	places  []place // positions of the new declarations
 	notes   []string
 }
 
-// place is the start of a new declaration, and the argument that it comes from.
+// place is the position of a new declaration in the draft, with its argument.
 type place struct {
 	file string
 	line int
@@ -146,20 +146,20 @@ func (a *adder) openPackages(ctx context.Context) error {
 	if len(all) == 0 {
 		return errors.New("no catalog to search: create a workspace with 'quayside init --catalog', or add one to spec.catalogs of quayside.yaml")
 	}
-	sh, err := a.project.Shelf(ctx, all, lock, false)
+	sh, err := a.project.OpenCatalogs(ctx, all, lock, false)
 	if err != nil {
 		return err
 	}
 	defer sh.Close()
 	var names []string
-	for _, text := range a.wish.Packages {
+	for _, text := range a.options.Packages {
 		name, _, _ := strings.Cut(text, "@")
 		names = append(names, name)
 	}
 	if a.index, err = sh.Pick(ctx, cache.PickNames(names...)); err != nil {
 		return err
 	}
-	_, err = a.project.Broken(a.index)
+	_, err = a.project.BrokenCatalogs(a.index)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	o.Namespace = cmp.Or(a.wish.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
+	o.Namespace = cmp.Or(a.options.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
 		return fmt.Errorf("%s is given twice", name)
 	}
@@ -202,12 +202,12 @@ func (a *adder) add(ctx context.Context, text string) error {
 	return a.place(o, text)
 }
 
-// pick returns the package with a name, and an error if several catalogs have it.
+// pick returns the package with a name. It is an error if no catalog or several catalogs have it.
 func (a *adder) pick(name string) (*model.Package, error) {
 	var found []*model.Package
 	var names, have []string
 	for _, c := range a.index.Catalogs() {
-		if a.wish.Catalog != "" && a.wish.Catalog != c.ID().Name && a.wish.Catalog != c.ID().String() {
+		if a.options.Catalog != "" && a.options.Catalog != c.ID().Name && a.options.Catalog != c.ID().String() {
 			continue
 		}
 		names = append(names, c.Names()...)
@@ -220,8 +220,8 @@ func (a *adder) pick(name string) (*model.Package, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return nil, fmt.Errorf("package %q is in several catalogs: choose one with --catalog (%s)", name, strings.Join(have, ", "))
-	case len(names) == 0 && a.wish.Catalog != "":
-		return nil, fmt.Errorf("no catalog %q", a.wish.Catalog)
+	case len(names) == 0 && a.options.Catalog != "":
+		return nil, fmt.Errorf("no catalog %q", a.options.Catalog)
 	}
 	hint := diag.DidYouMean(name, names)
 	if hint == "" {
@@ -230,13 +230,14 @@ func (a *adder) pick(name string) (*model.Package, error) {
 	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
-// version sets the channel and version in o, and returns the matching bundle.
+// version sets the channel and the version of o, and returns the matching bundle. at is the text
+// after "package@".
 func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at string) (*model.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
-	if ok && at == "" && a.wish.Choose != nil && len(pkg.Channels()) > 1 {
+	if ok && at == "" && a.options.Choose != nil && len(pkg.Channels()) > 1 {
 		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
 		names := append([]string{pkg.DefaultChannel()}, others...)
-		name, err := a.wish.Choose(ctx, "channel of "+pkg.Name(), names)
+		name, err := a.options.Choose(ctx, "channel of "+pkg.Name(), names)
 		if err != nil {
 			return nil, err
 		}
@@ -266,8 +267,8 @@ func (a *adder) version(ctx context.Context, o *operator, pkg *model.Package, at
 	return b, nil
 }
 
-// newestBundle returns the highest matching version of a package, and a channel with it,
-// preferably the default one.
+// newestBundle returns the bundle with the highest matching version, and its channel, preferably
+// the default channel. It returns nil if no version matches.
 func newestBundle(pkg *model.Package, within func(version string) bool) (best *model.Bundle, in *model.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
@@ -287,23 +288,23 @@ func newestBundle(pkg *model.Package, within func(version string) bool) (best *m
 	return best, in
 }
 
-// watch sets the watched namespaces in o.
+// watch sets the watched namespaces of o.
 func (a *adder) watch(o *operator, b *model.Bundle) error {
 	modes := b.Metadata().InstallModes
 	groups := a.set.OperatorGroupsIn(o.Namespace)
 	switch {
-	case a.wish.Watch != nil:
-		watch := a.wish.Watch
+	case a.options.Watch != nil:
+		watch := a.options.Watch
 		if slices.Equal(watch, []string{"*"}) {
 			watch = nil
 		}
 		if !model.SupportsNamespaces(modes, o.Namespace, watch) {
-			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.wish.Watch, ", "), Supported(modes))
+			return fmt.Errorf("%s cannot watch %s: it supports %s", o.Package, strings.Join(a.options.Watch, ", "), FormatModes(modes))
 		}
 		if len(groups) > 0 {
 			return fmt.Errorf("%s: the OperatorGroup at %s sets the namespaces that operators in %s watch: leave out --watch", o.Package, groups[0].Pos, o.Namespace)
 		}
-		o.Watch = a.wish.Watch
+		o.Watch = a.options.Watch
 	case len(groups) > 0 || slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Group }):
 		return nil
 	case model.SupportsNamespaces(modes, o.Namespace, nil):
@@ -311,19 +312,19 @@ func (a *adder) watch(o *operator, b *model.Bundle) error {
 	case model.SupportsNamespaces(modes, o.Namespace, []string{o.Namespace}):
 		o.Watch = []string{o.Namespace}
 	default:
-		return fmt.Errorf("%s watches only given namespaces (%s): add --watch NAMESPACE", o.Package, Supported(modes))
+		return fmt.Errorf("%s watches only given namespaces (%s): add --watch NAMESPACE", o.Package, FormatModes(modes))
 	}
 	switch {
 	case o.writer.HasGroup:
 		o.Group = true
-	case a.wish.Watch == nil:
-		o.Watch = nil // the operator's preference
+	case a.options.Watch == nil:
+		o.Watch = nil // resolve chooses the operator's preference
 	}
 	return nil
 }
 
-// Supported lists install modes.
-func Supported(modes []model.InstallMode) string {
+// FormatModes returns a comma-separated list of install modes.
+func FormatModes(modes []model.InstallMode) string {
 	var names []string
 	for _, m := range modes {
 		names = append(names, string(m))
@@ -340,9 +341,9 @@ func (a *adder) place(o operator, text string) error {
 	}
 	for _, name := range names {
 		if !a.to.IsFile {
-			if taken, err := a.draft.isTaken(name); err != nil {
+			if exists, err := a.draft.exists(name); err != nil {
 				return err
-			} else if taken {
+			} else if exists {
 				continue
 			}
 		}
@@ -353,8 +354,8 @@ func (a *adder) place(o operator, text string) error {
 	return fmt.Errorf("%s already exists: choose another namespace with -n, or declare %s by hand", names[0], o.Package)
 }
 
-// argumentPos returns the argument behind a position in the draft, because the user cannot see the
-// draft's text. It returns other positions unchanged.
+// argumentPos converts a position in the draft to its argument, because the user cannot see the
+// draft. It returns other positions unchanged.
 func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	for _, at := range slices.Backward(a.places) {
 		if p.File == at.file && p.Line >= at.line {
@@ -364,8 +365,8 @@ func (a *adder) argumentPos(p diag.Pos) diag.Pos {
 	return p
 }
 
-// replacePositions replaces positions in the draft by arguments, in warnings and conflicts. A
-// conflict is reported at the first argument involved, because it is new.
+// replacePositions replaces positions in the draft with arguments, in warnings and conflicts. The
+// position of a conflict is the first argument in its chain, because the argument caused it.
 func (a *adder) replacePositions(res *workspace.Resolution) {
 	for i := range res.Warnings {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)

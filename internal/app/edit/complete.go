@@ -11,15 +11,15 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Completer completes names from the lock and the catalogs.
+// Completer completes names from the lock and the catalogs. On errors it returns no words.
 type Completer struct {
 	Workspace *workspace.Project
 	Here      workspace.Root // base of relative paths in Catalog
 	Catalog   string         // catalog from --catalog; empty: all
 }
 
-// ofPins returns a word for each pin of the lock.
-func (at Completer) ofPins(word func(lockfile.Pin) string) []string {
+// pinWords returns a word for each pin of the lock.
+func (at Completer) pinWords(word func(lockfile.Pin) string) []string {
 	lock, err := at.Workspace.Lock()
 	if err != nil {
 		return nil
@@ -32,24 +32,24 @@ func (at Completer) ofPins(word func(lockfile.Pin) string) []string {
 }
 
 // Operators returns the operators of the lock.
-func (at Completer) Operators(context.Context, string) []string { return at.ofPins(lockfile.Pin.Key) }
+func (at Completer) Operators(context.Context, string) []string { return at.pinWords(lockfile.Pin.Key) }
 
 // Namespaces returns the install namespaces of the lock.
 func (at Completer) Namespaces(context.Context, string) []string {
-	return at.ofPins(func(pin lockfile.Pin) string { return pin.Namespace })
+	return at.pinWords(func(pin lockfile.Pin) string { return pin.Namespace })
 }
 
 // Clusters returns the names of the clusters.
 func (at Completer) Clusters(context.Context, string) []string { return at.Workspace.Clusters() }
 
-// Pinned returns the operators of the lock as namespace/package. For a prefix without a
-// slash it adds the packages that have only one namespace.
+// Pinned returns the operators of the lock as namespace/package. For a non-empty prefix without a
+// slash it adds the names of packages that are pinned once.
 func (at Completer) Pinned(_ context.Context, prefix string) []string {
-	out := at.ofPins(lockfile.Pin.Key)
+	out := at.pinWords(lockfile.Pin.Key)
 	if prefix == "" || strings.Contains(prefix, "/") {
 		return out
 	}
-	names := at.ofPins(func(pin lockfile.Pin) string { return pin.Package })
+	names := at.pinWords(func(pin lockfile.Pin) string { return pin.Package })
 	for i, name := range names {
 		if !slices.Contains(names[:i], name) && !slices.Contains(names[i+1:], name) {
 			out = append(out, name)
@@ -65,7 +65,7 @@ func (at Completer) Versions(ctx context.Context, prefix string) []string {
 	if !behind {
 		return at.Pinned(ctx, prefix)
 	}
-	return at.each(ctx, key[strings.LastIndex(key, "/")+1:], func(p *model.Package) []string { return completeVersions(key, p) })
+	return at.packageWords(ctx, key[strings.LastIndex(key, "/")+1:], func(p *model.Package) []string { return completeVersions(key, p) })
 }
 
 // Requests returns the packages of the catalogs, or, after an @, the channels and versions of
@@ -75,7 +75,7 @@ func (at Completer) Requests(ctx context.Context, prefix string) []string {
 	if !behind {
 		return at.Packages(ctx, prefix)
 	}
-	return at.each(ctx, name, func(p *model.Package) []string {
+	return at.packageWords(ctx, name, func(p *model.Package) []string {
 		out := completeVersions(name, p)
 		for _, c := range p.ChannelNames() {
 			out = append(out, name+"@"+c)
@@ -92,9 +92,9 @@ func completeVersions(name string, p *model.Package) []string {
 	return out
 }
 
-// each returns words for the packages with a name.
-func (at Completer) each(ctx context.Context, name string, words func(*model.Package) []string) []string {
-	return at.browse(ctx, func(sh *cache.CatalogSet) (out []string) {
+// packageWords returns words for the package with a name in each catalog.
+func (at Completer) packageWords(ctx context.Context, name string, words func(*model.Package) []string) []string {
+	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
 		x, err := sh.Pick(ctx, cache.PickNames(name))
 		if err != nil {
 			return nil
@@ -110,7 +110,7 @@ func (at Completer) each(ctx context.Context, name string, words func(*model.Pac
 
 // Packages returns the packages of the catalogs.
 func (at Completer) Packages(ctx context.Context, _ string) []string {
-	return at.browse(ctx, func(sh *cache.CatalogSet) (out []string) {
+	return at.catalogWords(ctx, func(sh *cache.CatalogSet) (out []string) {
 		found, _ := sh.Search(ctx, nil)
 		for _, p := range found {
 			out = append(out, p.Name)
@@ -132,18 +132,18 @@ func (at Completer) Catalogs(context.Context, string) []string {
 	return out
 }
 
-// browse returns words from the locally available catalogs.
-func (at Completer) browse(ctx context.Context, words func(*cache.CatalogSet) []string) []string {
+// catalogWords returns words from the chosen catalogs.
+func (at Completer) catalogWords(ctx context.Context, words func(*cache.CatalogSet) []string) []string {
 	set, err := at.Workspace.DeclarationsIfAny()
 	if err != nil {
 		return nil
 	}
-	p, chosen, err := at.Workspace.Choose(at.Catalog, at.Workspace.Catalogs(set), at.Here)
+	p, chosen, err := at.Workspace.ChooseCatalogs(at.Catalog, at.Workspace.Catalogs(set), at.Here)
 	if err != nil {
 		return nil
 	}
 	locked, _ := p.Lock() // without a lock, tags are not resolved
-	sh, err := p.Shelf(ctx, chosen, locked, false)
+	sh, err := p.OpenCatalogs(ctx, chosen, locked, false)
 	if err != nil {
 		return nil
 	}

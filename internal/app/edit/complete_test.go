@@ -24,8 +24,7 @@ spec:
   clusters: [{name: east}, {name: west}]
 `
 
-// writeCatalog returns a catalog of one package with versions 1.0.0 and 1.1.0 in a
-// channel.
+// writeCatalog returns a catalog with one package, whose channel has versions 1.0.0 and 1.1.0.
 func writeCatalog(pkg, channel string) string {
 	bundle := func(name, version string) string {
 		return `{"schema": "olm.bundle", "package": "` + pkg + `", "name": "` + name + `", "image": "registry.example.com/b:1", "properties": [{"type": "olm.package", "value": {"packageName": "` + pkg + `", "version": "` + version + `"}}]}`
@@ -35,29 +34,29 @@ func writeCatalog(pkg, channel string) string {
 ` + bundle("b.v1", "1.0.0") + bundle("b.v2", "1.1.0")
 }
 
-func checkWords(t *testing.T, err error) {
+func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// newWorkspace returns where to look in a workspace with these files.
+// newWorkspace returns a Completer for a workspace with files.
 func newWorkspace(t *testing.T, files map[string]string) edit.Completer {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		checkWords(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		checkWords(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	p, err := workspaces.Open(workspaces.Dir(dir), workspaces.Env{Offline: true, Getenv: func(name string) string {
 		return map[string]string{"HOME": dir, "XDG_CACHE_HOME": filepath.Join(dir, ".cache")}[name]
 	}})
-	checkWords(t, err)
+	check(t, err)
 	return edit.Completer{Workspace: p, Here: p.Root}
 }
 
-// TestCompletions offers words for prefixes. What cannot be read offers nothing.
+// TestCompletions completes prefixes. Unreadable files must give no words.
 func TestCompletions(t *testing.T) {
 	full := map[string]string{
 		"quayside.yaml": settings, "hub/etcd.json": writeCatalog("etcd", "stable"), "lab/vault.json": writeCatalog("vault", "beta"),

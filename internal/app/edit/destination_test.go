@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 )
 
-// TestDestination chooses where declarations are written to, and asks where that is
-// ambiguous.
+// TestDestination checks the chosen entry of spec.declarations, and the question if several
+// entries are possible.
 func TestDestination(t *testing.T) {
 	for _, c := range []struct{ declarations, more, to, want string }{
 		{"[subscriptions]", "", "", "subscriptions"},

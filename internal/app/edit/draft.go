@@ -12,8 +12,7 @@ import (
 	setting "github.com/quayside/quayside/internal/settings"
 )
 
-// Draft is a set of YAML documents to append to declaration files. It does not change
-// existing content.
+// Draft is a set of YAML documents to append to files of declarations.
 type Draft struct {
 	project *workspace.Project
 	files   map[string]*addition // by path
@@ -22,11 +21,11 @@ type Draft struct {
 // NewDraft returns an empty draft.
 func NewDraft(p *workspace.Project) *Draft { return &Draft{project: p, files: map[string]*addition{}} }
 
-// addition is the content of a file, with the text to append.
+// addition is a file with the text to append.
 type addition struct {
 	old   []byte // nil: new file
 	added []byte
-	names []string // of the added objects
+	names []string // names of the added objects
 }
 
 // lines returns the number of lines before the added text.
@@ -37,8 +36,8 @@ func (f *addition) lines() int {
 	return bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
 }
 
-// isTaken reports whether a file exists, or has additions in this draft.
-func (d *Draft) isTaken(name string) (bool, error) {
+// exists reports whether a file exists, or has additions in this draft.
+func (d *Draft) exists(name string) (bool, error) {
 	if _, ours := d.files[name]; ours {
 		return true, nil
 	}
@@ -86,7 +85,7 @@ func (d *Draft) list() []File {
 	return out
 }
 
-// Edit returns the draft as a change, with its resolution. settings is the content of a new
+// Edit returns the draft as an Edit with a resolution. settings is the content of a new
 // quayside.yaml, or nil.
 func (d *Draft) Edit(settings []byte, in *workspace.Inputs, res *workspace.Resolution) *Edit {
 	e := &Edit{Files: d.list(), Inputs: in, Resolution: res, project: d.project}
@@ -96,8 +95,8 @@ func (d *Draft) Edit(settings []byte, in *workspace.Inputs, res *workspace.Resol
 	return e
 }
 
-// Declared returns the existing declarations merged with the draft, with the positions in
-// the new files.
+// Declared returns the existing declarations merged with the draft. Positions are those in the
+// files after the edit.
 func (d *Draft) Declared(existing *declare.Set) (*declare.Set, error) {
 	sets := []*declare.Set{existing}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {

@@ -23,11 +23,11 @@ import (
 
 // Edit is a change to the declarations, with the resulting lock.
 type Edit struct {
-	Files      []File // by path, quayside.yaml first
+	Files      []File // quayside.yaml first, then by path
 	Inputs     *workspace.Inputs
-	Resolution *workspace.Resolution // without a lock if there is no solution
+	Resolution *workspace.Resolution // has no lock if there is no solution
 	Notes      []string              // notes for the user
-	SharedWith []string              // directories of other workspaces that use one of Files
+	SharedWith []string              // directories of other workspaces that use some of Files
 
 	project *workspace.Project
 }
@@ -38,7 +38,7 @@ type File struct {
 	Change  ChangeKind `json:"change"`
 	Objects []string   `json:"objects,omitempty" doc:"that are added: Subscription my-etcd/etcd"`
 
-	text []byte // nil: the file is removed
+	text []byte // new content; nil: remove the file
 }
 
 // ChangeKind is the kind of change to a file.
@@ -62,11 +62,11 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	if err != nil {
 		return nil, err
 	}
-	there := p.With(p.Settings, set, lock)
-	opt := there.ResolveOptions()
+	edited := p.With(p.Settings, set, lock)
+	opt := edited.ResolveOptions()
 	opt.Prune = prune
 	e := &Edit{Files: files, project: p}
-	if e.Inputs, err = there.Inputs(ctx, opt, false); err != nil {
+	if e.Inputs, err = edited.Inputs(ctx, opt, false); err != nil {
 		return nil, err
 	}
 	var paths []string
@@ -83,9 +83,8 @@ func resolveEdit(ctx context.Context, p *workspace.Project, set *declare.Set, fi
 	return e, err
 }
 
-// Write writes the declarations, and then the lock. Without a solution it writes nothing,
-// and returns the error of the resolution. The same edit, made again after an interruption,
-// completes it.
+// Write writes the declarations, and then the lock. Without a solution it writes nothing, and
+// returns the error of the resolution. After an interruption, the same edit can be made again.
 func (e *Edit) Write() error {
 	if e.Resolution.Lock == nil {
 		return e.Resolution.Failed
@@ -98,7 +97,7 @@ func (e *Edit) Write() error {
 	return nil
 }
 
-// steps returns the changes of files, in order. Each is atomic.
+// steps returns the file changes in order. Each change is atomic.
 func (e *Edit) steps() []func() error {
 	var out []func() error
 	write := func(name string, data []byte) {
@@ -121,7 +120,7 @@ func (e *Edit) steps() []func() error {
 // IsEmpty reports whether the edit changes neither declarations nor the lock.
 func (e *Edit) IsEmpty() bool { return len(e.Files)+len(e.Resolution.Changes) == 0 }
 
-// usualWriter returns the writer of the most frequent dialect of set, or the default one.
+// usualWriter returns the writer of the most frequent dialect in set, or the default writer.
 func usualWriter(set *declare.Set) declare.Writer {
 	best, most := declare.Writers()[0], 0
 	for _, w := range declare.Writers() {
@@ -138,8 +137,8 @@ func usualWriter(set *declare.Set) declare.Writer {
 	return best
 }
 
-// declaredAs returns the subscriptions with the name want: "namespace/package", the package
-// alone, or the name of the Subscription.
+// declaredAs returns the subscriptions that match want: the package, "namespace/package", or the
+// name of the Subscription.
 func declaredAs(set *declare.Set, want string) []declare.Subscription {
 	var out []declare.Subscription
 	for _, s := range set.Subscriptions {
@@ -150,7 +149,7 @@ func declaredAs(set *declare.Set, want string) []declare.Subscription {
 	return out
 }
 
-// readIfAny reads a file of the workspace; nil if it does not exist.
+// readIfAny reads a file of the workspace. It returns nil if the file does not exist.
 func readIfAny(p *workspace.Project, name string) ([]byte, error) {
 	data, err := p.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {

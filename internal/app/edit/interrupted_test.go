@@ -12,12 +12,12 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 )
 
-// TestInterrupted stops an edit after each of its steps and makes it again: the files are those
-// of one run.
+// TestInterrupted stops an edit after each step and repeats it. The files must be equal to those
+// of an uninterrupted run.
 func TestInterrupted(t *testing.T) {
 	add := func(packages ...string) func(context.Context, *workspace.Project) (*Edit, error) {
 		return func(ctx context.Context, p *workspace.Project) (*Edit, error) {
-			return Add(ctx, p, Wish{Packages: packages, Namespace: "other"})
+			return Add(ctx, p, AddOptions{Packages: packages, Namespace: "other"})
 		}
 	}
 	remove := func(operators ...string) func(context.Context, *workspace.Project) (*Edit, error) {
@@ -51,17 +51,17 @@ func TestInterrupted(t *testing.T) {
 					}
 				}
 			}
-			once := copied(t)
+			once := copyQuickstart(t)
 			all := steps(once)
 			run(all)
 			if len(all) < 2 {
 				t.Fatalf("%d steps", len(all))
 			}
 			for n := range len(all) {
-				dir := copied(t)
+				dir := copyQuickstart(t)
 				run(steps(dir)[:n])
 				run(steps(dir))
-				if d := cmp.Diff(contents(t, once), contents(t, dir)); d != "" {
+				if d := cmp.Diff(readFiles(t, once), readFiles(t, dir)); d != "" {
 					t.Errorf("after %d of %d steps (-once +again):\n%s", n, len(all), d)
 				}
 			}
@@ -69,7 +69,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-func copied(t *testing.T) string {
+func copyQuickstart(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
@@ -78,7 +78,7 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-func contents(t *testing.T, dir string) map[string]string {
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	if err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {

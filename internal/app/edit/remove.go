@@ -14,9 +14,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Remove removes operators from the declarations: "namespace/package", or the package alone
-// if it is declared once. It removes the OperatorGroup of a namespace without further
-// declarations, but keeps its Namespace. Dependencies no longer required leave the lock.
+// Remove removes operators ("namespace/package", or the package if it is declared once) from the
+// declarations. It removes the OperatorGroup of a namespace without other operators, but keeps
+// the Namespace. It removes dependencies that are no longer required from the lock.
 func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edit, error) {
 	set, err := p.Declarations()
 	if err != nil {
@@ -26,28 +26,28 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	if err != nil {
 		return nil, err
 	}
-	if set, err = workspace.FromLock(set, lock); err != nil {
+	if set, err = workspace.CompleteFromLock(set, lock); err != nil {
 		return nil, err
 	}
 	r := remover{project: p, set: *set, cuts: map[string][]cut{}}
-	var gone []declare.Subscription
+	var removed []declare.Subscription
 	for _, want := range operators {
 		s, err := findSubscription(set, want)
-		if err != nil && isLeft(set, lock, want) {
+		if err != nil && isUndeclared(set, lock, want) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(gone, func(g declare.Subscription) bool { return g.Key() == s.Key() && g.Dialect == s.Dialect }) {
-			gone = append(gone, s)
+		if !slices.ContainsFunc(removed, func(g declare.Subscription) bool { return g.Key() == s.Key() && g.Dialect == s.Dialect }) {
+			removed = append(removed, s)
 		}
 	}
-	for _, s := range gone {
-		r.subscription(s)
+	for _, s := range removed {
+		r.removeSubscription(s)
 	}
-	for _, s := range gone {
-		r.around(s.Namespace)
+	for _, s := range removed {
+		r.removeGroups(s.Namespace)
 	}
 	if err := r.rewrite(); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string) (*Edi
 	return e, err
 }
 
-// isLeft reports whether an operator is not declared, but in the lock and required by no other:
-// an earlier run removed its declaration and was interrupted.
-func isLeft(set *declare.Set, lock *lockfile.File, want string) bool {
+// isUndeclared reports whether an operator is in the lock although it is neither declared nor required:
+// an earlier run removed the declaration and was interrupted.
+func isUndeclared(set *declare.Set, lock *lockfile.File, want string) bool {
 	if lock == nil || len(declaredAs(set, want)) > 0 {
 		return false
 	}
@@ -77,7 +77,7 @@ func isLeft(set *declare.Set, lock *lockfile.File, want string) bool {
 	return found
 }
 
-// findSubscription returns the subscription with the name want.
+// findSubscription returns the only subscription that matches want: see declaredAs.
 func findSubscription(set *declare.Set, want string) (declare.Subscription, error) {
 	found := declaredAs(set, want)
 	switch len(found) {
@@ -109,17 +109,17 @@ type remover struct {
 
 // cut is a document to remove.
 type cut struct {
-	line int
-	of   declare.Subscription
+	line         int
+	subscription declare.Subscription
 }
 
-func (r *remover) subscription(s declare.Subscription) {
+func (r *remover) removeSubscription(s declare.Subscription) {
 	r.set.Subscriptions = slices.DeleteFunc(slices.Clone(r.set.Subscriptions), func(o declare.Subscription) bool { return o.Pos == s.Pos && o.Key() == s.Key() })
 	r.cuts[s.Pos.File] = append(r.cuts[s.Pos.File], cut{s.Pos.Line, s})
 }
 
-// around removes the OperatorGroups of a namespace without operators.
-func (r *remover) around(namespace string) {
+// removeGroups removes the OperatorGroups of a namespace without operators.
+func (r *remover) removeGroups(namespace string) {
 	if slices.ContainsFunc(r.set.Subscriptions, func(s declare.Subscription) bool { return s.Namespace == namespace }) {
 		return
 	}
@@ -136,9 +136,9 @@ func (r *remover) around(namespace string) {
 	}
 }
 
-// untouchable returns the reason why this package must not change a file, or "".
+// untouchable returns the reason why a file must not be edited, or "".
 func (r *remover) untouchable(file string) string {
-	if r.project.Built(file) {
+	if r.project.IsKustomized(file) {
 		return "which a kustomization builds"
 	}
 	return ""
@@ -149,8 +149,8 @@ func (r *remover) rewrite() error {
 	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
 		cuts := r.cuts[file]
 		for _, c := range cuts {
-			if why := r.untouchable(file); c.of.Name != "" && why != "" {
-				return newByHandError(c.of, why)
+			if why := r.untouchable(file); c.subscription.Name != "" && why != "" {
+				return newByHandError(c.subscription, why)
 			}
 		}
 		text, err := r.project.Read(file)
@@ -163,8 +163,8 @@ func (r *remover) rewrite() error {
 		}
 		left := deleteLines(text, lines)
 		if !r.hasSameRest(file, text, left, cuts) {
-			i := slices.IndexFunc(cuts, func(c cut) bool { return c.of.Name != "" })
-			return newByHandError(cuts[max(i, 0)].of, "in a document with other objects")
+			i := slices.IndexFunc(cuts, func(c cut) bool { return c.subscription.Name != "" })
+			return newByHandError(cuts[max(i, 0)].subscription, "in a document with other objects")
 		}
 		f := File{Path: file, Change: Changed, text: left}
 		if isEmpty(left) {
@@ -175,8 +175,7 @@ func (r *remover) rewrite() error {
 	return nil
 }
 
-// hasSameRest reports whether left, the file after the removal, has the same declarations as text,
-// except the removed ones.
+// hasSameRest reports whether left has the same declarations as text, except the removed ones.
 func (r *remover) hasSameRest(file string, text, left []byte, cuts []cut) bool {
 	before, err := declare.Parse(file, text)
 	if err != nil {
@@ -195,35 +194,35 @@ func (r *remover) hasSameRest(file string, text, left []byte, cuts []cut) bool {
 // listObjects lists the declarations of a set, without removed ones.
 func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 	var out []string
-	note := func(pos diag.Pos, format string, args ...any) {
+	add := func(pos diag.Pos, format string, args ...any) {
 		if !removed(pos) {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
 	for _, s := range set.Subscriptions {
-		note(s.Pos, "%s %s %s", s.Dialect, s.Key(), s.Digest)
+		add(s.Pos, "%s %s %s", s.Dialect, s.Key(), s.Digest)
 	}
 	for _, g := range set.OperatorGroups {
-		note(g.Pos, "group %s/%s", g.Namespace, g.Name)
+		add(g.Pos, "group %s/%s", g.Namespace, g.Name)
 	}
 	for _, c := range set.CatalogSources {
-		note(c.Pos, "catalog %s %s", c.ID, c.Image)
+		add(c.Pos, "catalog %s %s", c.ID, c.Image)
 	}
 	for _, n := range set.Namespaces {
-		note(n.Pos, "namespace %s %v %v", n.Name, n.Labels, n.Annotations)
+		add(n.Pos, "namespace %s %v %v", n.Name, n.Labels, n.Annotations)
 	}
 	slices.Sort(out)
 	return out
 }
 
-// deleteLines removes the YAML documents that contain these lines. Lines count from 1.
+// deleteLines removes the YAML documents that contain any of lines, which count from 1.
 func deleteLines(text []byte, lines []int) []byte {
 	var out []byte
 	var doc []byte
 	first, n := 1, 0
 	flush := func() {
-		gone := slices.ContainsFunc(lines, func(line int) bool { return line >= first && line <= n })
-		if !gone {
+		remove := slices.ContainsFunc(lines, func(line int) bool { return line >= first && line <= n })
+		if !remove {
 			out = append(out, doc...)
 		}
 		doc, first = nil, n+1
@@ -243,7 +242,7 @@ func deleteLines(text []byte, lines []int) []byte {
 	return out
 }
 
-// isEmpty reports whether a stream has no documents.
+// isEmpty reports whether text has no YAML documents, only comments.
 func isEmpty(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {

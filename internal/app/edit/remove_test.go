@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// TestWithout takes documents out of files as people write them: what is left
-// declares the others, and every line of theirs is still there.
+// TestWithout removes documents from handwritten files. The other documents must remain, with all
+// their lines.
 func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder
@@ -59,7 +59,7 @@ func TestWithout(t *testing.T) {
 	})
 }
 
-// TestDraftsAreRead reads what is written in every dialect back.
+// TestDraftsAreRead parses the drafts of random declarations in every dialect.
 func TestDraftsAreRead(t *testing.T) {
 	name := rapid.StringMatching(`[a-z]([a-z0-9]{0,6}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {

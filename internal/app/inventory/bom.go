@@ -17,7 +17,7 @@ import (
 type BOM struct {
 	Format       string          `json:"bomFormat"`
 	SpecVersion  string          `json:"specVersion"`
-	Serial       string          `json:"serialNumber,omitempty"` // derived from the content
+	Serial       string          `json:"serialNumber,omitempty"` // hash of the content, as a UUID
 	Version      int             `json:"version"`
 	Metadata     bomMetadata     `json:"metadata"`
 	Components   []BOMComponent  `json:"components"`
@@ -55,8 +55,8 @@ type bomDependency struct {
 	Uses []string `json:"dependsOn,omitempty"`
 }
 
-// BOMMediaType is the media type of a bill of materials in a registry, and BOMPredicateType
-// the predicate type of its attestation, as in cosign.
+// BOMMediaType is the media type of a bill of materials in a registry. BOMPredicateType is the
+// predicate type of its attestation, as in cosign.
 const (
 	BOMMediaType     = "application/vnd.cyclonedx+json"
 	BOMPredicateType = "https://cyclonedx.org/bom"
@@ -108,8 +108,8 @@ func newBOM(of BOMComponent) *BOM {
 	return &BOM{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: bomMetadata{of}, Components: []BOMComponent{}}
 }
 
-// listBOMDependencies returns the dependencies of each component. It leaves out those that are not
-// components of the document.
+// listBOMDependencies returns the dependencies of each component. uses has the references that
+// each component depends on; references to unknown components are left out.
 func listBOMDependencies(d *BOM, uses map[string][]string) []bomDependency {
 	refs := []string{d.Metadata.Component.Ref}
 	for _, c := range d.Components {
@@ -144,8 +144,8 @@ func (d *BOM) Text() ([]byte, error) {
 
 func operatorRef(key string) string { return "operator:" + key }
 
-// catalogRef returns a reference with the digest, because a lock may have a catalog at
-// several digests.
+// catalogRef returns the reference of a catalog. It includes the digest, because a lock may
+// have several digests of one catalog.
 func catalogRef(c lockfile.Catalog) string {
 	return strings.TrimSuffix("catalog:"+c.ID.String()+"@"+string(c.Digest), "@")
 }
@@ -199,7 +199,7 @@ func (c *BOMComponent) addProperty(name, value string) {
 	}
 }
 
-// addHash adds a SHA-256 digest, and ignores any other.
+// addHash adds a SHA-256 digest. It ignores other digests.
 func (c *BOMComponent) addHash(digest string) {
 	if imageref.IsDigest(digest) {
 		c.Hashes = append(c.Hashes, bomHash{"SHA-256", strings.TrimPrefix(digest, "sha256:")})

@@ -10,9 +10,8 @@ import (
 // BOMLibrary is the component type of a Go module linked into a program.
 const BOMLibrary = "library"
 
-// NewModuleBOM returns the bill of materials of a Go program: the modules in its build
-// info, in that order, and the standard library of the toolchain. The hash of a module
-// is its h1 hash from go.sum.
+// NewModuleBOM returns the bill of materials of a Go program: the standard library, then the
+// modules in the order of its build info. The hash of a module is its h1 hash in go.sum.
 func NewModuleBOM(info *debug.BuildInfo) (*BOM, error) {
 	d := newBOM(moduleComponent(BOMOperator, info.Main))
 	version := strings.TrimPrefix(info.GoVersion, "go")

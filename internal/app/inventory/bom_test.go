@@ -95,8 +95,8 @@ func TestNewBOM(t *testing.T) {
 	}
 }
 
-// TestBOMSchema holds a document to CycloneDX's own schema, where QUAYSIDE_CYCLONEDX
-// names a directory that has bom-1.6.schema.json and what that refers to.
+// TestBOMSchema validates a document with the schema of CycloneDX. QUAYSIDE_CYCLONEDX is the
+// directory of bom-1.6.schema.json and the schemas that it refers to.
 func TestBOMSchema(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CYCLONEDX")
 	if dir == "" {

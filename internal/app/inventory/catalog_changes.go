@@ -16,7 +16,7 @@ type CatalogChanges struct {
 	Changes []model.CatalogChange `json:"changes"`
 }
 
-// Write prints d as text.
+// Write prints the changes as text.
 func (d CatalogChanges) Write(w *terminal.Terminal) {
 	last := ""
 	for _, c := range d.Changes {
@@ -67,8 +67,7 @@ func describeChange(c model.CatalogChange) string {
 	}
 }
 
-// withPrefix returns the value of a part that only one side has, after a prefix; "" if
-// there is no value.
+// withPrefix returns the value of an added or removed part after a prefix, or "" without a value.
 func withPrefix(before string, c model.CatalogChange) string {
 	if c.From+c.To == "" {
 		return ""

@@ -15,16 +15,17 @@ import (
 // feedFile is one file of the feed, in the format of Renovate.
 type feedFile struct {
 	Releases  []feedRelease `json:"releases"`            // oldest first
-	SourceURL string        `json:"sourceUrl,omitempty"` // of the repository, from the bundle's annotations
+	SourceURL string        `json:"sourceUrl,omitempty"` // URL of the source repository, from the bundle's annotations
 }
 
 type feedRelease struct {
 	Version        string `json:"version"`
 	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
-	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support, if in the catalog; ignored by Renovate
+	SupportedUntil string `json:"supportedUntil,omitempty"` // last day of support; empty if unknown; ignored by Renovate
 }
 
-// NewFeed returns the feed files of operators and their packages.
+// NewFeed returns the feed: operators/<namespace>/<package>.json for each operator, with the
+// pinned and the next version, and packages/<package>/<channel>.json for each channel.
 func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	t := filetree.New()
 	packages := map[string]bool{}
@@ -53,8 +54,7 @@ func NewFeed(x *model.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	return t, nil
 }
 
-// isOffered reports whether the operator itself allows an upgrade that is requested by
-// name.
+// isOffered reports whether an upgrade can succeed if it is requested by name.
 func isOffered(a resolve.Age) bool {
 	switch a.HeldBack {
 	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:
@@ -64,7 +64,7 @@ func isOffered(a resolve.Age) bool {
 	}
 }
 
-// findBundle returns a version of a package from the first catalog that has it, or nil.
+// findBundle returns the bundle of a version from the first catalog that has it, or nil.
 func findBundle(x *model.Index, pkg, version string) *model.Bundle {
 	for _, cat := range x.CatalogsWith(pkg) {
 		p, ok := cat.Package(pkg)

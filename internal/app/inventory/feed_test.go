@@ -52,8 +52,8 @@ versions:
 - {name: "1.1", phases: [{name: Full, startDate: 2026-01-01, endDate: 2026-06-30}]}
 `
 
-// feedTwo has a version that one has, too, and one that it has not; its repository is no
-// address.
+// feedTwo shares one version with feedOne, and has a new version whose repository is not a valid
+// URL.
 const feedTwo = `---
 schema: olm.package
 name: lamp
@@ -123,8 +123,8 @@ func feedFiles(t *testing.T, x *model.Index, ages ...resolve.Age) map[string]str
 	return out
 }
 
-// TestFeedChannels has a file for each channel of a package, with the versions of every
-// catalog, oldest first and each once, whatever the number of its operators.
+// TestFeedChannels checks that each channel has one file with the versions of all catalogs,
+// oldest first, without duplicates.
 func TestFeedChannels(t *testing.T) {
 	got := feedFiles(t, newIndex(t, feedOne, feedTwo), resolve.Age{Namespace: "x", Package: "lamp", Pinned: "1.0.0"}, resolve.Age{Namespace: "y", Package: "lamp", Pinned: "1.1.0"})
 	want := map[string]string{
@@ -138,8 +138,7 @@ func TestFeedChannels(t *testing.T) {
 	}
 }
 
-// TestFeedOperator offers the next version, unless a pull request with it could not be
-// resolved.
+// TestFeedOperator checks that the next version is offered, unless resolving it would fail.
 func TestFeedOperator(t *testing.T) {
 	x := newIndex(t, feedOne, feedTwo)
 	const next = `{"releases":[{"version":"1.0.0"},{"supportedUntil":"2026-06-30","version":"1.1.0"}],"sourceUrl":"https://example.com/lamp"}`

@@ -13,10 +13,11 @@ import (
 type ImageList struct {
 	Images []Image `json:"images"`
 
-	Inspected bool `json:"-"` // with digests and platforms from the registries
+	Inspected bool `json:"-"` // whether Inspect was called
 }
 
-// Inspect fetches the digest, the platforms and the size of each image from its registry.
+// Inspect fetches the digest, the platforms and the size of each image from its registry. It
+// calls progress before each request.
 func (l *ImageList) Inspect(ctx context.Context, client *oci.Client, progress func(format string, args ...any)) error {
 	l.Inspected = true
 	for i := range l.Images {
@@ -31,11 +32,11 @@ func (l *ImageList) Inspect(ctx context.Context, client *oci.Client, progress fu
 	return nil
 }
 
-// Table returns l as text.
+// Table returns the list as a table.
 func (l *ImageList) Table() *terminal.Table {
 	t := &terminal.Table{Head: []string{"image", "role", "operators"}}
-	somewhere := slices.ContainsFunc(l.Images, func(im Image) bool { return im.Clusters != nil })
-	if somewhere {
+	hasClusters := slices.ContainsFunc(l.Images, func(im Image) bool { return im.Clusters != nil })
+	if hasClusters {
 		t.Head = append(t.Head, "clusters")
 	}
 	if l.Inspected {
@@ -43,7 +44,7 @@ func (l *ImageList) Table() *terminal.Table {
 	}
 	for _, im := range l.Images {
 		row := []string{im.Image, strings.Join(im.Roles, ","), strings.Join(im.Operators, ",")}
-		if somewhere {
+		if hasClusters {
 			row = append(row, strings.Join(im.Clusters, ","))
 		}
 		if l.Inspected {

@@ -13,44 +13,44 @@ import (
 
 // Roles of an image in a lock.
 const (
-	RoleCatalog = "catalog" // source of bundles
-	RoleBundle  = "bundle"  // one version of an operator
-	RoleRelated = "related" // run by the operator, as listed by its author
-	RoleRunning = "running" // run by a cluster, and listed in no catalog or bundle
+	RoleCatalog = "catalog" // catalog image
+	RoleBundle  = "bundle"  // bundle image
+	RoleRelated = "related" // in the related images of a bundle
+	RoleRunning = "running" // in an object of a cluster, but not in a catalog or bundle
 )
 
-// Image is one image that a lock needs.
+// Image is an image that a lock needs or that a cluster runs.
 type Image struct {
 	Image     string   `json:"image"`               // as in the catalog or the bundle
 	Digest    string   `json:"digest,omitempty"`    // empty for a reference by tag
 	Roles     []string `json:"roles"`               // sorted
-	Operators []string `json:"operators,omitempty"` // namespace/package of the pins that need it, sorted; none for a catalog
-	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all, or needed to resolve and render
-	Platforms []string `json:"platforms,omitempty"` // after Inspect
-	Bytes     int64    `json:"bytes,omitempty"`     // after Inspect
+	Operators []string `json:"operators,omitempty"` // namespace/package of the pins that need it, sorted; nil for a catalog
+	Clusters  []string `json:"clusters,omitempty"`  // clusters that need it, sorted; nil: all clusters, or only resolving and rendering
+	Platforms []string `json:"platforms,omitempty"` // set by Inspect
+	Bytes     int64    `json:"bytes,omitempty"`     // set by Inspect
 }
 
-// ClusterShare is the part of a lock for a group of clusters that get the same operators.
-type ClusterShare struct {
+// ClusterImages is the operators and images of clusters that get the same objects.
+type ClusterImages struct {
 	Clusters  []string
 	Operators []string // namespace/package of the pins
 	Runs      []RunningImage
 }
 
-// RunningImage is an image that an object runs.
+// RunningImage is an image in an object.
 type RunningImage struct {
 	Image    string
 	Operator string // namespace/package; empty if the object does not belong to an operator
 }
 
 // ListImages returns all images that a lock needs or that clusters run, sorted by name.
-func ListImages(lock *lockfile.File, shares []ClusterShare) []Image {
+func ListImages(lock *lockfile.File, shares []ClusterImages) []Image {
 	l := imageCollector{byName: map[string]*Image{}}
 	catalogs := lock.Catalogs()
 	for _, c := range catalogs {
 		if ref, ok := oci.CutRemote(c.Source); ok {
-			others := func(o lockfile.Catalog) bool { return o.Source == c.Source && o.Digest != c.Digest }
-			if imageref.Split(ref).Tag == "" || slices.ContainsFunc(catalogs, others) {
+			hasOtherDigest := func(o lockfile.Catalog) bool { return o.Source == c.Source && o.Digest != c.Digest }
+			if imageref.Split(ref).Tag == "" || slices.ContainsFunc(catalogs, hasOtherDigest) {
 				ref, _ = oci.CutRemote(oci.ByDigest(c.Source, string(c.Digest)))
 			}
 			l.add(ref, string(c.Digest), RoleCatalog, "", nil)
@@ -58,10 +58,10 @@ func ListImages(lock *lockfile.File, shares []ClusterShare) []Image {
 	}
 	for _, p := range lock.Pins {
 		l.add(p.Image, imageref.DigestIn(p.Image), RoleBundle, p.Key(), nil)
-		var in []string
+		var clusters []string
 		for _, s := range shares {
 			if slices.Contains(s.Operators, p.Key()) {
-				in = append(in, s.Clusters...)
+				clusters = append(clusters, s.Clusters...)
 			}
 		}
 		for _, im := range p.RelatedImages {
@@ -69,7 +69,7 @@ func ListImages(lock *lockfile.File, shares []ClusterShare) []Image {
 			if im.Image == p.Image {
 				role = RoleBundle
 			}
-			l.add(im.Image, imageref.DigestIn(im.Image), role, p.Key(), in)
+			l.add(im.Image, imageref.DigestIn(im.Image), role, p.Key(), clusters)
 		}
 	}
 	for _, p := range lock.Leaving {
@@ -134,7 +134,7 @@ func insertSorted(list []string, word string) []string {
 	return slices.Insert(list, at, word)
 }
 
-// Source returns the source to fetch: by digest if that is known.
+// Source returns the source of the image ("image:…"), by digest if the digest is known.
 func (im Image) Source() string {
 	if im.Digest == "" {
 		return "image:" + im.Image
@@ -142,8 +142,8 @@ func (im Image) Source() string {
 	return oci.ByDigest("image:"+im.Image, im.Digest)
 }
 
-// NewImageSetConfiguration returns images as an ImageSetConfiguration for oc-mirror, each
-// as an additional image.
+// NewImageSetConfiguration returns an ImageSetConfiguration for oc-mirror in YAML, with images
+// as additional images.
 func NewImageSetConfiguration(images []Image) ([]byte, error) {
 	list := []map[string]string{}
 	for _, im := range images {

@@ -19,9 +19,8 @@ type Copier struct {
 	to     string // target layout; empty for a registry
 }
 
-// NewCopier returns a Copier that copies images from the layout from, or from their
-// registries if that is empty, to the layout to, or to a registry if that is empty.
-// It changes client accordingly.
+// NewCopier returns a Copier from one OCI layout to another. An empty from means the registries
+// of the images, and an empty to means the registry in [ImageCopy].To. NewCopier changes client.
 func NewCopier(client *oci.Client, from, to string) *Copier {
 	if from != "" {
 		client.Vendored, client.Lookup = from, nil
@@ -30,40 +29,41 @@ func NewCopier(client *oci.Client, from, to string) *Copier {
 	return &Copier{client: client, from: from, to: to}
 }
 
-// Check marks each copy that is already at its target, looked up with the client there.
-// It copies nothing. Other copies keep their state.
-func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, there *oci.Client) {
+// Check sets the state of copies that are already at their targets to CopyPresent. It looks
+// them up with client target, at most parallel at once, and copies nothing.
+func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {
 			return err
 		}
-		target := "image:" + c.To
+		ref := "image:" + c.To
 		if p.to != "" {
-			target = "oci:" + p.to + "@" + c.Digest
+			ref = "oci:" + p.to + "@" + c.Digest
 		}
-		found, err := there.Inspect(ctx, target)
-		var answer *oci.Error
+		found, err := target.Inspect(ctx, ref)
+		var registryErr *oci.Error
 		switch {
 		case err == nil && found.Digest == c.Digest:
 			c.State = CopyPresent
-		case errors.Is(err, fs.ErrNotExist) || errors.As(err, &answer) && answer.NotFound():
+		case errors.Is(err, fs.ErrNotExist) || errors.As(err, &registryErr) && registryErr.NotFound():
 			return nil
 		}
 		return err
 	}, func(*ImageCopy) {})
 }
 
-// Copy makes the copies, at most parallel at once, and sets the state of each. It calls
-// said after each copy, never concurrently.
-func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, said func(*ImageCopy)) {
+// Copy makes the copies, at most parallel at once, and sets their states. It calls finished
+// after each copy, never concurrently.
+func (p *Copier) Copy(ctx context.Context, copies []ImageCopy, parallel int, finished func(*ImageCopy)) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		c.State = CopyPresent
 		return p.copy(ctx, c)
-	}, said)
+	}, finished)
 }
 
-// forEach calls do for each copy, at most parallel at once, and said after each.
-func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) error, said func(*ImageCopy)) {
+// forEach calls do for each copy, at most parallel at once. After each do it calls finished,
+// never concurrently.
+func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) error, finished func(*ImageCopy)) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup
 	var mu sync.Mutex
@@ -77,7 +77,7 @@ func (p *Copier) forEach(copies []ImageCopy, parallel int, do func(*ImageCopy) e
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			said(c)
+			finished(c)
 		})
 	}
 	wait.Wait()

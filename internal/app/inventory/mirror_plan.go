@@ -25,25 +25,24 @@ const (
 // ImageCopy is one image with its source and target.
 type ImageCopy struct {
 	Image  string    `json:"image"`
-	From   string    `json:"from"` // source reference, by digest if that is known
+	From   string    `json:"from"` // source reference, by digest if the digest is known
 	To     string    `json:"to"`
 	Digest string    `json:"digest,omitempty"`
 	State  CopyState `json:"state"`
-	Bytes  int64     `json:"bytes"` // sent
+	Bytes  int64     `json:"bytes"` // sent bytes
 	Error  string    `json:"error,omitempty"`
 
-	Signatures int `json:"signatures"` // copied with it, or already present
+	Signatures int `json:"signatures"` // number of signatures, copied or already present
 
 	Err error `json:"-"` // cause of CopyFailed
 
-	name           string // in full
-	source, target string // repositories; the target is empty for a layout
+	name           string // full reference of the image
+	source, target string // repositories; target is empty for a layout
 	byTag          bool
 }
 
-// PlanCopies returns the copies of images to a "registry/path", or to an OCI layout if to
-// is "oci:directory". Two images with the same target name are an error, and so is an
-// invalid name.
+// PlanCopies returns the copies of images to a registry ("registry/path") or an OCI layout
+// ("oci:directory"). Invalid image names, and two images with the same target, are errors.
 func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	base := ""
 	if !strings.HasPrefix(to, "oci:") {
@@ -54,7 +53,7 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 		base = strings.TrimSuffix(parsed.Name, "/any")
 	}
 	var errs []error
-	taken := map[string]ImageCopy{}
+	planned := map[string]ImageCopy{}
 	copies := []ImageCopy{}
 	for _, im := range images {
 		src, err := oci.ParseSource("image:" + im.Image)
@@ -63,22 +62,22 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 			continue
 		}
 		c := planCopy(im, src, to, base)
-		if other, ok := taken[c.To]; ok && other.From != c.From {
+		if other, ok := planned[c.To]; ok && other.From != c.From {
 			errs = append(errs, fmt.Errorf("%s and %s would both become %s", other.Image, c.Image, c.To))
 			continue
 		}
-		taken[c.To] = c
+		planned[c.To] = c
 		copies = append(copies, c)
 	}
 	return copies, errors.Join(errs...)
 }
 
-// planCopy plans the copy of one image: below base, or into the layout to if base is
-// empty.
+// planCopy plans the copy of one image to the registry and path in base. If base is empty, the
+// target is the layout to.
 func planCopy(im Image, src oci.Source, to, base string) ImageCopy {
 	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
 	tag := src.Tag
-	if tag == "" { // not sha256-…, the tag of a digest's referrers in a registry
+	if tag == "" { // sha256-… is reserved for the referrers tag
 		tag = strings.Replace(src.Digest, "sha256:", "image-", 1)
 	}
 	if im.Digest != "" {
@@ -95,8 +94,8 @@ func planCopy(im Image, src oci.Source, to, base string) ImageCopy {
 	return c
 }
 
-// NewMirrorSets returns mirror sets in YAML for copied repositories, for a cluster and for
-// spec.mirrors of quayside.yaml.
+// NewMirrorSets returns an ImageDigestMirrorSet and an ImageTagMirrorSet for copied
+// repositories, in YAML. They are for clusters and for spec.mirrors of quayside.yaml.
 func NewMirrorSets(copies []ImageCopy) ([]byte, error) {
 	type entry struct {
 		Source  string   `json:"source"`

@@ -37,10 +37,10 @@ func TestListImages(t *testing.T) {
 	}
 }
 
-// TestListImagesOfClusters has three clusters: one without an operator, one that runs
-// what the lock does not know.
+// TestListImagesOfClusters has a group of clusters without some operators, and a group that runs
+// an image that is not in the lock.
 func TestListImagesOfClusters(t *testing.T) {
-	got := inventory.ListImages(exampleLock(), []inventory.ClusterShare{
+	got := inventory.ListImages(exampleLock(), []inventory.ClusterImages{
 		{Clusters: []string{"c1", "c3"}, Operators: []string{"a/one", "b/two"}, Runs: []inventory.RunningImage{{"quay.io/org/app:v1", "a/one"}, {"nginx:1", ""}}},
 		{Clusters: []string{"c2"}, Operators: []string{"a/one"}, Runs: []inventory.RunningImage{{"quay.io/org/app:v1", "a/one"}, {"evil.example.com/app@" + imageDigest, "a/one"}, {"nginx:1", ""}}},
 		{Clusters: []string{"c4"}, Runs: []inventory.RunningImage{{"nginx:1", ""}}},
@@ -58,17 +58,17 @@ func TestListImagesOfClusters(t *testing.T) {
 }
 
 func TestPlanCopies(t *testing.T) {
-	type way struct{ From, To string }
+	type route struct{ From, To string }
 	for _, c := range []struct {
 		name, to string
-		want     []way
+		want     []route
 	}{
-		{"ok/registry", "registry.example.com/mirror", []way{
+		{"ok/registry", "registry.example.com/mirror", []route{
 			{"quay.io/org/app:v1", "registry.example.com/mirror/org/app:v1"},
 			{"quay.io/org/catalog@" + imageDigest, "registry.example.com/mirror/org/catalog:v1"},
 			{"quay.io/org/one@" + imageDigest, "registry.example.com/mirror/org/one:image-" + imageDigest[len("sha256:"):]},
 		}},
-		{"ok/layout", "oci:stick", []way{
+		{"ok/layout", "oci:stick", []route{
 			{"quay.io/org/app:v1", "oci:stick:quay.io/org/app:v1"},
 			{"quay.io/org/catalog@" + imageDigest, "oci:stick:quay.io/org/catalog:v1"},
 			{"quay.io/org/one@" + imageDigest, "oci:stick:quay.io/org/one@" + imageDigest},
@@ -79,9 +79,9 @@ func TestPlanCopies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []way
+			var got []route
 			for _, p := range copies {
-				got = append(got, way{p.From, p.To})
+				got = append(got, route{p.From, p.To})
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)

@@ -6,8 +6,8 @@ import "github.com/quayside/quayside/internal/model"
 type Channel struct {
 	Channel     string `json:"channel"`
 	Default     bool   `json:"default"`
-	Head        string `json:"head"` // the bundle's name
-	Version     string `json:"version"`
+	Head        string `json:"head"`    // name of the bundle
+	Version     string `json:"version"` // version of the head
 	Entries     int    `json:"entries"`
 	Catalog     string `json:"catalog"`
 	Deprecation string `json:"deprecation,omitempty"`

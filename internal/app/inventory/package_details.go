@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// PackageDescriptions is a package in every catalog that has it.
+// PackageDescriptions is the details of one package in each of its catalogs.
 type PackageDescriptions struct {
 	Packages []PackageDetails `json:"packages"`
 }
@@ -20,15 +20,15 @@ type PackageDescriptions struct {
 type PackageDetails struct {
 	Package
 	Provider     string           `json:"provider,omitempty"`
-	InstallModes []string         `json:"installModes,omitempty"` // of the head; empty if not in the catalog
+	InstallModes []string         `json:"installModes,omitempty"` // of the head; empty if unknown
 	MinKube      string           `json:"minKubeVersion,omitempty"`
 	Provides     []string         `json:"provides,omitempty"`
 	Requires     []string         `json:"requires,omitempty"`
 	Channels     []ChannelDetails `json:"channels"`
 
-	Support   *model.Support           `json:"support,omitempty"`        // of the head, today; absent if not in the catalog
-	Lifecycle []model.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
-	Unclear   string                   `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
+	Support        *model.Support           `json:"support,omitempty"`        // of the head, today; nil if unknown
+	Lifecycle      []model.SupportedVersion `json:"lifecycle,omitempty"`      // of all versions
+	LifecycleError string                   `json:"lifecycleError,omitempty"` // errors in the lifecycle of the catalog
 
 	head *model.SupportedVersion // lifecycle of the head
 }
@@ -51,19 +51,19 @@ type ChannelEntry struct {
 	Deprecation string   `json:"deprecation,omitempty"`
 	Unusable    string   `json:"unusable,omitempty"`
 
-	Support *model.Support `json:"support,omitempty"` // today; absent if not in the catalog
+	Support *model.Support `json:"support,omitempty"` // today; nil if unknown
 }
 
 func newPackageDetails(p *model.Package, today string) PackageDetails {
 	v := PackageDetails{Package: newPackage(p.Summary(), p.Catalog().ID()), Lifecycle: p.Lifecycle()}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
-			v.describe(b)
+			v.addBundle(b)
 			v.head, v.Support = b.Lifecycle(), b.Lifecycle().On(today)
 		}
 	}
 	if err := p.LifecycleFaults(); err != nil {
-		v.Unclear = strings.ReplaceAll(err.Error(), "\n", "; ")
+		v.LifecycleError = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	rows := newChannels(p)
 	for i, c := range p.Channels() {
@@ -72,7 +72,7 @@ func newPackageDetails(p *model.Package, today string) PackageDetails {
 	return v
 }
 
-func (v *PackageDetails) describe(b *model.Bundle) {
+func (v *PackageDetails) addBundle(b *model.Bundle) {
 	m := b.Metadata()
 	v.Provider, v.MinKube = m.Provider, m.MinKubeVersion
 	for _, mode := range m.InstallModes {
@@ -132,8 +132,8 @@ func newChannelEntries(c *model.Channel, today string) []ChannelEntry {
 	return views
 }
 
-// DescribePackages returns the details of one package in each of its catalogs, on a given
-// day.
+// DescribePackages returns the details of packages. today ("2026-11-21") selects the support
+// phase.
 func DescribePackages(pkgs []*model.Package, today string) PackageDescriptions {
 	s := PackageDescriptions{make([]PackageDetails, len(pkgs))}
 	for i, p := range pkgs {
@@ -142,7 +142,7 @@ func DescribePackages(pkgs []*model.Package, today string) PackageDescriptions {
 	return s
 }
 
-// Write prints s as text.
+// Write prints the details as text.
 func (s PackageDescriptions) Write(w *terminal.Terminal) {
 	for i, v := range s.Packages {
 		if i > 0 {
@@ -170,8 +170,8 @@ func (v *PackageDetails) write(w *terminal.Terminal) {
 	}
 	field("provides", strings.Join(v.Provides, ", "))
 	field("requires", strings.Join(v.Requires, ", "))
-	if v.Unclear != "" {
-		field("support", "not known: "+v.Unclear)
+	if v.LifecycleError != "" {
+		field("support", "not known: "+v.LifecycleError)
 	} else {
 		field("support", formatSupport(v.Support))
 	}
@@ -186,13 +186,13 @@ func (v *PackageDetails) write(w *terminal.Terminal) {
 		}
 		fmt.Fprintf(w, "\nchannel %s%s\n", w.Paint(terminal.Bold, inert.Line(c.Channel.Channel)), inert.Line(note))
 		for _, e := range c.Versions {
-			fmt.Fprintln(w, "  "+inert.Line(e.line()))
+			fmt.Fprintln(w, "  "+inert.Line(e.format()))
 		}
 	}
 }
 
-// line returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
-func (e ChannelEntry) line() string {
+// format returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
+func (e ChannelEntry) format() string {
 	line := fmt.Sprintf("%-10s %s", model.VersionText(e.Version, e.Release), e.Bundle)
 	if e.Replaces != "" {
 		line += ", replaces " + e.Replaces
@@ -223,7 +223,7 @@ func formatSupport(s *model.Support) string {
 	return "until " + s.String()
 }
 
-// formatPhases lists the phases of a version with their days.
+// formatPhases lists the support phases of a version with their first and last days.
 func formatPhases(v *model.SupportedVersion) string {
 	var out []string
 	for _, p := range v.Phases {

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// PackageList is packages, a line each.
+// PackageList is a list of packages as a document.
 type PackageList struct {
 	Packages []Package `json:"packages"`
 }
@@ -26,7 +26,7 @@ type Package struct {
 	Deprecation    string `json:"deprecation,omitempty"`
 }
 
-// ListPackages returns the list of packages.
+// ListPackages returns the list of packages in found.
 func ListPackages(found []cache.Summary) PackageList {
 	l := PackageList{Packages: []Package{}}
 	for _, s := range found {
@@ -35,7 +35,7 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, with the best matches for words first.
+// RankPackages is like ListPackages, with the best matches for words first. It sorts found.
 func RankPackages(found []cache.Summary, words []string) PackageList {
 	slices.SortStableFunc(found, func(a, b cache.Summary) int { return cmp.Compare(a.Rank(words), b.Rank(words)) })
 	return ListPackages(found)
@@ -53,7 +53,7 @@ func newPackage(s model.Summary, id model.ID) Package {
 	}
 }
 
-// Table returns l as text.
+// Table returns the list as a table.
 func (l PackageList) Table() *terminal.Table {
 	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
 	for _, r := range l.Packages {

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// renderText returns what is printed where nobody sits in front of it.
+// renderText returns the output of write without a terminal.
 func renderText(write func(*terminal.Terminal)) string {
 	var out bytes.Buffer
 	write(terminal.New(&out, nil))
@@ -41,7 +41,7 @@ func parsePackage(t *testing.T, text string) *model.Package {
 	return p
 }
 
-// lampPackage is a package with all that may be shown of one.
+// lampPackage is a package with every displayed field.
 const lampPackage = `---
 schema: olm.package
 name: lamp
@@ -123,8 +123,8 @@ versions:
   - {name: openshift, versions: ["4.18", "4.19"]}
 `
 
-// TestDescribePackages prints all of a package, as it is on a day, and no line that a catalog
-// forges.
+// TestDescribePackages prints a package on several days, and checks that values from the catalog
+// cannot add lines.
 func TestDescribePackages(t *testing.T) {
 	const want = `package:        lamp
 catalog:        olm/test
@@ -163,8 +163,8 @@ channel beta
 	}
 }
 
-// TestDescribePackagesOfTwoCatalogs separates the package of a second catalog by an empty line, and shows
-// of one without anything optional no empty field.
+// TestDescribePackagesOfTwoCatalogs checks that an empty line separates the catalogs, and that
+// empty optional fields are omitted.
 func TestDescribePackagesOfTwoCatalogs(t *testing.T) {
 	bare := parsePackage(t, `---
 schema: olm.package
@@ -189,8 +189,7 @@ properties: [{type: olm.package, value: {packageName: lamp, version: 1.0.0}}]
 	}
 }
 
-// TestCatalogChanges prints every kind of change in words, those within a package below its
-// name.
+// TestCatalogChanges prints every kind of change. Changes inside a package are below its name.
 func TestCatalogChanges(t *testing.T) {
 	type change = model.CatalogChange
 	got := renderText(inventory.CatalogChanges{Changes: []change{
@@ -229,8 +228,8 @@ func TestCatalogChanges(t *testing.T) {
 	}
 }
 
-// TestRankPackages lists packages whose names answer before those whose descriptions do,
-// else in the order of the catalogs.
+// TestRankPackages checks that matches in names come before matches in descriptions, and that
+// equal matches keep their order.
 func TestRankPackages(t *testing.T) {
 	id := model.ID{Namespace: "olm", Name: "test"}
 	summary := func(name, display, description string) cache.Summary {
@@ -260,7 +259,7 @@ func TestRankPackages(t *testing.T) {
 	}
 }
 
-// TestMatchWords wants every word, in any case.
+// TestMatchWords checks that every word must match, regardless of case.
 func TestMatchWords(t *testing.T) {
 	for words, want := range map[string]bool{"": true, "lamp": true, "LAMP oil": true, "lamp water": false} {
 		if got := inventory.MatchWords(strings.Fields(words))("oil for a lamp"); got != want {

@@ -17,7 +17,7 @@ const ProvenanceBuildType = "https://quayside.dev/provenance/tree/v1"
 
 const provenanceBuilder = "https://quayside.dev/push"
 
-// ErrForeignProvenance is returned for a provenance that quayside did not make.
+// ErrForeignProvenance is returned for a provenance that another tool made.
 var ErrForeignProvenance = errors.New("not the provenance of a tree that quayside pushed")
 
 // Provenance lists the materials of an artifact. Unknown fields are empty.
@@ -39,7 +39,8 @@ type ProvenanceInput struct {
 	Digest  string `json:"digest" doc:"as in the lock"`
 }
 
-// NewProvenanceInputs returns the catalogs and the bundles of a lock, in lock order.
+// NewProvenanceInputs returns the catalogs and the bundles of a lock, including operators with
+// leftover objects, in lock order.
 func NewProvenanceInputs(lock *lockfile.File) (catalogs, operators []ProvenanceInput) {
 	catalogs, operators = []ProvenanceInput{}, []ProvenanceInput{}
 	for _, c := range lock.Catalogs() {
@@ -90,7 +91,7 @@ type runDetails struct {
 	} `json:"builder"`
 }
 
-// Names of dependencies; the name of the catalog or operator is appended.
+// Names of dependencies in a predicate. catalogName and pinName are prefixes.
 const (
 	sourceName  = "source"
 	lockName    = "lock"
@@ -131,8 +132,8 @@ func newDigestSet(digest string) map[string]string {
 // commit returns the commit of the revision, without the branch.
 func (o *Provenance) commit() string { return o.Revision[strings.LastIndex(o.Revision, ":")+1:] }
 
-// ParseProvenance parses the JSON of [Provenance.Predicate]. Its content is untrusted: the
-// signer may have made it up. The provenance of another builder is [ErrForeignProvenance].
+// ParseProvenance parses the JSON of [Provenance.Predicate]. The content is untrusted, because a
+// signer can sign false statements. The provenance of another builder is [ErrForeignProvenance].
 func ParseProvenance(data []byte) (*Provenance, error) {
 	var p slsaPredicate
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -182,10 +183,10 @@ func ParseProvenance(data []byte) (*Provenance, error) {
 	return o, nil
 }
 
-// ArtifactContents is the origin that an artifact itself shows.
+// ArtifactContents is the content of an artifact, for comparing with its provenance.
 type ArtifactContents struct {
-	Revision  string   // from its manifest
-	Whole     bool     // the whole environment, not the part of some clusters
+	Revision  string   // from the manifest of the artifact
+	Whole     bool     // whether it has all clusters of the environment
 	Clusters  []string // sorted
 	Operators []string // namespace/package, sorted
 }
@@ -202,15 +203,15 @@ func (o *Provenance) CompareArtifact(c ArtifactContents) []string {
 	case len(o.Clusters) > 0 && (c.Whole || !slices.Equal(o.Clusters, c.Clusters)):
 		out = append(out, fmt.Sprintf("the provenance is for clusters %s, but the artifact is for %s", strings.Join(o.Clusters, ", "), orNone(strings.Join(c.Clusters, ", "))))
 	}
-	stated := map[string]bool{}
+	inProvenance := map[string]bool{}
 	for _, in := range o.Operators {
-		stated[in.Name] = true
+		inProvenance[in.Name] = true
 		if c.Whole && !slices.Contains(c.Operators, in.Name) {
 			out = append(out, fmt.Sprintf("the provenance has operator %s, but the artifact does not", in.Name))
 		}
 	}
 	for _, name := range c.Operators {
-		if !stated[name] {
+		if !inProvenance[name] {
 			out = append(out, fmt.Sprintf("the artifact has operator %s, but the provenance does not", name))
 		}
 	}
@@ -231,22 +232,22 @@ func (o *Provenance) CompareCommit(have *Provenance) []string {
 		what         string
 		stated, have []ProvenanceInput
 	}{{"catalog", o.Catalogs, have.Catalogs}, {"operator", o.Operators, have.Operators}} {
-		by := map[string]ProvenanceInput{}
+		byName := map[string]ProvenanceInput{}
 		for _, in := range list.have {
-			by[in.Name] = in
+			byName[in.Name] = in
 		}
 		for _, in := range list.stated {
-			was, is := by[in.Name]
-			delete(by, in.Name)
+			other, found := byName[in.Name]
+			delete(byName, in.Name)
 			switch {
-			case !is:
+			case !found:
 				out = append(out, fmt.Sprintf("the provenance has %s %s, but the commit does not", list.what, in.Name))
-			case was != in:
-				out = append(out, fmt.Sprintf("the provenance has %s %s, but the commit has %s", list.what, in, was))
+			case other != in:
+				out = append(out, fmt.Sprintf("the provenance has %s %s, but the commit has %s", list.what, in, other))
 			}
 		}
 		for _, in := range list.have {
-			if _, left := by[in.Name]; left {
+			if _, unmatched := byName[in.Name]; unmatched {
 				out = append(out, fmt.Sprintf("the commit has %s %s, but the provenance does not", list.what, in.Name))
 			}
 		}

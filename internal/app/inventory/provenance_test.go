@@ -39,7 +39,7 @@ func predicateText(t testing.TB, o *inventory.Provenance) string {
 	return string(data)
 }
 
-// TestPredicate fixes the bytes: they are signed, and two machines must agree.
+// TestPredicate fixes the bytes of a predicate, because they are signed.
 func TestPredicate(t *testing.T) {
 	want := `{"buildDefinition":{"buildType":"https://quayside.dev/provenance/tree/v1",` +
 		`"externalParameters":{"revision":"main@sha1:` + strings.Repeat("a", 40) + `","workspace":"envs/stage","clusters":["stage-1"]},` +
@@ -55,7 +55,7 @@ func TestPredicate(t *testing.T) {
 	}
 }
 
-// TestParseProvenance wants of any origin what was stated of it.
+// TestParseProvenance parses the predicate of a random provenance, and compares the results.
 func TestParseProvenance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z<&"]{1,5}`)
@@ -94,7 +94,7 @@ func TestParseProvenance(t *testing.T) {
 	})
 }
 
-// TestParseProvenanceFaults refuses what is another's, or contradicts itself.
+// TestParseProvenanceFaults checks the errors for foreign and contradictory predicates.
 func TestParseProvenanceFaults(t *testing.T) {
 	good := predicateText(t, sampleProvenance())
 	for name, c := range map[string]struct{ old, with, want string }{
@@ -115,7 +115,7 @@ func TestParseProvenanceFaults(t *testing.T) {
 	}
 }
 
-// TestCompareArtifact compares what is stated with what an artifact shows.
+// TestCompareArtifact compares provenances with the contents of artifacts.
 func TestCompareArtifact(t *testing.T) {
 	part := inventory.ArtifactContents{Revision: sampleProvenance().Revision, Clusters: []string{"stage-1"}, Operators: []string{"vault/vault"}}
 	whole := inventory.ArtifactContents{Revision: sampleProvenance().Revision, Whole: true, Clusters: []string{"stage-1"}, Operators: []string{"my-etcd/etcd", "vault/vault"}}
@@ -145,7 +145,7 @@ func TestCompareArtifact(t *testing.T) {
 	}
 }
 
-// TestCompareCommit compares what is stated with what a commit has.
+// TestCompareCommit compares provenances with the provenance of a commit.
 func TestCompareCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*inventory.Provenance)
@@ -169,8 +169,8 @@ func TestCompareCommit(t *testing.T) {
 	}
 }
 
-// FuzzParseProvenance reads what anybody may have signed: what is taken is stated again as it
-// was read.
+// FuzzParseProvenance parses untrusted predicates. An accepted predicate must survive a round
+// trip.
 func FuzzParseProvenance(f *testing.F) {
 	f.Add([]byte(predicateText(f, sampleProvenance())))
 	f.Add([]byte(`{"buildDefinition":{"buildType":"` + inventory.ProvenanceBuildType + `"}}`))

@@ -17,7 +17,7 @@ const (
 	maxDepth  = 8 // deeper rows have a note with the parent operator
 )
 
-// Forest is the dependency trees of each group of clusters.
+// Forest has the dependency trees of each group of clusters.
 type Forest struct {
 	groups []clusterGroup
 	notes  []string
@@ -25,17 +25,17 @@ type Forest struct {
 
 // clusterGroup is a group of clusters with the same operators.
 type clusterGroup struct {
-	clusters []string
-	several  bool // there are other clusters
-	roots    []*treeNode
+	clusters  []string
+	hasOthers bool // whether there are other groups
+	roots     []*treeNode
 }
 
 // treeNode is an operator in a tree.
 type treeNode struct {
 	explain.Node
-	absent   bool     // needed by another operator, but not installed on the clusters
-	top      bool     // a root of the group
-	neededBy []string // missing operators that need it
+	missing  bool     // required by another operator, but not installed in the clusters
+	isRoot   bool     // whether it is a root of the group
+	neededBy []string // missing operators that require it
 	children []*treeNode
 }
 
@@ -49,25 +49,25 @@ func NewForest(trees []explain.Node, clusters []profile.Cluster) (Forest, error)
 	for _, t := range trees {
 		collectOperators(t, operators)
 	}
-	at := map[string]int{}
-	var gets []map[string]bool
+	indexes := map[string]int{}
+	var installed []map[string]bool
 	known := map[string]map[string]bool{} // by globs
 	for _, c := range clusters {
 		globs := strings.Join(c.Operators, "\x00")
 		if known[globs] == nil {
-			here, err := installedOperators(c, operators)
+			installed, err := installedOperators(c, operators)
 			if err != nil {
 				return Forest{}, err
 			}
-			known[globs] = here
+			known[globs] = installed
 		}
 		key := strings.Join(slices.Sorted(maps.Keys(known[globs])), "\x00")
-		i, ok := at[key]
+		i, ok := indexes[key]
 		if !ok {
 			i = len(f.groups)
-			at[key] = i
+			indexes[key] = i
 			f.groups = append(f.groups, clusterGroup{})
-			gets = append(gets, known[globs])
+			installed = append(installed, known[globs])
 		}
 		f.groups[i].clusters = append(f.groups[i].clusters, c.Name)
 	}
@@ -76,16 +76,16 @@ func NewForest(trees []explain.Node, clusters []profile.Cluster) (Forest, error)
 		f.notes = append(f.notes, fmt.Sprintf("%d more groups of clusters: too many to show", n))
 	}
 	for i := range f.groups {
-		p := forestBuilder{gets: gets[i], taken: map[string]*treeNode{}}
+		p := forestBuilder{installed: installed[i], nodes: map[string]*treeNode{}}
 		for _, t := range trees {
 			p.addTree(t)
 		}
-		f.groups[i].roots, f.groups[i].several = p.roots, len(at) > 1
+		f.groups[i].roots, f.groups[i].hasOthers = p.roots, len(indexes) > 1
 	}
 	return f, nil
 }
 
-// collectOperators adds the operators of a tree, as namespace/package.
+// collectOperators adds the operators of a tree to operators, as namespace/package.
 func collectOperators(t explain.Node, operators map[string]bool) {
 	operators[t.Namespace+"/"+t.Package] = true
 	for _, c := range t.Children {
@@ -95,52 +95,52 @@ func collectOperators(t explain.Node, operators map[string]bool) {
 
 // installedOperators returns the operators that a cluster gets.
 func installedOperators(c profile.Cluster, operators map[string]bool) (map[string]bool, error) {
-	here := map[string]bool{}
+	out := map[string]bool{}
 	for key := range operators {
 		gets, err := c.Gets(key)
 		if err != nil {
 			return nil, err
 		}
 		if gets {
-			here[key] = true
+			out[key] = true
 		}
 	}
-	return here, nil
+	return out, nil
 }
 
-// forestBuilder selects the operators of one group of clusters from the trees.
+// forestBuilder builds the trees of one group of clusters.
 type forestBuilder struct {
-	gets  map[string]bool
-	taken map[string]*treeNode // by namespace/package
-	roots []*treeNode
+	installed map[string]bool
+	nodes     map[string]*treeNode // by namespace/package
+	roots     []*treeNode
 }
 
-// addTree adds a tree. If its root is not installed, it adds the installed operators below.
+// addTree adds a tree. If its root is not installed, it adds its installed dependencies.
 func (p *forestBuilder) addTree(t explain.Node) {
 	if n := p.addNode(t, false); n != nil {
-		n.top = true
+		n.isRoot = true
 		p.roots = append(p.roots, n)
 	}
 }
 
-// addNode returns an operator with its dependencies, nil if it is neither installed nor
+// addNode returns an operator with its dependencies, or nil if it is neither installed nor
 // needed.
 func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	n := &treeNode{Node: t}
-	if !p.gets[n.key()] {
+	if !p.installed[n.key()] {
 		if !needed {
 			for _, c := range t.Children {
 				p.addOrphan(c, n.key())
 			}
 			return nil
 		}
-		n.absent = true
+		n.missing = true
 	}
-	if p.taken[n.key()] == nil {
-		p.taken[n.key()] = n
+	if p.nodes[n.key()] == nil {
+		p.nodes[n.key()] = n
 	}
 	for _, c := range t.Children {
-		if n.absent {
+		if n.missing {
 			p.addOrphan(c, n.key())
 			continue
 		}
@@ -151,37 +151,37 @@ func (p *forestBuilder) addNode(t explain.Node, needed bool) *treeNode {
 	return n
 }
 
-// addOrphan adds operator t, required by a missing operator, unless it is already in a tree.
+// addOrphan adds an operator that the missing operator by requires, unless a tree has it.
 func (p *forestBuilder) addOrphan(t explain.Node, by string) {
 	key := t.Namespace + "/" + t.Package
-	if p.taken[key] == nil {
+	if p.nodes[key] == nil {
 		p.addTree(t)
 	}
-	if n := p.taken[key]; n != nil {
+	if n := p.nodes[key]; n != nil {
 		n.neededBy = append(n.neededBy, by)
 	}
 }
 
-// title returns the heading of a group; "" for the only cluster of an environment.
+// title returns the heading of a group, or "" for the only cluster of an environment.
 func (g clusterGroup) title() string {
 	switch n := len(g.clusters); {
-	case n == 1 && !g.several:
+	case n == 1 && !g.hasOthers:
 		return ""
 	case n == 1:
 		return "Cluster " + g.clusters[0]
-	case !g.several:
+	case !g.hasOthers:
 		return fmt.Sprintf("All %d clusters: %s", n, diag.Some(g.clusters, maxNames))
 	default:
 		return fmt.Sprintf("%d clusters: %s", n, diag.Some(g.clusters, maxNames))
 	}
 }
 
-// maxNames is the number of names shown of a long list.
+// maxNames is the maximum number of names shown from a list.
 const maxNames = 12
 
-// Print returns the trees as "svg" or "html"; "" in any other format, such as JSON.
+// Print returns the trees in a format, "svg" or "html". It returns nil for other formats.
 func (f Forest) Print(format string) ([]byte, error) {
-	p := f.picture()
+	p := f.newPicture()
 	switch format {
 	case "svg":
 		return p.SVG(), nil
@@ -195,7 +195,7 @@ func (f Forest) Print(format string) ([]byte, error) {
 	return nil, nil
 }
 
-func (f Forest) picture() page.Picture {
+func (f Forest) newPicture() page.Picture {
 	p := page.Picture{Title: "Operators and their dependencies", Desc: f.summary(), Notes: f.notes}
 	for _, g := range f.groups {
 		title := g.title()
@@ -231,7 +231,7 @@ func groupByNamespace(roots []*treeNode) [][]*treeNode {
 	return out
 }
 
-// summary describes the picture in a few sentences.
+// summary returns the number of operators and namespaces of each group, in sentences.
 func (f Forest) summary() string {
 	var out []string
 	for _, g := range f.groups {
@@ -255,23 +255,23 @@ func (f Forest) summary() string {
 	return strings.Join(out, " ")
 }
 
-// draw adds a row for the operator, and below it rows for its dependencies. An operator
-// that has a row, by its key in drawn, gets a line from the operator above to that row.
-func (n *treeNode) draw(p *page.Picture, drawn map[string]int, above *treeNode, depth int) {
+// draw adds a row for the operator, followed by rows for its dependencies. drawn has the indexes
+// of existing rows by key. An operator with a row gets only a link from its parent to that row.
+func (n *treeNode) draw(p *page.Picture, drawn map[string]int, parent *treeNode, depth int) {
 	notes, warn := n.notes()
 	if row, ok := drawn[n.key()]; ok {
 		r := &p.Rows[row]
-		if above != nil {
-			p.Links = append(p.Links, page.Link{From: drawn[above.key()], To: row})
-			notes = []string{"also required by " + above.name(n) + ": " + n.Requirement}
+		if parent != nil {
+			p.Links = append(p.Links, page.Link{From: drawn[parent.key()], To: row})
+			notes = []string{"also required by " + parent.name(n) + ": " + n.Requirement}
 		}
 		r.Note = strings.TrimPrefix(r.Note+", "+strings.Join(notes, ", "), ", ")
 		return
 	}
 	if depth > maxDepth {
-		notes = append(notes, "for "+above.key())
+		notes = append(notes, "for "+parent.key())
 	}
-	r := page.Row{Text: n.name(above), Note: strings.Join(notes, ", "), Warn: warn, Depth: depth}
+	r := page.Row{Text: n.name(parent), Note: strings.Join(notes, ", "), Warn: warn, Depth: depth}
 	if warn {
 		r.Style = page.Faint
 	}
@@ -282,11 +282,11 @@ func (n *treeNode) draw(p *page.Picture, drawn map[string]int, above *treeNode, 
 	}
 }
 
-// name returns the package and version, with the namespace if the parent operator is in
-// another one.
-func (n *treeNode) name(above *treeNode) string {
+// name returns the package and version, with the namespace if it differs from the namespace of
+// the parent.
+func (n *treeNode) name(parent *treeNode) string {
 	name := n.Package + " " + n.Version
-	if above != nil && above.Namespace != n.Namespace {
+	if parent != nil && parent.Namespace != n.Namespace {
 		return n.Namespace + "/" + name
 	}
 	return name
@@ -298,14 +298,14 @@ func (n *treeNode) notes() (out []string, warn bool) {
 		out = append(out, n.Requirement)
 	}
 	switch {
-	case n.absent:
+	case n.missing:
 		out = append(out, "missing")
 	case n.Orphan:
 		out = append(out, "no longer needed")
 	case n.Subscription != "":
 		out = append(out, "subscription "+n.Subscription)
-	case n.top && len(n.neededBy) > 0:
+	case n.isRoot && len(n.neededBy) > 0:
 		out = append(out, "needed by "+diag.Some(n.neededBy, maxNames)+" (missing)")
 	}
-	return out, n.absent || n.Orphan
+	return out, n.missing || n.Orphan
 }

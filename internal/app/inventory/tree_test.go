@@ -39,7 +39,8 @@ func compareGolden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// newNode returns an operator, "namespace/package version", with what it needs.
+// newNode returns an operator ("namespace/package version") with the requirement of its parent
+// and its dependencies.
 func newNode(text, why string, children ...explain.Node) explain.Node {
 	key, version, _ := strings.Cut(text, " ")
 	namespace, pkg, _ := strings.Cut(key, "/")
@@ -52,7 +53,7 @@ func newRoot(text string, children ...explain.Node) explain.Node {
 	return n
 }
 
-// exampleTrees is an installation with all that may be in one.
+// exampleTrees returns trees with every kind of node.
 func exampleTrees() []explain.Node {
 	orphan := newRoot("old/beacon 0.3.0")
 	orphan.Orphan = true
@@ -66,12 +67,12 @@ func exampleTrees() []explain.Node {
 	}
 }
 
-// allOperators is what a cluster gets that gets everything.
+// allOperators returns all operators of exampleTrees.
 func allOperators() []string {
 	return []string{"land/crane", "land/telephone", "old/beacon", "sea/chart", "sea/lantern", "sea/paper", "sea/pilot"}
 }
 
-// newForest returns the trees of clusters whose globs are sound.
+// newForest returns the trees of clusters with valid globs.
 func newForest(trees []explain.Node, clusters []profile.Cluster) inventory.Forest {
 	f, err := inventory.NewForest(trees, clusters)
 	if err != nil {
@@ -114,7 +115,7 @@ func renderSVG(t *testing.T, f inventory.Forest) []byte {
 	return out
 }
 
-// svgTexts returns what is written in a picture.
+// svgTexts returns the texts in a picture.
 func svgTexts(t *testing.T, picture []byte) string {
 	t.Helper()
 	var out []string
@@ -124,7 +125,7 @@ func svgTexts(t *testing.T, picture []byte) string {
 	return strings.Join(out, " ")
 }
 
-// TestForestClusters shows who is told together, and what is missing where.
+// TestForestClusters checks the groups of clusters, and their missing operators.
 func TestForestClusters(t *testing.T) {
 	got := svgTexts(t, renderSVG(t, exampleForests()["tree-fleet"]))
 	for _, want := range []string{
@@ -145,7 +146,7 @@ func TestForestClusters(t *testing.T) {
 	}
 }
 
-// TestForestBounds draws what is too much to be drawn.
+// TestForestBounds draws trees and fleets that exceed the limits of a picture.
 func TestForestBounds(t *testing.T) {
 	deep := newRoot("n/p0 1.0.0")
 	at := &deep
@@ -188,7 +189,7 @@ func TestForestBounds(t *testing.T) {
 	}
 }
 
-// FuzzForestNames puts a name of a stranger wherever there is one.
+// FuzzForestNames draws trees with untrusted names.
 func FuzzForestNames(f *testing.F) {
 	for _, s := range []string{"a", "</text><script>alert(1)</script>", "{{.}}", `"><img src=x onerror=a()>`, "\u202e\x1b[2J\n::error::x", strings.Repeat("n", 3000)} {
 		f.Add(s)
@@ -207,7 +208,7 @@ func FuzzForestNames(f *testing.F) {
 	})
 }
 
-// checkHarmless fails where a picture is no XML, or has an element that it never has.
+// checkHarmless fails the test if a picture is not XML, or has an unexpected element.
 func checkHarmless(t *testing.T, svg []byte) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {

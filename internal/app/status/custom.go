@@ -11,27 +11,25 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// Limits for the custom resources of one kind: how many are read and how many
-// are listed.
+// Limits for the custom resources of one kind.
 const (
-	mostCustom  = 100
-	namedCustom = 10
+	mostCustom  = 100 // read from the cluster
+	namedCustom = 10  // listed in the status
 )
 
-// CustomKind is one of an operator's own kinds with its custom resources.
+// CustomKind is a kind that an operator defines, with its custom resources.
 type CustomKind struct {
 	APIVersion string                  `json:"apiVersion"`
 	Kind       string                  `json:"kind"`
 	Count      int                     `json:"count"`
-	AtLeast    bool                    `json:"atLeast,omitempty"` // Count is a lower bound
+	AtLeast    bool                    `json:"atLeast,omitempty"` // whether Count is a lower bound
 	NotReady   int                     `json:"notReady"`
 	Resources  []v1alpha1.ObjectHealth `json:"resources"`         // the first few, those that are not ready first
 	Message    string                  `json:"message,omitempty"` // error of the list request
 }
 
-// countCustomResources adds the custom resources of the operators' kinds to a status,
-// by the observed objects of all installations. A kind of several operators is listed
-// once.
+// countCustomResources adds the custom resources of the operators' CRDs to a status. objects are
+// the observed objects of all installations, in order. A CRD of several operators is listed once.
 func (l *observer) countCustomResources(ctx context.Context, out *Status, objects []v1alpha1.Observed) error {
 	var lists []cluster.ListOptions
 	owners := map[int][]string{} // operators by index in lists
@@ -71,8 +69,8 @@ func (l *observer) countCustomResources(ctx context.Context, out *Status, object
 	return nil
 }
 
-// newListOptions returns the options to list the custom resources of a CRD, in
-// its storage version, or else in its first served version.
+// newListOptions returns the options to list the custom resources of a CRD in its served storage
+// version, or else in its first served version. It returns false if no version is served.
 func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	d := k8s.ParseCRD(definition)
 	opt := cluster.ListOptions{Limit: mostCustom, Kind: d.Kind}
@@ -84,8 +82,8 @@ func newListOptions(definition map[string]any) (cluster.ListOptions, bool) {
 	return opt, opt.Kind != "" && opt.APIVersion != ""
 }
 
-// judgeResources returns the first few objects, those that are not ready first,
-// and the number of those that are not ready.
+// judgeResources returns the health of the first objects, starting with objects that are not
+// ready, and the number of objects that are not ready.
 func judgeResources(objects []map[string]any, now time.Time) ([]v1alpha1.ObjectHealth, int) {
 	bad, good := []v1alpha1.ObjectHealth{}, []v1alpha1.ObjectHealth{}
 	for _, o := range objects {

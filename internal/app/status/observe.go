@@ -1,10 +1,9 @@
-// Package status observes a cluster: which rendered objects it has, how healthy
-// they are, and the status written by the reporter.
+// Package status observes a cluster: the rendered objects and their health, and the status
+// written by the reporter.
 //
-// It only reads, with the permissions of its user, and fetches no content of
-// Secrets and ConfigMaps. The health package judges the observations, as in the
-// reporter. An unreachable cluster is an error; an object that must not be read
-// is a result.
+// It only reads, with the permissions of its user, and does not fetch the content of Secrets and
+// ConfigMaps. The health package judges the observations, as in the reporter. An unreachable
+// cluster is an error; a forbidden object is a result.
 //
 // Start from [Expect] and [Observe].
 package status
@@ -30,16 +29,16 @@ import (
 
 // Expected is the desired state of a cluster.
 type Expected struct {
-	Environment   string // as in Status
+	Environment   string // name of the workspace
 	Cluster       string // name in quayside.yaml
 	Lock          *lockfile.File
 	Installations []render.Installation // in the order of the lock's pins
-	All           bool                  // include unpinned operators
-	Reporter      bool                  // the workspace renders a reporter
+	All           bool                  // whether to include unpinned operators
+	Reporter      bool                  // whether the workspace renders a reporter
 }
 
-// Expect renders the lock and returns the desired state of a cluster for the named
-// operators, or for all if there are none.
+// Expect renders the lock, and returns the desired state of a cluster. names selects operators;
+// empty: all.
 func Expect(ctx context.Context, p *workspace.Project, cluster string, names []string) (*Expected, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -49,7 +48,7 @@ func Expect(ctx context.Context, p *workspace.Project, cluster string, names []s
 	if want.Cluster, err = p.Cluster(cluster, "--cluster"); err != nil {
 		return nil, err
 	}
-	part, err := workspace.Chosen(lock, names)
+	part, err := workspace.SelectPins(lock, names)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +81,8 @@ type ObserveOptions struct {
 	Progress func(format string, args ...any)
 }
 
-// Observe observes a cluster. After a first answer it tolerates an unreachable
-// cluster until the time in opt.Wait is over.
+// Observe observes a cluster until it is healthy or opt.Wait is over. After the first observation,
+// it tolerates an unreachable cluster until then.
 func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt ObserveOptions) (*Status, error) {
 	l := &observer{c: c, want: want}
 	opt.Progress("reading cluster %s", c.Server)
@@ -114,7 +113,7 @@ func Observe(ctx context.Context, c *cluster.Client, want *Expected, opt Observe
 	return got, err
 }
 
-// waitReason describes the condition that the observer waits for.
+// waitReason describes the condition that Observe waits for.
 func waitReason(got *Status, err error) string {
 	if err != nil {
 		return err.Error()
@@ -136,8 +135,8 @@ type observer struct {
 	want *Expected
 }
 
-// observe reads the expected objects from the cluster and judges them. It also returns
-// the objects, in the order of the installations.
+// observe reads and judges the expected objects. It also returns the objects, in the order of the
+// installations.
 func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, error) {
 	l.c.Forget()
 	var refs []v1alpha1.ObjectReference
@@ -182,10 +181,10 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 	return l.newStatus(summary, details), objects, nil
 }
 
-// reporterState is the reporter's view of a cluster.
+// reporterState is the Installations in a cluster, with their status from the reporter.
 type reporterState struct {
-	wanted  bool
-	absent  string // why no Installation could be read
+	wanted  bool   // whether the workspace renders a reporter
+	absent  string // reason why Installations could not be read
 	objects []v1alpha1.Installation
 }
 
@@ -199,7 +198,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 	r := &reporterState{wanted: l.want.Reporter}
 	switch found.Reason {
 	case "":
-	case v1alpha1.ReasonForbidden: // for all namespaces; a single one may be permitted
+	case v1alpha1.ReasonForbidden: // listing all namespaces; reading single Installations may be permitted
 		var refs []v1alpha1.ObjectReference
 		for _, in := range l.want.Installations {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: api, Kind: v1alpha1.Kind, Namespace: in.Namespace, Name: in.Name})
@@ -223,7 +222,7 @@ func (l *observer) readInstallations(ctx context.Context) (*reporterState, error
 		if err == nil {
 			err = json.Unmarshal(data, &inst)
 		}
-		if err == nil { // otherwise it was not rendered by quayside
+		if err == nil { // skip objects that quayside did not render
 			r.objects = append(r.objects, inst)
 		}
 	}
@@ -240,8 +239,7 @@ func (r *reporterState) find(in render.Installation) *v1alpha1.Installation {
 	return nil
 }
 
-// unpinned returns the operators with an Installation in the cluster and no pin
-// in the lock.
+// unpinned returns the operators that have an Installation in the cluster but no pin.
 func (r *reporterState) unpinned(known []render.Installation) []health.OperatorObservation {
 	var out []health.OperatorObservation
 	for i := range r.objects {
@@ -255,13 +253,13 @@ func (r *reporterState) unpinned(known []render.Installation) []health.OperatorO
 	return out
 }
 
-// workloadPods holds the pods of the workloads.
+// workloadPods are the pods of the observed workloads.
 type workloadPods struct {
-	byNamespace map[string][]map[string]any // by namespace
-	faults      map[string][]string         // errors of listing pods, by namespace
+	byNamespace map[string][]map[string]any
+	faults      map[string][]string // errors of listing pods, by namespace
 }
 
-// maxPods is the number of pods that are read of one workload.
+// maxPods is the maximum number of pods to read for one workload.
 const maxPods = 100
 
 // readPods reads the pods of the observed workloads.

@@ -22,8 +22,8 @@ import (
 
 const lampImage = "example.com/lamp@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// objects are what the cluster has: the Deployment and the definition of an operator,
-// two of its resources, and an Installation that is not of the lock.
+// objects are the objects of the cluster: the Deployment and the CRD of an operator, two of its
+// custom resources, and an Installation without a pin.
 const objects = `
 apiVersion: apps/v1
 kind: Deployment
@@ -61,7 +61,8 @@ metadata: {name: other, namespace: ops}
 spec: {package: other, version: 0.1.0, pin: x}
 `
 
-// serve starts a server with the objects, settled, and returns what is expected there.
+// serve starts an API server with healthy objects, and returns it with a client and the desired
+// state.
 func serve(t *testing.T) (*clustertest.Server, *cluster.Client, *Expected) {
 	t.Helper()
 	s := clustertest.New(t)
@@ -96,8 +97,8 @@ func serve(t *testing.T) (*clustertest.Server, *cluster.Client, *Expected) {
 
 func quiet(string, ...any) {}
 
-// TestObserve looks at a cluster: what is read is judged, what may not be read is a note,
-// and a cluster that does not answer is an error.
+// TestObserve observes a cluster. Readable objects must be judged, forbidden objects must give a
+// note or state Unknown, and an unreachable cluster must be an error.
 func TestObserve(t *testing.T) {
 	deployment := func(change func(o clustertest.Object)) func(*clustertest.Server) {
 		return func(s *clustertest.Server) { s.Edit("Deployment", "ops", "lamp", change) }
@@ -161,8 +162,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestWait looks again until all is well, also at a cluster that is away for a while,
-// and not for longer than it is told.
+// TestWait checks that Observe repeats until the cluster is healthy, tolerates temporary errors,
+// and stops at the time limit.
 func TestWait(t *testing.T) {
 	s, client, want := serve(t)
 	broken := func(o clustertest.Object) { o["status"] = clustertest.Object{"observedGeneration": 1, "replicas": 1} }
@@ -171,7 +172,7 @@ func TestWait(t *testing.T) {
 	got, err := Observe(t.Context(), client, want, ObserveOptions{Wait: time.Minute, Progress: func(f string, args ...any) {
 		said = append(said, f)
 		switch len(said) {
-		case 2: // away
+		case 2: // fails
 			s.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				clustertest.Refuse(w, http.StatusUnauthorized, "Unauthorized", "")
 			})
@@ -191,8 +192,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestCustom counts the resources of an operator's kinds, in the version that is
-// stored, and names first those that are not ready.
+// TestCustom counts the custom resources of an operator in their storage version, and lists
+// resources that are not ready first.
 func TestCustom(t *testing.T) {
 	s, client, want := serve(t)
 	second := want.Installations[0]
@@ -223,7 +224,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// TestServedBy takes the stored version, else the first that is served.
+// TestServedBy checks that the served storage version is preferred to the first served version.
 func TestServedBy(t *testing.T) {
 	version := func(name string, served, storage bool) any {
 		return map[string]any{"name": name, "served": served, "storage": storage}
@@ -244,7 +245,7 @@ func TestServedBy(t *testing.T) {
 	}
 }
 
-// TestReporter says what the reporter says, and whether that is of what is judged now.
+// TestReporter compares the reports of the reporter with the current judgement.
 func TestReporter(t *testing.T) {
 	ready := func(status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.Ready, Status: status, Message: "m"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// Reporter is the reporter's result for one operator.
+// Reporter is the status of an operator according to the reporter.
 type Reporter struct {
 	State      string      `json:"state"` // absent, pending, stale, current
 	Ready      string      `json:"ready,omitempty"`
@@ -17,8 +17,8 @@ type Reporter struct {
 	Message    string      `json:"message,omitempty"`
 }
 
-// compare compares the status of an Installation with the result judged now. It
-// returns nil if there is no reporter and none is expected.
+// compare compares the status of an Installation with the current judgement. It returns nil if
+// there is no reporter and none is expected.
 func (r *reporterState) compare(inst *v1alpha1.Installation, judged v1alpha1.InstallationStatus) *Reporter {
 	switch {
 	case inst == nil && r.absent != "" && r.wanted:

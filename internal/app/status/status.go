@@ -17,7 +17,7 @@ type Status struct {
 	Healthy     bool             `json:"healthy"`
 	Operators   []OperatorStatus `json:"operators"`
 
-	Summary health.Summary `json:"-"` // of the operators, for an observed file
+	Summary health.Summary `json:"-"` // content of an observation file
 }
 
 // OperatorStatus is one operator of a Status.
@@ -41,8 +41,8 @@ type OperatorStatus struct {
 	Notes           []string                  `json:"notes,omitempty"`
 }
 
-// newStatus returns the status with the health of the operators. details has their objects,
-// reporters and notes, by namespace/package.
+// newStatus returns the status for a summary. details has the objects, reporter results and notes
+// of the operators, by namespace/package.
 func (l *observer) newStatus(summary health.Summary, details map[string]OperatorStatus) *Status {
 	v := &Status{
 		Context: l.c.Context, Server: l.c.Server, Environment: l.want.Environment, Cluster: l.want.Cluster,

@@ -1,4 +1,4 @@
-// Package upgrade decides which operators may be upgraded: promote takes the versions
-// that the upstream environment has, gated on observed health, and CheckPlatform finds
-// the operators that do not support another version of Kubernetes.
+// Package upgrade decides which operators may be upgraded. Promote upgrades operators to the
+// versions of an upstream environment, gated on observed health. CheckPlatform finds the
+// operators that do not support another version of Kubernetes or OpenShift.
 package upgrade

@@ -13,16 +13,16 @@ import (
 // Environment is a workspace with its title and directory.
 type Environment struct {
 	*workspace.Project
-	Title string // metadata.name, or the name of the directory; "." if there is neither
-	Dir   string // relative to the search root, or as given
+	Title string // metadata.name, or the name of the directory, or "."
+	Dir   string // as passed to LoadEnvironments
 }
 
-// Environments holds the workspaces of a search, by directory. Each may name another as its
-// upstream environment.
+// Environments are the workspaces of a repository, sorted by directory. spec.follows of a
+// workspace names its upstream environment.
 type Environments []*Environment
 
-// LoadEnvironments opens the workspaces in directories. It returns the faults of all of
-// them at once.
+// LoadEnvironments opens the workspaces in directories. The error has the faults of all
+// workspaces.
 func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, error)) (Environments, error) {
 	var out Environments
 	var faults diag.List
@@ -41,13 +41,13 @@ func LoadEnvironments(dirs []string, open func(dir string) (*workspace.Project, 
 	return out, faults.Err()
 }
 
-// fault adds a fault at spec.follows of the environment.
+// fault adds a fault with the position of spec.follows to faults.
 func (e *Environment) fault(faults *diag.List, format string, args ...any) {
 	faults.Add(diag.Pos{}, diag.PrefixPositions(e.Dir, diag.Errorf(e.Settings.At("spec.follows"), "spec.follows: "+format, args...)))
 }
 
-// Find returns the environment with a name. A name with a slash, or of dots only, is a path
-// relative to the search root.
+// Find returns the environment with a title or directory. A name with a slash, or of dots only,
+// is a directory. An unknown or ambiguous name is an error.
 func (es Environments) Find(name string) (*Environment, error) {
 	isPath := strings.Contains(name, "/") || strings.Trim(name, ".") == ""
 	var found []*Environment
@@ -70,14 +70,14 @@ func (es Environments) Find(name string) (*Environment, error) {
 	return nil, fmt.Errorf("no environment %q (have %s)%s", name, strings.Join(titles, ", "), diag.DidYouMean(name, titles))
 }
 
-// PromotionStep is a pair of an upstream environment and its follower.
+// PromotionStep is a promotion from an upstream environment to a downstream one.
 type PromotionStep struct{ From, To *Environment }
 
-// Steps returns a step for each environment that follows another. The last ring comes
-// first, so that each step uses the lock of its upstream environment before this run. A
-// missing upstream environment or a cycle is a fault at its position.
+// Steps returns a step for each environment with spec.follows. The most downstream environment is
+// first, so that each step uses the lock of its upstream environment before this run. The error
+// has a fault for each unknown upstream environment and each cycle.
 func (es Environments) Steps() ([]PromotionStep, error) {
-	leader := map[*Environment]*Environment{}
+	upstream := map[*Environment]*Environment{}
 	var faults diag.List
 	for _, e := range es {
 		w := e.Settings
@@ -93,24 +93,24 @@ func (es Environments) Steps() ([]PromotionStep, error) {
 			e.fault(&faults, "%w", err)
 			continue
 		}
-		leader[e] = from
+		upstream[e] = from
 	}
 	var steps []PromotionStep
 	depth := map[*Environment]int{}
 	for _, e := range es {
-		from := leader[e]
+		from := upstream[e]
 		if from == nil {
 			continue
 		}
-		way := []string{e.Title}
-		for at := from; at != nil && len(way) <= len(es)+1; at = leader[at] {
-			way = append(way, at.Title)
+		chain := []string{e.Title}
+		for at := from; at != nil && len(chain) <= len(es)+1; at = upstream[at] {
+			chain = append(chain, at.Title)
 			if at == e {
-				e.fault(&faults, "the environments form a cycle: %s", strings.Join(way, " follows "))
+				e.fault(&faults, "the environments form a cycle: %s", strings.Join(chain, " follows "))
 				break
 			}
 		}
-		depth[e] = len(way)
+		depth[e] = len(chain)
 		steps = append(steps, PromotionStep{from, e})
 	}
 	slices.SortStableFunc(steps, func(a, b PromotionStep) int { return depth[b.To] - depth[a.To] })

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Platform is the target version of a cluster. Empty fields are not checked.
+// Platform is the target versions of a cluster upgrade. An empty version is not checked.
 type Platform struct {
 	Kubernetes string `json:"kubernetes,omitempty" doc:"Version of Kubernetes, such as 1.37."`
 	OpenShift  string `json:"openshift,omitempty" doc:"Version of OpenShift, such as 4.20."`
@@ -30,7 +30,7 @@ func (t Platform) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Problem is a blocker on the target, or one expected on a later version.
+// Problem is a blocker on the target platform, or on a later version.
 type Problem struct {
 	Rule     string      `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
 	Blocks   bool        `json:"blocks" doc:"Whether it blocks the upgrade. Otherwise a later version will."`
@@ -41,7 +41,7 @@ type Problem struct {
 	Clusters []string    `json:"clusters,omitempty" doc:"Clusters that it holds for. Absent: all that were looked at."`
 }
 
-// PlatformVerdict is the verdict on an operator for the target.
+// PlatformVerdict is the verdict on an operator for the target platform.
 type PlatformVerdict string
 
 // The verdicts.
@@ -58,43 +58,43 @@ type OperatorVerdict struct {
 	Verdict  PlatformVerdict `json:"verdict" form:"enum=supported|deprecated|blocked" doc:"supported, deprecated (a later version lacks an API that it uses) or blocked."`
 }
 
-// Judgement is the result for one lock.
+// Judgement is the verdicts and problems of one lock.
 type Judgement struct {
-	Lives     bool              `json:"supported" doc:"Whether nothing blocks it."`
+	Supported bool              `json:"supported" doc:"Whether nothing blocks it."`
 	Operators []OperatorVerdict `json:"operators" doc:"Every pin, by namespace and package."`
 	Problems  []Problem         `json:"problems" doc:"Blocking entries first, then by operator and object."`
 }
 
-// PlatformFinding is the findings in a group of clusters; nil Clusters: all of them.
+// PlatformFinding is the findings in a group of clusters.
 type PlatformFinding struct {
-	Clusters []string
+	Clusters []string       // nil: all clusters
 	Found    []diff.Finding // from diff.Unserved
 }
 
-// JudgePlatform judges every pin, in lock order, for the target. Problems are misfits with
-// the bundle's own requirements, findings in the objects that clusters get, and a version
-// of OpenShift that the lifecycle of a pin does not list, because it is unsupported there.
-func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Misfit, seen []PlatformFinding) Judgement {
+// JudgePlatform returns the verdict on every pin, in lock order. Problems are misfits (unmet
+// requirements of bundles), findings in the objects of clusters, and OpenShift versions that are
+// not in the lifecycle of a pin. lifecycles returns nil for an unknown lifecycle.
+func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Misfit, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})
 	}
 	for _, p := range pins {
-		if said, fits := lifecycles(p).SupportsPlatform(model.OpenShift, target.OpenShift); !fits {
+		if versions, fits := lifecycles(p).SupportsPlatform(model.OpenShift, target.OpenShift); !fits {
 			all = append(all, Problem{
 				Rule: "lifecycle.platform", Blocks: true, Operator: p.Key(), Place: pinPlace(p),
-				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(said, ", ")),
+				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(versions, ", ")),
 			})
 		}
 	}
-	all = append(all, groupFindings(seen)...)
+	all = append(all, groupFindings(findings)...)
 	slices.SortStableFunc(all, compareProblems)
-	j := Judgement{Lives: true, Operators: []OperatorVerdict{}, Problems: append([]Problem{}, all...)}
+	j := Judgement{Supported: true, Operators: []OperatorVerdict{}, Problems: append([]Problem{}, all...)}
 	worst := map[string]PlatformVerdict{}
 	for _, p := range all {
 		switch {
 		case p.Blocks:
-			worst[p.Operator], j.Lives = PlatformBlocked, false
+			worst[p.Operator], j.Supported = PlatformBlocked, false
 		case worst[p.Operator] == "":
 			worst[p.Operator] = PlatformDeprecated
 		}
@@ -105,8 +105,8 @@ func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.Sup
 	return j
 }
 
-// groupFindings merges equal findings of several clusters. If a finding blocks only in some
-// clusters, the problem names these.
+// groupFindings merges equal findings of several clusters into one problem. If a finding blocks
+// only some clusters, the problem lists only these clusters.
 func groupFindings(seen []PlatformFinding) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -114,11 +114,12 @@ func groupFindings(seen []PlatformFinding) []Problem {
 		place                   diff.Place
 	}
 	var out []Problem
-	index, holds := map[key]int{}, map[int]map[int]bool{} // by problem: its index; the indexes of seen it holds for
+	index := map[key]int{}          // index in out
+	holds := map[int]map[int]bool{} // by index in out: indexes in seen with the problem
 	for n, s := range seen {
 		for _, f := range s.Found {
 			if strings.HasPrefix(f.Rule, "resources.") {
-				f.Operator = "" // the finding is at the CRD, but the user has to change the resource
+				f.Operator = "" // the finding names the CRD's operator, but the user must change the resource
 			}
 			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
 			i, known := index[k]
@@ -146,7 +147,7 @@ func groupFindings(seen []PlatformFinding) []Problem {
 	return out
 }
 
-// pinPlace returns the position of a pin, nil if unknown.
+// pinPlace returns the position of a pin, or nil if it is unknown.
 func pinPlace(p lockfile.Pin) *diff.Place {
 	if p.Pos.File == "" {
 		return nil
@@ -170,7 +171,7 @@ func compareProblems(a, b Problem) int {
 	return cmp.Or(strings.Compare(a.Operator, b.Operator), object(a).Compare(object(b)), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
 }
 
-// blockedOperators returns the blocked pins, in their order.
+// blockedOperators returns the blocked operators as namespace/package, in lock order.
 func (j Judgement) blockedOperators() []string {
 	var out []string
 	for _, o := range j.Operators {
@@ -181,8 +182,8 @@ func (j Judgement) blockedOperators() []string {
 	return out
 }
 
-// ownProblems returns the blocking problems that belong to no pin.
-func (j Judgement) ownProblems() []Problem {
+// userProblems returns the blocking problems in objects of the user.
+func (j Judgement) userProblems() []Problem {
 	return slices.DeleteFunc(slices.Clone(j.Problems), func(p Problem) bool {
 		return !p.Blocks || slices.ContainsFunc(j.Operators, func(o OperatorVerdict) bool { return o.Operator == p.Operator })
 	})

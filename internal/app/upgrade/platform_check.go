@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/base/diag"
 )
 
-// PlatformReport is the result for the lock of a workspace.
+// PlatformReport is the result of CheckPlatform.
 type PlatformReport struct {
 	Platform
 	Clusters []string `json:"clusters" doc:"Clusters that were looked at: those that were named, else all. Empty where the workspace has none."`
@@ -23,10 +23,10 @@ type PlatformReport struct {
 	Notes    []string       `json:"notes" doc:"Checks that were not possible."`
 }
 
-// CheckPlatform judges the lock of a workspace for a target, in the named clusters or in
-// all. If operators are blocked, it searches for upgrades to make first. These upgrades
-// work on the version in quayside.yaml. Blocked operators are upgraded by as few hops as
-// possible, and others only if necessary.
+// CheckPlatform checks whether the lock of a workspace supports a target platform, in the named
+// clusters or in all. If operators are blocked, it searches for upgrades to make before the
+// cluster upgrade: they must support the current versions in quayside.yaml, too. It upgrades
+// blocked operators by as few hops as possible, and other operators only if necessary.
 func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -48,7 +48,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	if len(unknown) > 0 {
 		r.Notes = append(r.Notes, "minKubeVersion unknown, because the catalog no longer has the version: "+strings.Join(unknown, ", "))
 	}
-	for _, own := range r.ownProblems() {
+	for _, own := range r.userProblems() {
 		r.Why = append(r.Why, fmt.Sprintf("%s blocks the upgrade and is not managed by quayside: edit it", problemPlace(own)))
 	}
 	if len(r.blockedOperators()) == 0 {
@@ -57,7 +57,7 @@ func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, c
 	return r, c.search(ctx, r)
 }
 
-// platformNotes returns notes on unchecked versions, and on a downgrade.
+// platformNotes returns notes on checks that need --kubernetes, and on downgrades.
 func platformNotes(p *workspace.Project, target Platform) []string {
 	out := []string{}
 	for _, v := range []struct{ target, now, field, unchecked string }{

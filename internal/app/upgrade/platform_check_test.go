@@ -16,12 +16,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// drawnPlatform is operators p0, p1, … of three versions each, every one reached from the
-// one before: up to which minor of OpenShift 4 each runs, and which version of
-// which other operator it needs at least (by its number; 0: none).
+// drawnPlatform is operators p0, p1, … with three versions each, in one upgrade path.
 type drawnPlatform struct {
-	most  [][3]int
-	needs [][3]map[int]int
+	maxOpenShift [][3]int         // maximum minor version of OpenShift 4, by operator and version
+	needs        [][3]map[int]int // minimum version of each required operator, by operator and version
 }
 
 func drawPlatform(r *rand.Rand) drawnPlatform {
@@ -29,9 +27,9 @@ func drawPlatform(r *rand.Rand) drawnPlatform {
 	d := drawnPlatform{make([][3]int, n), make([][3]map[int]int, n)}
 	for i := range n {
 		for v := range 3 {
-			d.most[i][v] = 20 + r.IntN(2)
+			d.maxOpenShift[i][v] = 20 + r.IntN(2)
 			if v == 2 && r.IntN(4) > 0 {
-				d.most[i][v] = 21
+				d.maxOpenShift[i][v] = 21
 			}
 			d.needs[i][v] = map[int]int{}
 			if other := r.IntN(n); other != i && v > 0 && r.IntN(2) == 0 {
@@ -42,17 +40,17 @@ func drawPlatform(r *rand.Rand) drawnPlatform {
 	return d
 }
 
-// holds reports whether everything is met at these versions, and runs on 4.21.
+// holds reports whether the versions in at are consistent and run on OpenShift 4.21.
 func (d drawnPlatform) holds(at []int) bool {
 	for i, v := range at {
-		if d.most[i][v] < 21 {
+		if d.maxOpenShift[i][v] < 21 {
 			return false
 		}
 	}
 	return d.met(at)
 }
 
-// met reports whether everything that is needed is there at these versions.
+// met reports whether the versions in at meet all requirements.
 func (d drawnPlatform) met(at []int) bool {
 	for i, v := range at {
 		for other, least := range d.needs[i][v] {
@@ -64,12 +62,11 @@ func (d drawnPlatform) met(at []int) bool {
 	return true
 }
 
-// moves returns every set of operators, as bits, that can have moved where all
-// holds, and where it can be got to by steps: in each any of them go one version on,
-// and then all is met.
-func (d drawnPlatform) moves() map[int]bool {
+// upgradeSets returns the sets of upgraded operators, as bits, in all reachable states that hold. Each
+// step upgrades some operators by one version, and must meet all requirements.
+func (d drawnPlatform) upgradeSets() map[int]bool {
 	out := map[int]bool{}
-	begin := make([]int, len(d.most))
+	begin := make([]int, len(d.maxOpenShift))
 	queue, seen := [][]int{begin}, map[string]bool{fmt.Sprint(begin): true}
 	for ; len(queue) > 0; queue = queue[1:] {
 		at, set := queue[0], 0
@@ -95,9 +92,9 @@ func (d drawnPlatform) moves() map[int]bool {
 	return out
 }
 
-// write makes a workspace in which each is pinned at its first version. The catalog
-// lies outside, or its bundles would be read for custom resources at each look, and
-// is written in the style that is read fastest.
+// write writes a workspace with every operator at its first version, and returns its directory.
+// The catalog is outside of the workspace, because each check would search its bundles for
+// custom resources, and is in the format that is parsed fastest.
 func (d drawnPlatform) write(t *testing.T) string {
 	catalog, dir := t.TempDir(), t.TempDir()
 	outside, err := filepath.Rel(dir, catalog)
@@ -113,7 +110,7 @@ spec:
   openshiftVersion: "4.20"
 `, filepath.ToSlash(outside)))
 	writeFiles(t, dir, "subscriptions/group.yaml", "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: g, namespace: ops}\nspec: {}\n")
-	for i := range d.most {
+	for i := range d.maxOpenShift {
 		pkg := fmt.Sprintf("p%d", i)
 		writeFiles(t, dir, "subscriptions/"+pkg+".yaml", fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
@@ -170,7 +167,7 @@ spec:
               containers:
               - name: m
                 image: "example.com/%[1]s@sha256:%[5]s"
-`, pkg, v+1, d.most[i][v], replaces, strings.Repeat("0", 64)))
+`, pkg, v+1, d.maxOpenShift[i][v], replaces, strings.Repeat("0", 64)))
 		}
 	}
 	return dir
@@ -195,8 +192,8 @@ func resolveProject(t *testing.T, dir, cache string, change func(*resolve.Option
 	writeFiles(t, dir, workspace.LockFile, string(lockfile.Format(got.Lock)))
 }
 
-// targets reads the operators of a command that is printed.
-func targets(t *testing.T, command string) (out []resolve.Target) {
+// parseCommand parses the operators of a printed command.
+func parseCommand(t *testing.T, command string) (out []resolve.Target) {
 	t.Helper()
 	words, ok := strings.CutPrefix(command, "quayside upgrade --hops all ")
 	for word := range strings.FieldsSeq(words) {
@@ -211,15 +208,14 @@ func targets(t *testing.T, command string) (out []resolve.Target) {
 	return out
 }
 
-// TestCheckPlatformFindsFewest draws workspaces and asks for upgrades to make before
-// the cluster's. None of what is found can be left out, by every state that can be
-// got to hop by hop, the command that is told makes it, after which it lives there,
-// and nothing is found where there is none. The search does not try every way, so
-// that it may miss one.
+// TestCheckPlatformFindsFewest draws workspaces, and checks the upgrades to make before a cluster
+// upgrade against all reachable states: no upgrade is needless, the printed command makes the
+// upgrades and unblocks all operators, and there are no upgrades if no state holds. The search is
+// incomplete, so it may miss a few solutions.
 func TestCheckPlatformFindsFewest(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	target := upgrade.Platform{OpenShift: "4.21"}
-	found, none, lives, others, silent, missed := 0, 0, 0, 0, 0, 0
+	found, none, supported, others, withoutCommand, missed := 0, 0, 0, 0, 0, 0
 	for n := range 30 {
 		d := drawPlatform(r)
 		dir, cache := d.write(t), t.TempDir()
@@ -228,7 +224,7 @@ func TestCheckPlatformFindsFewest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		can, set := d.moves(), 0
+		can, set := d.upgradeSets(), 0
 		for _, s := range report.Upgrades {
 			var i int
 			if _, err := fmt.Sscanf(s.Operator, "ops/p%d", &i); err != nil {
@@ -237,10 +233,10 @@ func TestCheckPlatformFindsFewest(t *testing.T) {
 			set |= 1 << i
 		}
 		switch {
-		case can[0] != report.Lives:
-			t.Errorf("%d: lives: got %v, want %v", n, report.Lives, can[0])
+		case can[0] != report.Supported:
+			t.Errorf("%d: lives: got %v, want %v", n, report.Supported, can[0])
 		case can[0]:
-			lives++
+			supported++
 		case len(can) == 0:
 			if none++; len(report.Upgrades) > 0 || len(report.Why) == 0 {
 				t.Errorf("%d: upgrades although there are none: %+v", n, report)
@@ -263,14 +259,14 @@ func TestCheckPlatformFindsFewest(t *testing.T) {
 				others++
 			}
 			if report.Command == "" {
-				if silent++; !strings.Contains(strings.Join(report.Notes, "\n"), "no single command makes exactly these upgrades") {
+				if withoutCommand++; !strings.Contains(strings.Join(report.Notes, "\n"), "no single command makes exactly these upgrades") {
 					t.Errorf("%d: no command for %v, and no word of it", n, report.Upgrades)
 				}
 				continue
 			}
-			resolveProject(t, dir, cache, func(opt *resolve.Options) { opt.Named, opt.Hops = targets(t, report.Command), -1 })
+			resolveProject(t, dir, cache, func(opt *resolve.Options) { opt.Named, opt.Hops = parseCommand(t, report.Command), -1 })
 			after, err := upgrade.CheckPlatform(context.Background(), openProject(t, cache, dir), target, nil)
-			if err != nil || !after.Lives || len(after.Upgrades) > 0 {
+			if err != nil || !after.Supported || len(after.Upgrades) > 0 {
 				t.Errorf("%d: after %s: %v, %+v", n, report.Command, err, after)
 			}
 		}
@@ -278,7 +274,7 @@ func TestCheckPlatformFindsFewest(t *testing.T) {
 	if missed*20 > found {
 		t.Errorf("upgrades were missed %d times, found %d times", missed, found)
 	}
-	t.Logf("%d with upgrades, in %d with others than those in the way; %d by no one command; %d without; %d live", found, others, silent, none, lives)
+	t.Logf("%d with upgrades, in %d with others than those in the way; %d by no one command; %d without; %d live", found, others, withoutCommand, none, supported)
 	if found < 10 || others < 3 || none < 3 {
 		t.Errorf("too little was drawn: %d with upgrades, in %d with others than those in the way; %d without", found, others, none)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// platformChecker judges locks of one workspace.
+// platformChecker judges locks of one workspace for a target platform.
 type platformChecker struct {
 	p        *workspace.Project
 	in       *workspace.Inputs
@@ -23,43 +23,43 @@ type platformChecker struct {
 	lock     *lockfile.File
 }
 
-// judge fills in the result for a lock, without operators that none of the checked clusters
-// gets. It returns the pins with incomplete data.
+// judge sets j to the judgement of a lock. It ignores operators that are in none of the checked
+// clusters. It returns the pins with unknown requirements.
 func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) ([]string, error) {
-	there := map[string]bool{}
-	var seen []PlatformFinding
+	installed := map[string]bool{}
+	var findings []PlatformFinding
 	err := comparing.ForEachGroup(ctx, c.p, lock, c.clusters, func(clusters []string, s diff.State) error {
 		for _, p := range s.Pins {
-			there[p.Key()] = true
+			installed[p.Key()] = true
 		}
 		found, err := diff.Unserved(s, c.target.Kubernetes)
-		seen = append(seen, PlatformFinding{clusters, found})
+		findings = append(findings, PlatformFinding{clusters, found})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.addConversions(ctx, lock, seen)
-	here := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !there[p.Key()] }))
-	misfits, unknown := resolve.Unfit(c.in.Index, here, c.target.Kubernetes, c.target.OpenShift)
-	*j = JudgePlatform(here.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, seen)
+	c.addConversions(ctx, lock, findings)
+	checked := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !installed[p.Key()] }))
+	misfits, unknown := resolve.Unfit(c.in.Index, checked, c.target.Kubernetes, c.target.OpenShift)
+	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, findings)
 	return unknown, nil
 }
 
-// addConversions lowers the severity of findings on removed APIs if rendering for the
-// target converts the object to a served API.
+// addConversions lowers the severity of findings on removed APIs if rendering with the target
+// version in quayside.yaml converts the object to a served API.
 func (c *platformChecker) addConversions(ctx context.Context, lock *lockfile.File, seen []PlatformFinding) {
-	stays := map[string]map[diff.Ref]bool{} // by operator: objects still at a removed API; nil if rendering fails
+	removed := map[string]map[diff.Ref]bool{} // results of removedObjects, by operator
 	for _, s := range seen {
 		for i := range s.Found {
 			f := &s.Found[i]
 			if f.Rule != "api.removed" || f.Operator == "" {
 				continue
 			}
-			rest, known := stays[f.Operator]
+			rest, known := removed[f.Operator]
 			if !known {
 				rest = c.removedObjects(ctx, lock, f.Operator)
-				stays[f.Operator] = rest
+				removed[f.Operator] = rest
 			}
 			if rest != nil && !rest[f.Object] {
 				f.Severity = diff.Low
@@ -69,18 +69,18 @@ func (c *platformChecker) addConversions(ctx context.Context, lock *lockfile.Fil
 	}
 }
 
-// removedObjects returns the objects of an operator that are at an API not served by the
-// target, although rendered for it; nil if rendering fails.
+// removedObjects renders an operator for the target, and returns the objects that still have an
+// API that the target does not serve. It returns nil if rendering fails.
 func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.File, operator string) map[diff.Ref]bool {
 	namespace, pkg, _ := strings.Cut(operator, "/")
 	pin, ok := lock.Pin(namespace, pkg)
 	if !ok {
 		return nil
 	}
-	there, settings := *c.p, *c.p.Settings
+	project, settings := *c.p, *c.p.Settings
 	settings.KubernetesVersion, settings.Clusters = c.target.Kubernetes, nil
-	there.Settings = &settings
-	s, err := comparing.Plain(ctx, &there, lock.With([]lockfile.Pin{pin}))
+	project.Settings = &settings
+	s, err := comparing.RenderBase(ctx, &project, lock.With([]lockfile.Pin{pin}))
 	if err != nil {
 		return nil
 	}

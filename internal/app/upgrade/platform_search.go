@@ -11,31 +11,30 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// maxHops limits the search for a supported version. The longest real chain has 120
-// versions; a longer path is not practical before a cluster upgrade.
+// maxHops limits the search for a supported version. More hops are not practical before a
+// cluster upgrade.
 const maxHops = 32
 
-// attempt is a lock that the search has tried, with its result.
+// attempt is a lock that the search has tried, with its judgement.
 type attempt struct {
 	lock *lockfile.File
 	Judgement
 }
 
-// searchOptions select the operators to upgrade in the search. Each hop starts from the
-// lock of the hop before.
+// searchOptions select the operators to upgrade at each hop of the search.
 type searchOptions struct {
-	named []resolve.Target // upgraded; nil: at each hop the operators blocked then
+	named []resolve.Target // operators to upgrade; nil: the operators that are still blocked
 	all   bool             // upgrade all other operators, too
-	held  []resolve.Hold   // not upgraded
+	held  []resolve.Hold   // operators to hold back
 }
 
-// search fills in the upgrades, or the reasons for having none.
+// search sets the upgrades of r, or the reasons why there are none.
 func (c *platformChecker) search(ctx context.Context, r *PlatformReport) error {
-	must := operatorTargets(r.blockedOperators())
+	blocked := operatorTargets(r.blockedOperators())
 	var conflicts explain.Conflicts
 	var first attempt
-	for _, how := range []searchOptions{{}, {named: must}, {all: true}, {named: must, all: true}} {
-		lock, last, err := c.findNearest(ctx, r, how)
+	for _, opt := range []searchOptions{{}, {named: blocked}, {all: true}, {named: blocked, all: true}} {
+		lock, last, err := c.findNearest(ctx, r, opt)
 		if err != nil && !errors.As(err, &conflicts) {
 			return err
 		}
@@ -45,29 +44,29 @@ func (c *platformChecker) search(ctx context.Context, r *PlatformReport) error {
 		if lock == nil {
 			continue
 		}
-		if lock, err = c.dropNeedless(ctx, r, how, lock); err != nil {
+		if lock, err = c.dropNeedless(ctx, r, opt, lock); err != nil {
 			return err
 		}
 		r.Upgrades = c.steps(lock)
-		return c.addText(ctx, r)
+		return c.addCommand(ctx, r)
 	}
-	c.explain(r, must, first)
+	c.explain(r, blocked, first)
 	if len(conflicts) > 0 {
 		r.Why = append(r.Why, conflicts.Error())
 	}
 	return nil
 }
 
-// findNearest returns the first lock that helps, with as few hops as possible; nil if there
-// is none. It also returns the last attempt.
-func (c *platformChecker) findNearest(ctx context.Context, r *PlatformReport, how searchOptions) (*lockfile.File, attempt, error) {
+// findNearest upgrades hop by hop, and returns the first lock that is an improvement, or nil. It
+// also returns the last attempt.
+func (c *platformChecker) findNearest(ctx context.Context, r *PlatformReport, opt searchOptions) (*lockfile.File, attempt, error) {
 	last := attempt{c.lock, r.Judgement}
 	for range maxHops {
-		named := how.named
+		named := opt.named
 		if named == nil {
 			named = operatorTargets(last.blockedOperators())
 		}
-		lock, err := c.resolve(ctx, last.lock, resolve.Options{Named: named, Upgrade: how.all, Hops: 1, Held: how.held})
+		lock, err := c.resolve(ctx, last.lock, resolve.Options{Named: named, Upgrade: opt.all, Hops: 1, Held: opt.held})
 		if err != nil || slices.Equal(bundleNames(lock), bundleNames(last.lock)) {
 			return nil, last, err
 		}
@@ -82,28 +81,29 @@ func (c *platformChecker) findNearest(ctx context.Context, r *PlatformReport, ho
 	return nil, last, nil
 }
 
-// dropNeedless returns an equally good lock without needless upgrades.
-func (c *platformChecker) dropNeedless(ctx context.Context, r *PlatformReport, how searchOptions, lock *lockfile.File) (*lockfile.File, error) {
+// dropNeedless returns a lock without needless upgrades: it holds back each upgraded operator
+// that is not blocked, and searches again.
+func (c *platformChecker) dropNeedless(ctx context.Context, r *PlatformReport, opt searchOptions, lock *lockfile.File) (*lockfile.File, error) {
 	for _, s := range c.steps(lock) {
 		if s.From == "" || slices.Contains(r.blockedOperators(), s.Operator) {
 			continue
 		}
-		without := how
+		without := opt
 		t := operatorTargets([]string{s.Operator})[0]
-		without.held = append(slices.Clone(how.held), resolve.Hold{Namespace: t.Namespace, Package: t.Package, Reason: "tried without this upgrade"})
+		without.held = append(slices.Clone(opt.held), resolve.Hold{Namespace: t.Namespace, Package: t.Package, Reason: "tried without this upgrade"})
 		got, _, err := c.findNearest(ctx, r, without)
 		var conflicts explain.Conflicts
 		if err != nil && !errors.As(err, &conflicts) {
 			return nil, err
 		}
 		if got != nil {
-			how, lock = without, got
+			opt, lock = without, got
 		}
 	}
 	return lock, nil
 }
 
-// try returns the lock resolved with these options, or nil if it does not help.
+// try returns the lock resolved with opt, or nil if it is no improvement.
 func (c *platformChecker) try(ctx context.Context, r *PlatformReport, opt resolve.Options) (*lockfile.File, error) {
 	lock, err := c.resolve(ctx, c.lock, opt)
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *platformChecker) try(ctx context.Context, r *PlatformReport, opt resolv
 	return lock, nil
 }
 
-// resolve resolves from a lock with the upgrade options in opt, and otherwise with those of
-// the workspace.
+// resolve resolves from a lock with the options of the workspace, and Named, Upgrade, Hops and
+// Held of opt.
 func (c *platformChecker) resolve(ctx context.Context, from *lockfile.File, opt resolve.Options) (*lockfile.File, error) {
 	in := *c.in
 	if from != c.lock {
@@ -134,26 +134,27 @@ func (c *platformChecker) resolve(ctx context.Context, from *lockfile.File, opt 
 	return got.Lock, nil
 }
 
-// isImprovement reports whether no operator is blocked, and there are no new blocking
-// problems in the user's own objects.
+// isImprovement reports whether after has no blocked operators, and no new blocking problems in
+// objects of the user.
 func isImprovement(before *PlatformReport, after Judgement) bool {
-	was := before.ownProblems()
-	return len(after.blockedOperators()) == 0 && !slices.ContainsFunc(after.ownProblems(), func(p Problem) bool {
-		return !slices.ContainsFunc(was, func(o Problem) bool { return o.Rule == p.Rule && *o.Object == *p.Object })
+	existing := before.userProblems()
+	return len(after.blockedOperators()) == 0 && !slices.ContainsFunc(after.userProblems(), func(p Problem) bool {
+		return !slices.ContainsFunc(existing, func(o Problem) bool { return o.Rule == p.Rule && *o.Object == *p.Object })
 	})
 }
 
-// explain adds the reasons why no upgrade helps, from the last attempt.
-func (c *platformChecker) explain(r *PlatformReport, must []resolve.Target, last attempt) {
+// explain adds the reasons why upgrades do not unblock the operators in must, according to the
+// last attempt.
+func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, last attempt) {
 	ages := c.in.Outdated("")
-	for _, t := range must {
+	for _, t := range blocked {
 		key := t.Namespace + "/" + t.Package
-		was, _ := c.lock.Pin(t.Namespace, t.Package)
-		now, there := last.lock.Pin(t.Namespace, t.Package)
+		old, _ := c.lock.Pin(t.Namespace, t.Package)
+		now, pinned := last.lock.Pin(t.Namespace, t.Package)
 		i := slices.IndexFunc(last.Problems, func(p Problem) bool { return p.Operator == key && p.Blocks })
 		switch {
-		case !there || i < 0:
-		case was.Bundle != now.Bundle:
+		case !pinned || i < 0:
+		case old.Bundle != now.Bundle:
 			r.Why = append(r.Why, fmt.Sprintf("%s: %s, the newest reachable version, cannot either: %s", key, now.VersionText(), last.Problems[i].Message))
 		default:
 			text := key + ": no newer version is reachable"
@@ -168,11 +169,11 @@ func (c *platformChecker) explain(r *PlatformReport, must []resolve.Target, last
 			r.Why = append(r.Why, fmt.Sprintf("%s would have to be upgraded as well, and then: %s", p.Operator, p.Message))
 		}
 	}
-	if len(last.blockedOperators()) == 0 && len(last.ownProblems()) == len(r.ownProblems()) {
+	if len(last.blockedOperators()) == 0 && len(last.userProblems()) == len(r.userProblems()) {
 		r.Why = append(r.Why, "no set of upgrades removes all blockers")
 	}
-	for _, p := range last.ownProblems() {
-		if !slices.ContainsFunc(r.ownProblems(), func(o Problem) bool { return o.Rule == p.Rule && *o.Object == *p.Object }) {
+	for _, p := range last.userProblems() {
+		if !slices.ContainsFunc(r.userProblems(), func(o Problem) bool { return o.Rule == p.Rule && *o.Object == *p.Object }) {
 			r.Why = append(r.Why, fmt.Sprintf("after the upgrades, %s would be refused: %s", problemPlace(p), p.Message))
 		}
 	}

@@ -11,25 +11,25 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// PlatformStep is the upgrade of one operator.
+// PlatformStep is an upgrade of one operator before the cluster upgrade.
 type PlatformStep struct {
 	Operator string `json:"operator" doc:"namespace/package."`
 	From     string `json:"from,omitempty" doc:"Version. Absent where the operator is newly installed, as a dependency."`
 	To       string `json:"to,omitempty" doc:"Version. Absent where nothing needs the operator any more."`
 }
 
-// steps returns the upgrades from the lock of the workspace to another, in lock order.
+// steps returns the upgrades from the lock of the workspace to another lock, in lock order.
 func (c *platformChecker) steps(to *lockfile.File) []PlatformStep {
 	out := []PlatformStep{}
 	for _, ch := range lockfile.Diff(c.lock, to) {
-		was, before := c.lock.Pin(ch.Namespace, ch.Package)
+		old, before := c.lock.Pin(ch.Namespace, ch.Package)
 		now, after := to.Pin(ch.Namespace, ch.Package)
-		if ch.Package == "" || before && after && was.Bundle == now.Bundle {
+		if ch.Package == "" || before && after && old.Bundle == now.Bundle {
 			continue
 		}
 		s := PlatformStep{Operator: ch.Namespace + "/" + ch.Package}
 		if before {
-			s.From = was.VersionText()
+			s.From = old.VersionText()
 		}
 		if after {
 			s.To = now.VersionText()
@@ -39,8 +39,9 @@ func (c *platformChecker) steps(to *lockfile.File) []PlatformStep {
 	return out
 }
 
-// addText fills in the command that makes exactly these upgrades, if there is one.
-func (c *platformChecker) addText(ctx context.Context, r *PlatformReport) error {
+// addCommand sets the command that makes exactly the upgrades of r, or adds a note if there is
+// none.
+func (c *platformChecker) addCommand(ctx context.Context, r *PlatformReport) error {
 	named := stepTargets(r.Upgrades)
 	var conflicts explain.Conflicts
 	again, err := c.try(ctx, r, resolve.Options{Named: named, Hops: -1})
@@ -86,7 +87,7 @@ func upgradeCommand(named []resolve.Target) string {
 	return words
 }
 
-// bundleNames returns the pinned bundles of a lock, in its order.
+// bundleNames returns the pins of a lock as namespace/package@bundle, in lock order.
 func bundleNames(lock *lockfile.File) []string {
 	var out []string
 	for _, p := range lock.Pins {

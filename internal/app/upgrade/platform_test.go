@@ -24,8 +24,8 @@ func newPin(name string, openshift ...string) lockfile.Pin {
 	return p
 }
 
-// newLifecycle returns the lifecycle of a pin of pinOf: its channel lists versions of
-// OpenShift.
+// newLifecycle returns the lifecycle of a pin of newPin, whose channel lists the supported
+// versions of OpenShift.
 func newLifecycle(p lockfile.Pin) *model.SupportedVersion {
 	if p.Channel == "" {
 		return nil
@@ -44,9 +44,10 @@ func newFinding(rule string, severity diff.Severity, operator, name string) diff
 	}
 }
 
-// formatJudgement is a judgement in lines: the operators that do not live, then the problems.
+// formatJudgement formats a judgement as lines: the operators that are not supported, then the
+// problems.
 func formatJudgement(j upgrade.Judgement) []string {
-	out := []string{fmt.Sprint(j.Lives)}
+	out := []string{fmt.Sprint(j.Supported)}
 	for _, o := range j.Operators {
 		if o.Verdict != upgrade.PlatformSupported {
 			out = append(out, o.Operator+" "+o.Version+" "+string(o.Verdict))
@@ -65,8 +66,7 @@ func formatJudgement(j upgrade.Judgement) []string {
 	return out
 }
 
-// TestJudgePlatform goes through everything that can be in the way, and through what only
-// seems to be.
+// TestJudgePlatform covers every kind of problem, and findings that are not problems.
 func TestJudgePlatform(t *testing.T) {
 	a, b := newPin("a"), newPin("b")
 	pins := []lockfile.Pin{a, b}
@@ -181,9 +181,9 @@ func TestJudgePlatform(t *testing.T) {
 	}
 }
 
-// TestJudgePlatformOrder draws findings, and shuffles them and the clusters that they
-// are of: the judgement is the same. It lives where nothing blocks, and an operator
-// is blocked where something of it does.
+// TestJudgePlatformOrder draws findings, and checks that the judgement does not depend on the
+// order of findings and clusters. A lock is supported unless a problem blocks, and an operator is
+// blocked if one of its problems blocks.
 func TestJudgePlatformOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 26))
 	for range 200 {
@@ -195,7 +195,7 @@ func TestJudgePlatformOrder(t *testing.T) {
 			for range r.IntN(4) {
 				rule := []string{"api.removed", "api.deprecated", "resources.rejected"}[r.IntN(3)]
 				f := newFinding(rule, []diff.Severity{diff.Low, diff.High}[r.IntN(2)], []string{"", "ops/a", "ops/c"}[r.IntN(3)], string(rune('x'+r.IntN(3))))
-				f.Message += fmt.Sprint(" ", f.Severity) // one that is milder reads differently
+				f.Message += fmt.Sprint(" ", f.Severity) // the messages of severities differ
 				if !slices.ContainsFunc(s.Found, func(g diff.Finding) bool { return reflect.DeepEqual(f, g) }) {
 					s.Found = append(s.Found, f)
 				}
@@ -207,8 +207,8 @@ func TestJudgePlatformOrder(t *testing.T) {
 		for _, p := range first.Problems {
 			blocked[p.Operator] = blocked[p.Operator] || p.Blocks
 		}
-		if first.Lives != !slices.ContainsFunc(first.Problems, func(p upgrade.Problem) bool { return p.Blocks }) {
-			t.Fatalf("lives: %v with %q", first.Lives, formatJudgement(first))
+		if first.Supported != !slices.ContainsFunc(first.Problems, func(p upgrade.Problem) bool { return p.Blocks }) {
+			t.Fatalf("lives: %v with %q", first.Supported, formatJudgement(first))
 		}
 		for _, o := range first.Operators {
 			if (o.Verdict == upgrade.PlatformBlocked) != blocked[o.Operator] {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/internal/base/terminal"
 )
 
-// Write prints r as text: the operators, the problems, and the remedies.
+// Write prints the operators, the problems, and the upgrades to make.
 func (r *PlatformReport) Write(w *terminal.Terminal) {
 	t := &terminal.Table{Head: []string{"operator", "pinned", "verdict", "upgrade to"}}
 	to := map[string]string{}
@@ -24,9 +24,9 @@ func (r *PlatformReport) Write(w *terminal.Terminal) {
 		fmt.Fprintln(w)
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintln(w, p.line())
+		fmt.Fprintln(w, p.format())
 	}
-	if r.Lives {
+	if r.Supported {
 		fmt.Fprintf(w, "\nready for %s\n", r.Platform)
 		return
 	}
@@ -45,8 +45,8 @@ func (r *PlatformReport) Write(w *terminal.Terminal) {
 	}
 }
 
-// line formats a problem like a compiler, with its position first if there is one.
-func (p Problem) line() string {
+// format formats a problem like a compiler, in one line that starts with its position.
+func (p Problem) format() string {
 	level, text := "deprecated", ""
 	if p.Blocks {
 		level = "blocked"

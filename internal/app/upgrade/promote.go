@@ -19,9 +19,9 @@ import (
 
 // PromotionOptions are the options for a promotion.
 type PromotionOptions struct {
-	Only []string           // namespace/package; empty: all
+	Only []string           // operators to promote, as namespace/package; empty: all
 	Rule *gate.Rule         // required observations; nil: none
-	Seen []gate.Observation // of any environment
+	Seen []gate.Observation // observations in any environment
 	Now  time.Time
 }
 
@@ -30,39 +30,39 @@ type PromotionOutcome string
 
 // The outcomes.
 const (
-	OutcomeUpgraded  PromotionOutcome = "upgraded"  // to the version of the upstream environment
-	OutcomeAdded     PromotionOutcome = "added"     // likewise, and not pinned here before
-	OutcomeUnchanged PromotionOutcome = "unchanged" // already at that version
-	OutcomeKept      PromotionOutcome = "kept"      // by a declaration here, or by the upstream environment
-	OutcomeHeld      PromotionOutcome = "held"      // by the gate
+	OutcomeUpgraded  PromotionOutcome = "upgraded"  // upgraded to the upstream version
+	OutcomeAdded     PromotionOutcome = "added"     // pinned at the upstream version, and not pinned before
+	OutcomeUnchanged PromotionOutcome = "unchanged" // already at the upstream version
+	OutcomeKept      PromotionOutcome = "kept"      // not promoted because of declarations, catalogs or the upstream lock
+	OutcomeHeld      PromotionOutcome = "held"      // held back by the gate
 )
 
-// PromotionReason is the reason for an operator that is kept or held.
+// PromotionReason is the reason for OutcomeKept or OutcomeHeld.
 type PromotionReason string
 
 // The reasons.
 const (
 	ReasonNotInFrom   PromotionReason = "notInFrom"   // not pinned in the upstream environment
-	ReasonNotDeclared PromotionReason = "notDeclared" // not required here
+	ReasonNotDeclared PromotionReason = "notDeclared" // not requested in the target environment
 	ReasonOlder       PromotionReason = "older"       // the upstream environment pins an older version
 	ReasonHold        PromotionReason = "hold"        // on hold in its declaration
 	ReasonRange       PromotionReason = "range"       // its declaration has other versions or channels
-	ReasonCluster     PromotionReason = "cluster"     // it does not support the version of the clusters
-	ReasonCatalog     PromotionReason = "catalog"     // not in any catalog here
-	ReasonContent     PromotionReason = "content"     // the catalog here has another bundle of that name
+	ReasonCluster     PromotionReason = "cluster"     // the target clusters do not support it
+	ReasonCatalog     PromotionReason = "catalog"     // in no catalog of the target environment
+	ReasonContent     PromotionReason = "content"     // the target catalog has a different bundle with the same name
 	ReasonConflict    PromotionReason = "conflict"    // it conflicts with another operator
 	ReasonGate        PromotionReason = "gate"        // insufficient observations
-	ReasonNeeds       PromotionReason = "dependency"  // it requires a held operator
+	ReasonNeeds       PromotionReason = "dependency"  // it requires an operator that is not promoted
 )
 
 // PromotionRow is the outcome for one operator with its versions.
 type PromotionRow struct {
 	Operator string           `json:"operator"`
-	From     string           `json:"upstream,omitempty" doc:"version in the environment before"` // empty if not pinned
-	Have     string           `json:"current,omitempty" doc:"version of the successor before"`    // likewise
+	From     string           `json:"upstream,omitempty" doc:"version in the environment before"` // upstream version; empty if not pinned
+	Have     string           `json:"current,omitempty" doc:"version of the successor before"`    // target version before the promotion; empty if not pinned
 	Outcome  PromotionOutcome `json:"outcome" form:"enum=upgraded|added|unchanged|kept|held"`
 	Reason   PromotionReason  `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|dependency" doc:"reason why it is unchanged or held"`
-	Message  string           `json:"message,omitempty"`                                  // likewise, as text
+	Message  string           `json:"message,omitempty"`                                  // Reason as text
 	Verdict  *gate.Verdict    `json:"observed,omitempty" doc:"in the environment before"` // nil without a rule
 }
 
@@ -71,13 +71,13 @@ func (r PromotionRow) isPromoted() bool {
 	return r.Outcome == OutcomeUpgraded || r.Outcome == OutcomeAdded
 }
 
-// keptReason is the reason for keeping an operator of the upstream environment back.
+// keptReason is the reason why an operator of the upstream environment is not promoted.
 type keptReason struct {
 	reason PromotionReason
 	text   string
 }
 
-// outcome returns the outcome for an operator with that reason.
+// outcome returns the outcome that belongs to a reason.
 func (r PromotionReason) outcome() PromotionOutcome {
 	if r == ReasonGate || r == ReasonNeeds {
 		return OutcomeHeld
@@ -85,22 +85,23 @@ func (r PromotionReason) outcome() PromotionOutcome {
 	return OutcomeKept
 }
 
-// promotion is a step in progress.
+// promotion is the state of a PromotionStep in progress.
 type promotion struct {
 	PromotionStep
 	opt      PromotionOptions
 	from     *lockfile.File
 	in       *workspace.Inputs
 	declared *declare.Set
-	asked    map[string]bool       // operators allowed to change; nil: all
-	stays    map[string]keptReason // operators of from that are not promoted
-	others   map[string]keptReason // and those with other content in a catalog here
+	asked    map[string]bool       // operators to promote; nil: all
+	stays    map[string]keptReason // operators of from that fail the gate
+	others   map[string]keptReason // operators of from with different content in the target catalog
 	contents map[*model.Bundle]model.Digest
 	verdicts map[string]*gate.Verdict
 }
 
-// Promote promotes pins of the upstream environment, by bundle digest, and returns the outcome for
-// the operators of both environments. It returns an error if any other pin would change.
+// Promote promotes pins of the upstream environment, by bundle digest. It returns the outcome for
+// the operators of both environments. It returns an error if a pin would change to a bundle that
+// the upstream environment does not have.
 func (s PromotionStep) Promote(ctx context.Context, opt PromotionOptions) (*PromotionStepReport, error) {
 	p := &promotion{PromotionStep: s, opt: opt, stays: map[string]keptReason{}, others: map[string]keptReason{}, contents: map[*model.Bundle]model.Digest{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
@@ -149,7 +150,7 @@ func isSamePin(a, b lockfile.Pin) bool {
 	return a.Bundle == b.Bundle && a.BundleDigest() == b.BundleDigest()
 }
 
-// prepare selects the named operators, and their dependencies in the upstream environment.
+// prepare selects the operators in opt.Only, and their dependencies in the upstream lock.
 func (p *promotion) prepare() error {
 	if len(p.opt.Only) == 0 {
 		return nil
@@ -179,7 +180,7 @@ func (p *promotion) prepare() error {
 	return faults.Err()
 }
 
-// judge holds the operators that fail the gate.
+// judge holds back the operators that fail the gate.
 func (p *promotion) judge() error {
 	for _, pin := range p.from.Pins {
 		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || ok && isSamePin(now, pin) {
@@ -211,8 +212,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// gateRefusal returns the reason if the operator itself reports in a target cluster that it
-// is not upgradeable; "" otherwise.
+// gateRefusal returns the reason why the operator reports Upgradeable=False in a target cluster,
+// or "".
 func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	clusters, err := p.To.installedIn(pin.Key())
 	now, ok := p.have(pin.Key())
@@ -228,8 +229,8 @@ func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	return ""
 }
 
-// observationsIn returns the observations in an environment. If withUnnamed is true, it includes
-// those without an environment, which come from files about the upstream environment.
+// observationsIn returns the observations in an environment. With withUnnamed it includes
+// observations without an environment, which belong to the upstream environment.
 func (p *promotion) observationsIn(e *Environment, withUnnamed bool) []gate.Observation {
 	return slices.DeleteFunc(slices.Clone(p.opt.Seen), func(o gate.Observation) bool {
 		return o.Environment != e.Title && (o.Environment != "" || !withUnnamed)
@@ -255,8 +256,8 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 	return res, p.check(res)
 }
 
-// refusal returns the reason for rejecting a bundle, or "". A promotion only installs
-// content tested upstream, so a bundle of the same name with other content is rejected.
+// refusal returns the reason for rejecting a bundle, or "". A promotion installs only content
+// that was tested upstream, so a bundle of the same name with different content is rejected.
 func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
 	theirs, there := findPin(p.from, key)
@@ -273,8 +274,8 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	content, known := p.contents[to]
 	if !known {
 		var err error
-		if content, err = p.in.Content(ctx, namespace, to); err != nil {
-			return "" // an error when the resolver selects the bundle
+		if content, err = p.in.ContentDigest(ctx, namespace, to); err != nil {
+			return "" // if the resolver selects the bundle, it returns this error
 		}
 		p.contents[to] = content
 	}
@@ -285,7 +286,8 @@ func (p *promotion) refusal(ctx context.Context, namespace string, to *model.Bun
 	return "blocked: " + p.others[key].text
 }
 
-// reasonToKeep returns the reason for keeping an operator of the upstream environment back, if any.
+// reasonToKeep returns the reason why an operator of the upstream environment is not promoted, if
+// there is one.
 func (p *promotion) reasonToKeep(key string) (keptReason, bool) {
 	if s, ok := p.stays[key]; ok {
 		return s, true
@@ -294,7 +296,7 @@ func (p *promotion) reasonToKeep(key string) (keptReason, bool) {
 	return s, ok
 }
 
-// isPromoted reports whether an operator of the upstream environment is to be promoted.
+// isPromoted reports whether the promotion may change an operator of the upstream environment.
 func (p *promotion) isPromoted(key string) bool {
 	_, stays := p.stays[key]
 	return !stays && (p.asked == nil || p.asked[key])
@@ -311,7 +313,7 @@ func (p *promotion) upstreamLock() *lockfile.File {
 	return p.from.With(pins)
 }
 
-// check returns a fault for each pin that would change to an untested bundle.
+// check returns a fault for each pin that would change to a bundle that is not the upstream one.
 func (p *promotion) check(res *workspace.Resolution) error {
 	var faults diag.List
 	for _, pin := range res.Lock.Pins {

@@ -19,13 +19,13 @@ import (
 type drawnPromotion struct {
 	names     []string
 	needs     map[string][]drawnNeed // by "a@2"
-	from, to  map[string]int         // what is pinned
-	declared  []string               // where it is to go
-	below     map[string]int         // versions that may be there, for some that are new
+	from, to  map[string]int         // pinned versions
+	declared  []string               // operators declared in the target environment
+	below     map[string]int         // declared upper limits of new operators
 	unhealthy []string
 }
 
-// drawnNeed is another operator, from a version on, or of exactly that one.
+// drawnNeed is a requirement of another operator, at a minimum or an exact version.
 type drawnNeed struct {
 	of    string
 	at    int
@@ -66,10 +66,10 @@ func drawPromotion(t *rapid.T) drawnPromotion {
 	return d
 }
 
-// lock draws what is pinned, all of which goes together.
+// lock draws consistent pins.
 func (d drawnPromotion) lock(t *rapid.T, label string) map[string]int {
 	var sound []map[string]int
-	d.each(3, func(at map[string]int) {
+	d.forEach(3, func(at map[string]int) {
 		if len(at) > 0 && d.met(at) {
 			sound = append(sound, maps.Clone(at))
 		}
@@ -80,8 +80,8 @@ func (d drawnPromotion) lock(t *rapid.T, label string) map[string]int {
 	return rapid.SampledFrom(sound).Draw(t, label)
 }
 
-// each calls f with every choice of versions up to most, or none, of every operator.
-func (d drawnPromotion) each(most int, f func(map[string]int)) {
+// forEach calls f with every combination of versions up to most; operators may be absent.
+func (d drawnPromotion) forEach(most int, f func(map[string]int)) {
 	at := map[string]int{}
 	var next func(i int)
 	next = func(i int) {
@@ -99,7 +99,7 @@ func (d drawnPromotion) each(most int, f func(map[string]int)) {
 	next(0)
 }
 
-// met reports whether all that is needed is there.
+// met reports whether the pins meet all requirements.
 func (d drawnPromotion) met(at map[string]int) bool {
 	for name, v := range at {
 		for _, n := range d.needs[fmt.Sprintf("%s@%d", name, v)] {
@@ -130,26 +130,26 @@ func (d drawnPromotion) environment(pins map[string]int, declared []string) envi
 	return e
 }
 
-// may returns the operators of which the pin may be taken over, as far as it alone
-// goes.
-func (d drawnPromotion) may() []string {
+// promotable returns the operators that could be promoted without regard to requirements.
+func (d drawnPromotion) promotable() []string {
 	return slices.DeleteFunc(slices.Clone(d.names), func(name string) bool {
 		below, limited := d.below[name]
 		return d.from[name] <= d.to[name] || limited && d.from[name] >= below || slices.Contains(d.unhealthy, name) || !slices.Contains(d.declared, name)
 	})
 }
 
-// with returns the pins where some operators are taken over.
-func (d drawnPromotion) with(taken []string) map[string]int {
+// promote returns the target pins after a promotion of some operators.
+func (d drawnPromotion) promote(operators []string) map[string]int {
 	out := maps.Clone(d.to)
-	for _, name := range taken {
+	for _, name := range operators {
 		out[name] = d.from[name]
 	}
 	return out
 }
 
-// TestPromotionIsMaximal promotes over small environments: what comes of it goes together, is
-// all from the one before, and nothing can be added to it.
+// TestPromotionIsMaximal promotes between small random environments. The resulting pins must be
+// consistent, changes must come from the upstream environment, and no further operator could be
+// promoted.
 func TestPromotionIsMaximal(t *testing.T) {
 	t.Parallel()
 	dir, n := t.TempDir(), 0
@@ -158,7 +158,7 @@ func TestPromotionIsMaximal(t *testing.T) {
 		n++
 		base := filepath.Join(dir, strconv.Itoa(n))
 		defer func() { _ = os.RemoveAll(base) }()
-		from := d.environment(d.from, slices.Sorted(maps.Keys(d.from))).made(t, base, "dev")
+		from := d.environment(d.from, slices.Sorted(maps.Keys(d.from))).open(t, base, "dev")
 		var declares []string
 		for _, name := range d.declared {
 			if below, limited := d.below[name]; limited {
@@ -166,28 +166,28 @@ func TestPromotionIsMaximal(t *testing.T) {
 			}
 			declares = append(declares, name)
 		}
-		to := d.environment(d.to, declares).made(t, base, "stage")
+		to := d.environment(d.to, declares).open(t, base, "stage")
 		opt := upgrade.PromotionOptions{Now: now()}
 		if len(d.unhealthy) > 0 {
-			opt.Rule, opt.Seen = byDefault(), newObservation(t, from, d.unhealthy...)
+			opt.Rule, opt.Seen = defaultRule(), newObservation(t, from, d.unhealthy...)
 		}
 		got, err := upgrade.PromotionStep{From: from, To: to}.Promote(context.Background(), opt)
 		if err != nil {
 			t.Fatalf("%v: %v", d, err)
 		}
-		var taken []string
+		var promoted []string
 		for _, r := range got.Operators {
 			if r.Outcome == upgrade.OutcomeUpgraded || r.Outcome == upgrade.OutcomeAdded {
-				taken = append(taken, strings.TrimPrefix(r.Operator, "ops/"))
+				promoted = append(promoted, strings.TrimPrefix(r.Operator, "ops/"))
 			}
 		}
-		if want := d.environment(d.with(taken), nil).pins; got.Resolution != nil && " "+lockedVersions(got.Resolution.Lock) != want {
-			t.Fatalf("%v: lock is %s, with %v taken over it is%s", d, lockedVersions(got.Resolution.Lock), taken, want)
+		if want := d.environment(d.promote(promoted), nil).pins; got.Resolution != nil && " "+lockedVersions(got.Resolution.Lock) != want {
+			t.Fatalf("%v: lock is %s, with %v taken over it is%s", d, lockedVersions(got.Resolution.Lock), promoted, want)
 		}
-		if !d.met(d.with(taken)) {
-			t.Fatalf("%v: %v do not go together", d, taken)
+		if !d.met(d.promote(promoted)) {
+			t.Fatalf("%v: %v do not go together", d, promoted)
 		}
-		may := d.may()
+		may := d.promotable()
 		for set := range 1 << len(may) {
 			var more []string
 			for i, name := range may {
@@ -195,9 +195,9 @@ func TestPromotionIsMaximal(t *testing.T) {
 					more = append(more, name)
 				}
 			}
-			within := !slices.ContainsFunc(taken, func(name string) bool { return !slices.Contains(more, name) })
-			if within && len(more) > len(taken) && d.met(d.with(more)) {
-				t.Fatalf("%v: took over %v, and could %v:\n%s", d, taken, more, strings.Join(formatReport(got), "\n"))
+			within := !slices.ContainsFunc(promoted, func(name string) bool { return !slices.Contains(more, name) })
+			if within && len(more) > len(promoted) && d.met(d.promote(more)) {
+				t.Fatalf("%v: took over %v, and could %v:\n%s", d, promoted, more, strings.Join(formatReport(got), "\n"))
 			}
 		}
 	})

@@ -18,17 +18,19 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// environment is one in a few words. Bundles are those of the catalog there:
-// "a@2" is version 2.0.0 of a, which replaces 1.0.0; "a@2 b@2 c=1" needs b from
-// 2.0.0 on, and c below 2.0.0; "a@2*" has other content than a@2.
+// environment is a short description of an environment. Bundles are the content of its catalog:
+// "a@2" is version 2.0.0 of a, which replaces 1.0.0; "a@2 b@2 c=1" requires b >=2.0.0 and
+// c =1.0.0; "a@2*" has different content than a@2.
 type environment struct {
-	bundles  string // one a line
-	pins     string // "a@1 b@2": what is declared and pinned at first
-	declares string // what is declared then: "a b<2 c!", the last held, "a^1" to start with a@1, "groups" two OperatorGroups; empty: what is pinned
+	bundles string // one bundle per line
+	pins    string // "a@1 b@2": declared and pinned versions
+	// declares has the final declarations: "a", "b<2" (version range), "c!" (on hold), "a^1"
+	// (startingCSV), "groups" (two OperatorGroups); empty: the pinned operators.
+	declares string
 }
 
-// made writes an environment that is called as its directory.
-func (e environment) made(tb fataler, base, name string) *upgrade.Environment {
+// open writes an environment to a directory with its name, and opens it.
+func (e environment) open(tb fataler, base, name string) *upgrade.Environment {
 	tb.Helper()
 	dir := filepath.Join(base, name)
 	writeFiles(tb, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
@@ -60,7 +62,7 @@ spec:
 	return &upgrade.Environment{Project: openProject(tb, filepath.Join(base, "cache"), dir), Title: name, Dir: name}
 }
 
-// newDeclaration returns declarations.
+// newDeclaration returns the declarations for words: see environment.declares.
 func newDeclaration(words []string) string {
 	var out strings.Builder
 	for _, w := range words {
@@ -133,7 +135,7 @@ func (e environment) catalog() string {
 	return out.String()
 }
 
-// fataler is a test, of whichever kind.
+// fataler is a *testing.T or a *rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -172,13 +174,13 @@ func now() time.Time {
 	return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 }
 
-func byDefault() *gate.Rule {
+func defaultRule() *gate.Rule {
 	r := gate.DefaultRule()
 	return &r
 }
 
-// newObservation is what was seen in the one cluster of an environment: its pins, healthy but
-// for those named.
+// newObservation returns the observations in the cluster of an environment. All pins are Ready
+// except the unhealthy ones.
 func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []gate.Observation {
 	tb.Helper()
 	lock, err := e.NeedLock()
@@ -200,7 +202,7 @@ func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []g
 	return out
 }
 
-// formatReport returns rows in words, and what they come to in the lock.
+// formatReport formats the rows of a report: "a held gate".
 func formatReport(s *upgrade.PromotionStepReport) []string {
 	var out []string
 	for _, r := range s.Operators {
@@ -213,55 +215,55 @@ func formatReport(s *upgrade.PromotionStepReport) []string {
 	return out
 }
 
-const plain = "a@1\na@2\nb@1\nb@2\nc@1\nc@2"
+const plainBundles = "a@1\na@2\nb@1\nb@2\nc@1\nc@2"
 
 func TestPromotionRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		from, to  environment
 		only      []string
-		unhealthy []string // nil: nothing has to have been seen
+		unhealthy []string // nil: no gate
 		want      []string
-		lock      string // of the one that takes over
+		lock      string // pins of the target environment; empty: unchanged
 	}{
 		"moves": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "a@1 b@1", ""},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{plainBundles, "a@1 b@1", ""},
 			want: []string{"a upgraded", "b upgraded"}, lock: "a@2 b@2",
 		},
 		"comes": {
-			from: environment{plain, "a@1", ""}, to: environment{plain, "b@1", "a b"},
+			from: environment{plainBundles, "a@1", ""}, to: environment{plainBundles, "b@1", "a b"},
 			want: []string{"a added", "b kept notInFrom"}, lock: "a@1 b@1",
 		},
 		"same": {
-			from: environment{plain, "a@2", ""}, to: environment{plain, "a@2", ""},
+			from: environment{plainBundles, "a@2", ""}, to: environment{plainBundles, "a@2", ""},
 			want: []string{"a unchanged"},
 		},
 		"declared here alone, and not pinned": {
-			from: environment{plain, "a@2", ""}, to: environment{plain, "a@1", "a b"},
+			from: environment{plainBundles, "a@2", ""}, to: environment{plainBundles, "a@1", "a b"},
 			want: []string{"a upgraded", "b kept notInFrom"}, lock: "a@2",
 		},
 		"older": {
-			from: environment{plain, "a@1 b@2", ""}, to: environment{plain, "a@2 b@1", ""},
+			from: environment{plainBundles, "a@1 b@2", ""}, to: environment{plainBundles, "a@2 b@1", ""},
 			want: []string{"a kept older", "b upgraded"}, lock: "a@2 b@2",
 		},
 		"not declared": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "a@1", ""},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{plainBundles, "a@1", ""},
 			want: []string{"a upgraded", "b kept notDeclared"}, lock: "a@2",
 		},
 		"range and hold": {
-			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{plain, "a@1 b@1 c@1", "a<2 b! c"},
+			from: environment{plainBundles, "a@2 b@2 c@2", ""}, to: environment{plainBundles, "a@1 b@1 c@1", "a<2 b! c"},
 			want: []string{"a kept range", "b kept hold", "c upgraded"}, lock: "a@1 b@1 c@2",
 		},
 		"catalog": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\nb@1\nb@2", "a@1 b@1", ""},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\nb@1\nb@2", "a@1 b@1", ""},
 			want: []string{"a kept catalog", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"cluster": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 k8s=1.35.0\nb@1\nb@2", "a@1 b@1", ""},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2 k8s=1.35.0\nb@1\nb@2", "a@1 b@1", ""},
 			want: []string{"a kept cluster", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"content": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2*\nb@1\nb@2", "a@1 b@1", ""},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2*\nb@1\nb@2", "a@1 b@1", ""},
 			want: []string{"a kept content", "b upgraded"}, lock: "a@1 b@2",
 		},
 		"content of one that is needed": {
@@ -270,7 +272,7 @@ func TestPromotionRows(t *testing.T) {
 			want: []string{"a held dependency", "b kept content", "c upgraded"}, lock: "a@1 b@1 c@2",
 		},
 		"gate": {
-			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{plain, "a@1 b@1", "a b c"}, unhealthy: []string{"a", "c"},
+			from: environment{plainBundles, "a@2 b@2 c@2", ""}, to: environment{plainBundles, "a@1 b@1", "a b c"}, unhealthy: []string{"a", "c"},
 			want: []string{"a held gate", "b upgraded", "c held gate"}, lock: "a@1 b@2",
 		},
 		"gate of one that is needed": {
@@ -289,23 +291,23 @@ func TestPromotionRows(t *testing.T) {
 			want: []string{"a upgraded", "b upgraded"}, lock: "a@2 b@2 c@1",
 		},
 		"conflict with one that stays": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "a@1 b@1 c@1", "a b c<2"},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "a@1 b@1 c@1", "a b c<2"},
 			want: []string{"a kept conflict", "b upgraded", "c kept notInFrom"}, lock: "a@1 b@2 c@1",
 		},
 		"conflict of one that is new": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "b@1 c@1", "a b c<2"},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{"a@1\na@2 c=2\nb@1\nb@2\nc@1\nc@2", "b@1 c@1", "a b c<2"},
 			want: []string{"a kept conflict", "b upgraded", "c kept notInFrom"}, lock: "b@2 c@1",
 		},
 		"new, in a namespace where nothing can be installed": {
-			from: environment{plain, "a@2", ""}, to: environment{plain, "", "a groups"},
+			from: environment{plainBundles, "a@2", ""}, to: environment{plainBundles, "", "a groups"},
 			want: []string{"a kept conflict"},
 		},
 		"new, and not what it is to start with": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "b@1", "a^1 b"},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{plainBundles, "b@1", "a^1 b"},
 			want: []string{"a kept range", "b upgraded"}, lock: "b@2",
 		},
 		"new, and of no version that it may have": {
-			from: environment{plain, "a@2 b@2", ""}, to: environment{plain, "b@1", "a<2 b"},
+			from: environment{plainBundles, "a@2 b@2", ""}, to: environment{plainBundles, "b@1", "a<2 b"},
 			want: []string{"a kept range", "b upgraded"}, lock: "b@2",
 		},
 		"new, needed, and of no version that it may have": {
@@ -313,7 +315,7 @@ func TestPromotionRows(t *testing.T) {
 			want: []string{"a kept range", "b kept conflict"},
 		},
 		"two that are new and do not go together": {
-			from: environment{plain, "a@2 b@2 c@2", ""}, to: environment{"a@1\na@2 b=1\nb@1\nb@2\nc@1\nc@2", "c@1", "a b c"},
+			from: environment{plainBundles, "a@2 b@2 c@2", ""}, to: environment{"a@1\na@2 b=1\nb@1\nb@2\nc@1\nc@2", "c@1", "a b c"},
 			want: []string{"a kept conflict", "b added", "c upgraded"}, lock: "b@2 c@2",
 		},
 		"moving it would move one that is held": {
@@ -324,10 +326,10 @@ func TestPromotionRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := t.TempDir()
-			from, to := c.from.made(t, base, "dev"), c.to.made(t, base, "stage")
+			from, to := c.from.open(t, base, "dev"), c.to.open(t, base, "stage")
 			opt := upgrade.PromotionOptions{Only: c.only, Now: now()}
 			if c.unhealthy != nil {
-				opt.Rule, opt.Seen = byDefault(), newObservation(t, from, c.unhealthy...)
+				opt.Rule, opt.Seen = defaultRule(), newObservation(t, from, c.unhealthy...)
 			}
 			got, err := upgrade.PromotionStep{From: from, To: to}.Promote(context.Background(), opt)
 			if err != nil {
@@ -347,7 +349,7 @@ func TestPromotionRows(t *testing.T) {
 	}
 }
 
-// lockedVersions returns the pins of a lock as those of an environment.
+// lockedVersions formats the pins of a lock like environment.pins.
 func lockedVersions(lock *lockfile.File) string {
 	var out []string
 	for _, p := range lock.Pins {

@@ -19,10 +19,10 @@ const (
 	maxDepth = 8
 )
 
-// Observed reads a file with observations, or every .json, .yaml and .yml file below a
-// directory. Observations without a cluster belong to the cluster that the file or its
-// directory is named after; the parent directory may be named after the environment. An
-// unknown cluster is a warning. All faults are returned at once.
+// Observed reads a file with observations, or all .json, .yaml and .yml files below a directory.
+// Observations without a cluster get it from the name of the file or of its directory, and
+// the environment from the directory above (see splitFileName). It returns a warning for each
+// unknown cluster, and the faults of all files.
 func (es Environments) Observed(f source.File) ([]gate.Observation, []diag.Warning, error) {
 	if f.Name != "" {
 		data, err := workspace.ReadFile(f)
@@ -90,7 +90,9 @@ func (es Environments) read(name string, data []byte) ([]gate.Observation, []dia
 	return seen, warnings, nil
 }
 
-// splitFileName returns the environment and the cluster that a file is named after.
+// splitFileName returns the environment and the cluster in a file name:
+// "<environment>/<cluster>.json" or "<environment>/<cluster>/<any>.json". The environment may be
+// empty.
 func (es Environments) splitFileName(file string) (environment, cluster string) {
 	parts := strings.Split(path.Clean(file), "/")
 	last := len(parts) - 1
@@ -104,8 +106,7 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 	return environment, parts[last]
 }
 
-// has reports whether an environment has a cluster of that name. An empty environment
-// matches all of them.
+// has reports whether an environment has a cluster. An empty environment means any environment.
 func (es Environments) has(environment, cluster string) bool {
 	return slices.ContainsFunc(es, func(e *Environment) bool {
 		if environment != "" && e.Title != environment {

@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
-// PromotionReport is the result of several steps.
+// PromotionReport is the result of several promotion steps.
 type PromotionReport struct {
 	Steps    []PromotionStepReport `json:"steps" doc:"the last ring first"`
 	Promoted int                   `json:"promoted" doc:"operators that move or come, in all steps"`
 	Warnings []diag.Warning        `json:"warnings"`
 }
 
-// PromotionStepReport is the result of one step.
+// PromotionStepReport is the result of one promotion step.
 type PromotionStepReport struct {
 	From      string                     `json:"from" doc:"the environment before"`
 	To        string                     `json:"to" doc:"successor"`
@@ -40,8 +40,8 @@ type PromotionStepReport struct {
 	Resolution *workspace.Resolution `json:"-"` // nil if nothing changes
 }
 
-// Choose returns the step between two named environments, and the operators named after
-// them; without names it returns all steps.
+// Choose interprets names as an upstream environment, a target environment, and the operators to
+// promote. It returns the step and the operators. Without names it returns all steps.
 func (es Environments) Choose(names []string) (steps []PromotionStep, only []string, err error) {
 	if len(names) == 0 {
 		steps, err = es.Steps()
@@ -61,8 +61,8 @@ func (es Environments) Choose(names []string) (steps []PromotionStep, only []str
 	return []PromotionStep{{From: from, To: to}}, names[2:], nil
 }
 
-// Promote makes steps, each with the rule for its target environment. If a named operator
-// is held, it returns the report and a *workspace.PolicyError.
+// Promote makes the promotions of steps. rule returns the rule for a target environment. If an
+// operator in opt.Only is held back, Promote returns the report and a *workspace.PolicyError.
 func Promote(ctx context.Context, steps []PromotionStep, opt PromotionOptions, rule func(to *Environment) (*gate.Rule, error)) (*PromotionReport, error) {
 	r := &PromotionReport{Steps: []PromotionStepReport{}, Warnings: []diag.Warning{}}
 	var refused []string
@@ -99,18 +99,19 @@ func (s *PromotionStepReport) promoted() (n int) {
 	return n
 }
 
-// Upgrade returns the promoted operators with their observations, for a pull request.
+// Upgrade returns the resolution with the observations of the promoted operators, for a pull
+// request.
 func (s *PromotionStepReport) Upgrade() workspace.Upgrade {
 	u := workspace.Upgrade{Resolution: s.Resolution}
 	for _, op := range s.Operators {
 		if op.isPromoted() && op.Verdict != nil {
-			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
+			u.Observations = append(u.Observations, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate, ""))
 		}
 	}
 	return u
 }
 
-// Print prints a table for each step, and notes the results.
+// Print prints a table for each step, and logs the results.
 func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 	for i, s := range r.Steps {
 		if len(r.Steps) > 1 {
@@ -135,7 +136,7 @@ func (r *PromotionReport) Print(out *terminal.Terminal, log workspace.Logger) {
 	}
 }
 
-// note logs the result of the step.
+// note logs the result of a step.
 func (s *PromotionStepReport) note(log workspace.Logger) {
 	from, to, promoted := inert.Line(s.From), inert.Line(s.To), s.promoted()
 	if s.Gate == nil {

@@ -23,9 +23,9 @@ type Argument struct {
 	Image string // "oci:dist", "image:quay.io/org/name:v1"
 }
 
-// Argument parses a directory or image argument. A scheme decides; otherwise an existing
-// directory is one, and anything else is an image in a registry.
-func (p *Project) Argument(text string) (Argument, error) {
+// ParseArgument parses a directory or image argument. Text without a scheme ("oci:") is a
+// directory if it exists, and otherwise an image in a registry.
+func (p *Project) ParseArgument(text string) (Argument, error) {
 	switch dir, image := source.Ref(text).Argument(); {
 	case dir != "":
 		f, err := p.lookup(dir)
@@ -53,51 +53,51 @@ func (p *Project) Argument(text string) (Argument, error) {
 	return Argument{}, fmt.Errorf("%q is neither a directory that exists nor an image (registry/name:tag, oci:path)", text)
 }
 
-// Ref returns the reference of a catalog named by the user, with or without a scheme.
-func (p *Project) Ref(text string) (source.Ref, error) {
+// CatalogRef returns the reference of a catalog named by the user, with or without a scheme.
+func (p *Project) CatalogRef(text string) (source.Ref, error) {
 	if _, _, ok := source.Ref(text).Scheme(); ok {
 		return source.Ref(text), nil
 	}
-	arg, err := p.Argument(text)
+	arg, err := p.ParseArgument(text)
 	if err != nil || arg.Image != "" {
 		return source.Ref(arg.Image), err
 	}
 	return source.DirRef(arg.Files, text)
 }
 
-// Checked is the content of a catalog that was read in full.
-type Checked struct {
+// CheckedCatalog is the result of CheckCatalog.
+type CheckedCatalog struct {
 	Content  model.Content  // the readable part
 	Catalog  *model.Catalog // nil if it is invalid
 	Warnings []diag.Warning
 }
 
-// CheckCatalog reads a catalog named by the user: a source as in quayside.yaml, a directory
-// of either kind, an image, or the name of a catalog of the workspace. Paths are relative
-// to here. The error is a diag.List with every fault of the catalog.
-func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (Checked, error) {
-	at, ref, ok := p, p.named(text), true
+// CheckCatalog reads a whole catalog named by the user: a source as in quayside.yaml, a
+// directory (catalog or bundles), an image, or the name of a catalog of the workspace. Paths
+// are relative to here. The error is a diag.List with every fault of the catalog.
+func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
+	base, ref, known := p, p.workspaceCatalog(text), true
 	if ref == "" {
-		if _, err := p.trusted(); err != nil {
-			return Checked{}, err
+		if _, err := p.policy(); err != nil {
+			return CheckedCatalog{}, err
 		}
 		var err error
-		if ref, err = here.Ref(text); err != nil {
-			return Checked{}, err
+		if ref, err = here.CatalogRef(text); err != nil {
+			return CheckedCatalog{}, err
 		}
-		at, ok = here, false
+		base, known = here, false
 	}
 	prefix := ref.Prefix()
-	if ok {
+	if known {
 		prefix = ""
 	}
-	c, err := source.Open(ctx, at.Place(), ref)
+	c, err := source.Open(ctx, base.Place(), ref)
 	if err != nil {
-		return Checked{}, err
+		return CheckedCatalog{}, err
 	}
 	defer c.Close()
 	content, err := c.Content(ctx)
-	out := Checked{Content: content, Warnings: p.Waive(diag.PrefixWarnings(prefix, content.Warnings))}
+	out := CheckedCatalog{Content: content, Warnings: p.Waive(diag.PrefixWarnings(prefix, content.Warnings))}
 	if err == nil {
 		out.Catalog, err = model.New(content)
 	}
@@ -110,8 +110,8 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	return out, err
 }
 
-// named returns the reference of the workspace's catalog with that name, or "".
-func (p *Project) named(text string) source.Ref {
+// workspaceCatalog returns the reference of the workspace's catalog with a name, or "".
+func (p *Project) workspaceCatalog(text string) source.Ref {
 	set, err := p.Declarations()
 	if err != nil {
 		return "" // callers that need the declarations report the error
@@ -124,8 +124,8 @@ func (p *Project) named(text string) source.Ref {
 	return all[i].Source
 }
 
-// BundleFiles opens the bundle named by an argument. Positions in its files are to be
-// reported below prefix.
+// BundleFiles opens the bundle named by an argument. The caller must call done, and prepends
+// prefix to file names in positions.
 func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, prefix string, done func(), err error) {
 	if arg.Files != nil {
 		return arg.Files, arg.Text, func() {}, nil
@@ -134,7 +134,7 @@ func (p *Project) BundleFiles(ctx context.Context, arg Argument) (fsys fs.FS, pr
 	if err != nil {
 		return nil, "", nil, err
 	}
-	done = func() { _ = im.Close() } // only read from
+	done = func() { _ = im.Close() } // read-only
 	if im.Kind() != image.Bundle {
 		done()
 		return nil, "", nil, fmt.Errorf("image %q is a catalog, not a bundle", im.Name())
@@ -168,15 +168,14 @@ func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (strin
 	if err != nil {
 		return "", err
 	}
-	done, err := client.Upload(ctx, arg.Image, to)
-	return done.Digest, err
+	uploaded, err := client.Upload(ctx, arg.Image, to)
+	return uploaded.Digest, err
 }
 
-// Choose returns the catalogs to search: all catalogs of the workspace, the one named by
-// --catalog, or the well-known catalog or source given with --catalog, which needs no
-// workspace. A source is relative to here. Choose also returns the project that the paths of
-// the catalogs are relative to.
-func (p *Project) Choose(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
+// ChooseCatalogs returns the catalogs to search. Without a name these are all catalogs of the
+// workspace. name is a catalog of the workspace, a well-known catalog, or a source relative to
+// here. The paths of the catalogs are relative to the returned project.
+func (p *Project) ChooseCatalogs(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
 	if name == "" {
 		if len(all) == 0 {
 			return nil, nil, fmt.Errorf("no catalog: choose one with --catalog (%s, or a source), or create a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
@@ -201,9 +200,9 @@ func (p *Project) Choose(name string, all []cache.Catalog, here Root) (*Project,
 	case known:
 		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
 	}
-	from := p.At(here)
-	arg, err := from.Ref(name)
-	// name/… is a catalog's name here, and not an image of Docker Hub.
+	from := p.WithRoot(here)
+	arg, err := from.CatalogRef(name)
+	// A name such as "olm/hub" is a misspelled catalog, not an image on Docker Hub.
 	if host, _, _ := strings.Cut(name, "/"); err != nil || arg.IsRemote() && !strings.ContainsAny(host, ".:") {
 		names = append(names, source.KnownNames()...)
 		return nil, nil, fmt.Errorf("no catalog %q (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))

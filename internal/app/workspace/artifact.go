@@ -17,15 +17,14 @@ import (
 type Artifact struct {
 	*artifact.Artifact
 	SignedBy []string              // trusted signers, sorted; nil if quayside.yaml requires none
-	Origin   *inventory.Provenance // attested by them; nil likewise
+	Origin   *inventory.Provenance // attested by SignedBy; nil if quayside.yaml requires no signers
 }
 
 // Artifact reads the artifact named by ref ("oci://registry/name:tag", "oci:directory", …).
-// It reads one in a registry only if its signature and its provenance satisfy spec.trust. A
-// provenance that contradicts the artifact is an error. A layout is a directory, and needs
-// no signature.
+// An artifact in a registry needs a signature and a provenance that satisfy spec.trust; an
+// OCI layout on disk does not. A provenance that contradicts the artifact is an error.
 func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
-	client, err := p.At(Arguments(p.dir)).Client()
+	client, err := p.WithRoot(Arguments(p.dir)).Client()
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +49,11 @@ func (p *Project) Artifact(ctx context.Context, ref string) (*Artifact, error) {
 }
 
 // verifiedOrigin returns the first attested provenance that agrees with the artifact.
-func verifiedOrigin(a *artifact.Artifact, stated []trust.Statement) (*inventory.Provenance, error) {
+func verifiedOrigin(a *artifact.Artifact, statements []trust.Statement) (*inventory.Provenance, error) {
 	_, whole := a.Tree()
 	have := inventory.ArtifactContents{Revision: a.Meta.Revision, Whole: whole, Clusters: a.Clusters(), Operators: a.Operators()}
 	var faults []error
-	for _, s := range stated {
+	for _, s := range statements {
 		o, err := inventory.ParseProvenance(s.Predicate)
 		if err != nil {
 			faults = append(faults, err)
@@ -64,10 +63,10 @@ func verifiedOrigin(a *artifact.Artifact, stated []trust.Statement) (*inventory.
 		if len(differs) == 0 {
 			return o, nil
 		}
-		faults = append(faults, fmt.Errorf("the provenance belongs to another artifact: %s: do not use this artifact unless you can explain it", strings.Join(differs[:min(len(differs), mostTold)], "; ")))
+		faults = append(faults, fmt.Errorf("the provenance belongs to another artifact: %s: do not use this artifact unless you can explain it", strings.Join(differs[:min(len(differs), maxDifferences)], "; ")))
 	}
 	return nil, errors.Join(faults...)
 }
 
-// mostTold is the number of differences shown in a message.
-const mostTold = 5
+// maxDifferences is the number of differences shown in a message.
+const maxDifferences = 5

@@ -56,9 +56,9 @@ func declaredCatalog(c declare.CatalogSource) cache.Catalog {
 	return cat
 }
 
-// lockedAt returns the reference for reading a catalog. For a tag it is the locked digest, if
-// all pins from the catalog have the same one and the declared source; otherwise the tag.
-func lockedAt(locked *lockfile.File, cat cache.Catalog) source.Ref {
+// lockedRef returns the reference for reading a catalog. It replaces a tag with the locked
+// digest if all pins from the catalog have the declared source and the same digest.
+func lockedRef(locked *lockfile.File, cat cache.Catalog) source.Ref {
 	if locked == nil {
 		return cat.Source
 	}
@@ -78,7 +78,7 @@ func lockedAt(locked *lockfile.File, cat cache.Catalog) source.Ref {
 	return cat.Source.AtDigest(digest)
 }
 
-// Place returns the base for the sources of the workspace's catalogs.
+// Place returns the functions that open files and images of the workspace's catalogs.
 func (p *Project) Place() source.Place {
 	return source.Place{Lookup: p.lookup, Image: p.openImage}
 }
@@ -91,12 +91,12 @@ func (p *Project) indexes() (*cache.Cache, error) {
 	}
 	return &cache.Cache{
 		Store: client.Store, Place: p.Place(), Version: p.Version,
-		Progress: p.tellCatalog,
+		Progress: p.logCatalog,
 	}, nil
 }
 
-// tellCatalog logs the progress of reading a catalog.
-func (p *Project) tellCatalog(cat cache.Catalog, phase cache.Phase) {
+// logCatalog logs the progress of reading a catalog.
+func (p *Project) logCatalog(cat cache.Catalog, phase cache.Phase) {
 	switch phase {
 	case cache.Finding:
 		p.Log.Progress("reading catalog %s", cat.ID)
@@ -108,21 +108,21 @@ func (p *Project) tellCatalog(cat cache.Catalog, phase cache.Phase) {
 	}
 }
 
-// Shelf opens catalogs. It keeps an unreadable one as broken, with the reason, and the
-// resolver decides whether that matters. One without a signature required by quayside.yaml
-// is an error in any case. If locked, which may be nil, has a catalog by tag, Shelf reads
-// the locked digest. It hashes directories only if digests is true.
-func (p *Project) Shelf(ctx context.Context, cats []cache.Catalog, locked *lockfile.File, digests bool) (*cache.CatalogSet, error) {
+// OpenCatalogs opens catalogs. An unreadable catalog is marked as broken in the result; the
+// resolver decides whether it is needed. A missing signature that quayside.yaml requires is an
+// error. OpenCatalogs reads tags at the digests in locked, which may be nil. It computes the
+// digests of directories only if digests is true.
+func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.Catalog, locked *lockfile.File, digests bool) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.trusted(); err != nil {
+	if _, err := p.policy(); err != nil {
 		return nil, err
 	}
 	cats = slices.Clone(cats)
 	for i, cat := range cats {
-		cats[i].At = lockedAt(locked, cat)
+		cats[i].At = lockedRef(locked, cat)
 	}
 	sh := indexes.Open(ctx, cats, digests)
 	p.Log.Done()
@@ -140,10 +140,10 @@ func (p *Project) Shelf(ctx context.Context, cats []cache.Catalog, locked *lockf
 	return sh, nil
 }
 
-// Broken returns the faults of unreadable catalogs as warnings, or as an error if there is
-// no readable catalog.
-func (p *Project) Broken(x *model.Index) ([]diag.Warning, error) {
-	faults := brokenCatalogs(x, func(model.ID) bool { return true })
+// BrokenCatalogs returns the faults of unreadable catalogs as warnings, or as an error if no
+// catalog is readable.
+func (p *Project) BrokenCatalogs(x *model.Index) ([]diag.Warning, error) {
+	faults := catalogFaults(x, func(model.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
 		return nil, faults.Err()
 	}
@@ -154,8 +154,8 @@ func (p *Project) Broken(x *model.Index) ([]diag.Warning, error) {
 	return p.Waive(out), nil
 }
 
-// brokenCatalogs returns the faults of unreadable catalogs among those wanted.
-func brokenCatalogs(x *model.Index, wanted func(model.ID) bool) diag.List {
+// catalogFaults returns the faults of the unreadable catalogs that wanted selects.
+func catalogFaults(x *model.Index, wanted func(model.ID) bool) diag.List {
 	var faults diag.List
 	for id, err := range x.Broken() {
 		var at *diag.Error

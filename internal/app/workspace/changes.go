@@ -59,11 +59,11 @@ func Changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 }
 
 // describeLeftover describes a change to the leftover objects of a replaced or uninstalled
-// operator; "" if the change to its pin covers it.
+// operator. It returns "" if a change to the operator's pin includes it.
 func describeLeftover(c lockfile.Change, after *lockfile.File) string {
-	_, again := after.Pin(c.Namespace, c.Package)
+	_, pinned := after.Pin(c.Namespace, c.Package)
 	switch {
-	case c.Kind == lockfile.Added, again:
+	case c.Kind == lockfile.Added, pinned:
 		return ""
 	case c.Pruned && c.Kind == lockfile.Removed:
 		return "no objects left"

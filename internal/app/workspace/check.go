@@ -16,8 +16,8 @@ import (
 )
 
 // Check verifies that the lock satisfies the declarations, agrees with its catalogs, and
-// has the recorded signers. With content it also reads the content of bundles that no
-// catalog confirms or that a catalog embeds. The verdict is never nil. The error is a
+// has the recorded signers. With content it also reads the bundles that are embedded in a
+// catalog or that no catalog confirms. The verdict is never nil. The error is an
 // explain.Conflicts, a *resolve.StaleError or a *DiffersError for problems in the verdict.
 func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, error) {
 	if in.Lock == nil {
@@ -26,15 +26,15 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
 	if err != nil {
 		v.Warnings = in.project.Waive(v.Warnings)
-		return v, in.blame(err)
+		return v, in.blameCatalogs(err)
 	}
-	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), v.Warnings)...))
+	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), v.Warnings)...))
 	v.Stale = append(v.Stale, in.stale...)
-	v.Stale = append(v.Stale, in.elsewhere()...)
+	v.Stale = append(v.Stale, in.changedSources()...)
 	if !in.Options.AllowDowngrade {
 		lowered, _ := in.compareSides(in.Lock)
 		v.Stale = append(v.Stale, loweredReasons(lowered)...)
-		v.Warnings = append(v.Warnings, in.project.Waive(in.unjudged)...)
+		v.Warnings = append(v.Warnings, in.project.Waive(in.notCompared)...)
 	}
 	if content {
 		if err := in.confirm(ctx, v); err != nil {
@@ -44,28 +44,28 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	if len(v.Stale) > 0 {
 		return v, &resolve.StaleError{Reasons: v.Stale}
 	}
-	return v, in.project.checkSigned(ctx, in.Lock)
+	return v, in.project.checkSigners(ctx, in.Lock)
 }
 
 // CheckReport is the result of checking a lock, as a document.
 type CheckReport struct {
 	Lock      string           `json:"lock"`
-	InStep    bool             `json:"upToDate"` // no differences found; unchecked parts do not count
+	UpToDate  bool             `json:"upToDate"` // no differences found; unchecked parts do not count
 	Stale     []resolve.Reason `json:"stale"`
 	Unchecked []resolve.Reason `json:"unchecked"`
 	Failure
 
-	Said []diag.Warning `json:"-"` // all warnings; not nil
+	AllWarnings []diag.Warning `json:"-"` // all warnings; not nil
 }
 
 // NewCheckReport returns a report of a lock that has not been checked.
 func NewCheckReport() CheckReport {
-	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), Said: []diag.Warning{}}
+	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), AllWarnings: []diag.Warning{}}
 }
 
 // Finish adds err to the report, unless it is already covered.
 func (r *CheckReport) Finish(err error) {
-	r.InStep = err == nil
+	r.UpToDate = err == nil
 	r.Add(err)
 }
 
@@ -73,8 +73,8 @@ func (r *CheckReport) Finish(err error) {
 func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
 	v, err := in.Check(ctx, content)
 	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
-	r.Said = append(append(r.Said, in.AboutDeclared()...), v.Warnings...)
-	in.project.Log.Warn(r.Said)
+	r.AllWarnings = append(append(r.AllWarnings, in.DeclarationWarnings()...), v.Warnings...)
+	in.project.Log.Warn(r.AllWarnings)
 	var unchecked []diag.Warning
 	for _, u := range v.Unchecked {
 		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
@@ -86,8 +86,9 @@ func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) e
 	return err
 }
 
-// elsewhere returns the pins from unreadable catalogs whose declared source has changed.
-func (in *Inputs) elsewhere() []resolve.Reason {
+// changedSources returns the pins from an unreadable catalog whose declared source differs
+// from the locked one.
+func (in *Inputs) changedSources() []resolve.Reason {
 	var out []resolve.Reason
 	for _, p := range in.Lock.Pins {
 		c := p.Catalog
@@ -100,27 +101,27 @@ func (in *Inputs) elsewhere() []resolve.Reason {
 	return out
 }
 
-// confirm compares the lock with the content of its bundles if no readable catalog confirms
-// it. Confirmed fields are no longer unchecked; different ones are stale.
+// confirm compares the lock with the content of the bundles that no readable catalog
+// confirms. It moves different fields from v.Unchecked to v.Stale, and removes equal ones.
 func (in *Inputs) confirm(ctx context.Context, v *resolve.Verdict) error {
 	c, err := in.project.Contents()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	doubts := v.Unchecked
+	before := v.Unchecked
 	v.Unchecked = nil
-	for _, r := range doubts {
+	for _, r := range before {
 		pin, ok := in.Lock.Pin(r.Namespace, r.Package)
 		if ok && slices.ContainsFunc(r.Fields, func(f resolve.Field) bool { return isBundleField(f.Name) }) {
-			r = in.ask(ctx, c, pin, r, v)
+			r = in.confirmPin(ctx, c, pin, r, v)
 		}
 		if len(r.Fields) > 0 {
 			v.Unchecked = append(v.Unchecked, r)
 		}
 	}
 	for _, pin := range in.Lock.Pins {
-		in.embedded(ctx, c, pin, v)
+		in.checkEmbedded(ctx, c, pin, v)
 	}
 	return nil
 }
@@ -130,46 +131,47 @@ func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// ask compares the fields in r with the content of a bundle, and returns the fields still
-// in doubt. Unreadable content confirms nothing; rendering reports the error.
-func (in *Inputs) ask(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
+// confirmPin compares the fields in r with the content of a bundle. It returns r with the
+// fields that are still unchecked, all of them if the content is unreadable: rendering
+// reports that error.
+func (in *Inputs) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
 		return r
 	}
-	said, err := read(fsys)
+	content, err := readPin(fsys)
 	if err != nil {
 		return r
 	}
-	properties, images := propertyTexts(said.Properties), said.RelatedImages
+	properties, images := propertyTexts(content.Properties), content.RelatedImages
 	wrong := map[string]bool{
-		"bundle":        said.Bundle != pin.Bundle,
-		"version":       said.Version != pin.Version,
-		"properties":    missing(properties, propertyTexts(pin.Properties)),
-		"relatedImages": missing(images, pin.RelatedImages),
+		"bundle":        content.Bundle != pin.Bundle,
+		"version":       content.Version != pin.Version,
+		"properties":    lacks(propertyTexts(pin.Properties), properties),
+		"relatedImages": lacks(pin.RelatedImages, images),
 	}
-	open := map[string]bool{
-		"properties":    missing(propertyTexts(pin.Properties), properties),
-		"relatedImages": missing(pin.RelatedImages, append(images, model.RelatedImage{Image: pin.Image})),
+	unconfirmed := map[string]bool{
+		"properties":    lacks(properties, propertyTexts(pin.Properties)),
+		"relatedImages": lacks(append(images, model.RelatedImage{Image: pin.Image}), pin.RelatedImages),
 	}
-	var left, otherwise []string
+	var unchecked, differing []string
 	for _, f := range r.Fields {
 		switch {
 		case wrong[f.Name]:
-			otherwise = append(otherwise, f.Name)
-		case open[f.Name] || !isBundleField(f.Name):
-			left = append(left, f.Name)
+			differing = append(differing, f.Name)
+		case unconfirmed[f.Name] || !isBundleField(f.Name):
+			unchecked = append(unchecked, f.Name)
 		}
 	}
-	if len(otherwise) > 0 {
+	if len(differing) > 0 {
 		stale := resolve.Reason{Namespace: r.Namespace, Package: r.Package, Text: "differs from its bundle"}
-		v.Stale = append(v.Stale, stale.About(otherwise, pin.Fields, pin.Pos))
+		v.Stale = append(v.Stale, stale.About(differing, pin.Fields, pin.Pos))
 	}
-	return r.About(left, pin.Fields, pin.Pos)
+	return r.About(unchecked, pin.Fields, pin.Pos)
 }
 
-// read returns the fields of a pin that the content of a bundle determines.
-func read(fsys fs.FS) (p lockfile.Pin, err error) {
+// readPin returns a pin with the fields that the content of a bundle determines.
+func readPin(fsys fs.FS) (p lockfile.Pin, err error) {
 	content, err := bundledir.LoadFS(fsys)
 	if err != nil {
 		return p, err
@@ -191,22 +193,22 @@ func propertyTexts(ps []model.Property) []string {
 	return out
 }
 
-// missing reports whether a list has an element that another one does not have.
-func missing[T comparable](of, in []T) bool {
-	return slices.ContainsFunc(of, func(t T) bool { return !slices.Contains(in, t) })
+// lacks reports whether list lacks an element of want.
+func lacks[T comparable](list, want []T) bool {
+	return slices.ContainsFunc(want, func(t T) bool { return !slices.Contains(list, t) })
 }
 
-// embedded compares the locked digest of a bundle embedded in a workspace file with the
-// file. Rendering would not detect a difference, because it reads the store by digest.
-func (in *Inputs) embedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
+// checkEmbedded compares the locked digest of a bundle with its content in a catalog of the
+// workspace. Rendering would not detect a difference, because it reads the store by digest.
+func (in *Inputs) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.Pin, v *resolve.Verdict) {
 	cat, ok := in.Index.Catalog(pin.Catalog.ID)
 	if pin.Image != "" || source.Ref(pin.Catalog.Source).IsRemote() || !ok || cat.Digest() != pin.Catalog.Digest {
 		return
 	}
-	loose := pin
-	loose.ContentDigest = ""
-	tied, err := c.Tie(ctx, loose, nil)
-	if err == nil && tied.ContentDigest != pin.ContentDigest {
+	unpinned := pin
+	unpinned.ContentDigest = ""
+	current, err := c.AddDigest(ctx, unpinned, nil)
+	if err == nil && current.ContentDigest != pin.ContentDigest {
 		r := resolve.Reason{Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog"}
 		v.Stale = append(v.Stale, r.About([]string{"contentDigest"}, pin.Fields, pin.Pos))
 	}

@@ -14,12 +14,12 @@ import (
 // Clone is a workspace with its Git repository.
 type Clone struct {
 	Project *Project
-	Repo    *gitrepo.Repo // nil if there is none
-	Prefix  string        // path of the workspace in the repository: "."
+	Repo    *gitrepo.Repo // nil if there is no repository
+	Prefix  string        // path of the workspace in the repository: ".", "envs/prod"
 }
 
-// Clone finds the repository of the workspace. If there is none, the error is
-// gitrepo.ErrNone, and the returned Clone has the workspace as its top.
+// Clone finds the Git repository of the workspace. Without a repository, the error is
+// gitrepo.ErrNone, and the paths of the returned Clone are relative to the workspace.
 func (p *Project) Clone() (*Clone, error) {
 	c := &Clone{Project: p, Prefix: "."}
 	if !p.OnDisk() {
@@ -42,27 +42,27 @@ func (c *Clone) At(rev *gitrepo.Revision) (*Project, error) {
 	return Open(Revision(rev, c.Prefix), c.Project.Env)
 }
 
-// Clean returns an error if inputs of the lock have uncommitted changes, because a commit of
-// the lock would not agree with them. A sparse work tree may omit rendered files, but no
+// CheckClean returns an error if inputs of the lock have uncommitted changes, because a commit
+// of the lock would not agree with them. A sparse checkout may omit rendered files, but no
 // other inputs.
-func (c *Clone) Clean(ctx context.Context) error {
+func (c *Clone) CheckClean(ctx context.Context) error {
 	output := c.Path(c.Project.Settings.Output)
-	watched := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.OverlaysDir())}
+	inputs := []string{c.Path(settings.FileName), c.Path(LockFile), output, c.Path(c.Project.OverlaysDir())}
 	for _, name := range c.Project.Settings.Extended {
-		watched = append(watched, c.Path(name))
+		inputs = append(inputs, c.Path(name))
 	}
 	for _, d := range c.Project.Settings.Declarations {
-		watched = append(watched, c.Path(d.Path))
+		inputs = append(inputs, c.Path(d.Path))
 	}
-	differ, absent, err := c.Repo.Unclean(ctx, watched)
+	changed, absent, err := c.Repo.Unclean(ctx, inputs)
 	if err != nil {
 		return err
 	}
-	differ = append(differ, slices.DeleteFunc(absent, func(name string) bool { return strings.HasPrefix(name, output+"/") })...)
-	if len(differ) == 0 {
+	changed = append(changed, slices.DeleteFunc(absent, func(name string) bool { return strings.HasPrefix(name, output+"/") })...)
+	if len(changed) == 0 {
 		return nil
 	}
-	slices.Sort(differ)
-	differ = slices.Compact(differ)
-	return fmt.Errorf("uncommitted changes: %s: commit or undo them first", strings.Join(differ[:min(len(differ), 5)], ", "))
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	return fmt.Errorf("uncommitted changes: %s: commit or undo them first", strings.Join(changed[:min(len(changed), 5)], ", "))
 }

@@ -22,16 +22,16 @@ import (
 )
 
 // A subscription may name a bundle instead of a package, like `operator-sdk run bundle`. The
-// bundle then has a catalog of its own, in the namespace of the subscription, and the lock
-// treats it like any other. Like `run bundle-upgrade`, a new bundle replaces the one before,
-// with or without spec.replaces.
+// resolver then sees a catalog with only this bundle, in the namespace of the subscription.
+// Like `run bundle-upgrade`, a new bundle replaces the previous one, with or without
+// spec.replaces.
 
-// direct is a bundle named by a subscription.
-type direct struct {
+// directBundle is a bundle named by a subscription.
+type directBundle struct {
 	key     string        // of the subscription, as declared
 	content model.Content // one package with one bundle
 	digest  model.Digest  // of the manifests; empty if the image pins them
-	broken  error         // read error; the other fields are then from the lock
+	broken  error         // read error; if set, the other fields are from the lock
 	pkg     string        // "etcd"
 	target  declare.Subscription
 	source  cache.Catalog
@@ -42,11 +42,12 @@ func directID(namespace string, sub declare.Subscription) model.ID {
 	return model.ID{Namespace: namespace, Name: sub.Name + "-bundle"}
 }
 
-// directs opens the bundles named by subscriptions. An unreadable one is marked as broken if
-// it is in the lock, and is otherwise an error at its position. One without a signature
-// required by quayside.yaml is an error in any case.
-func (p *Project) directs(ctx context.Context, set *declare.Set, locked *lockfile.File, fresh bool) ([]direct, error) {
-	var out []direct
+// openDirectBundles opens the bundles named by subscriptions. An unreadable bundle is marked
+// as broken if the lock pins it, and is otherwise an error at its position. A missing
+// signature that quayside.yaml requires is always an error. Tags are read at their locked
+// digests unless fresh is true.
+func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, fresh bool) ([]directBundle, error) {
+	var out []directBundle
 	var faults diag.List
 	for _, sub := range set.Subscriptions {
 		if sub.Bundle == "" {
@@ -58,13 +59,13 @@ func (p *Project) directs(ctx context.Context, set *declare.Set, locked *lockfil
 			at = nil
 		}
 		src := cache.Catalog{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
-		src.At = lockedAt(at, src)
+		src.At = lockedRef(at, src)
 		p.Log.Progress("reading bundle %s", sub.Bundle)
-		d, err := p.direct(ctx, sub, src)
+		d, err := p.openDirectBundle(ctx, sub, src)
 		var unsigned *trust.Error
 		switch {
 		case err != nil && inLock && !errors.As(err, &unsigned):
-			d = direct{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
+			d = directBundle{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
 			d.target.Namespace = known.Namespace
 		case err != nil:
 			faults.Add(src.Pos, fmt.Errorf("bundle %q: %w", sub.Bundle, err))
@@ -89,8 +90,8 @@ func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, boo
 	return lockfile.Pin{}, false
 }
 
-func (p *Project) direct(ctx context.Context, sub declare.Subscription, src cache.Catalog) (direct, error) {
-	d := direct{key: sub.Key(), target: sub, source: src}
+func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.Catalog) (directBundle, error) {
+	d := directBundle{key: sub.Key(), target: sub, source: src}
 	c, err := source.Open(ctx, p.Place(), src.At)
 	if err != nil {
 		return d, err
@@ -105,15 +106,15 @@ func (p *Project) direct(ctx context.Context, sub declare.Subscription, src cach
 	if n := len(d.content.Packages); n != 1 || len(d.content.Packages[0].Bundles) != 1 {
 		return d, fmt.Errorf("want a directory with one bundle (manifests/ and metadata/)")
 	}
-	one := &d.content.Packages[0]
-	d.pkg = one.Name
+	pkg := &d.content.Packages[0]
+	d.pkg = pkg.Name
 	if d.content.Digest, err = c.Digest(); err != nil {
 		return d, err
 	}
-	if err := d.tie(ctx, c, &one.Bundles[0]); err != nil {
+	if err := d.setDigest(ctx, c, &pkg.Bundles[0]); err != nil {
 		return d, err
 	}
-	if d.target.Namespace, err = homeOf(sub, one); err != nil {
+	if d.target.Namespace, err = installNamespace(sub, pkg); err != nil {
 		return d, err
 	}
 	d.source.ID = directID(d.target.Namespace, sub)
@@ -122,8 +123,8 @@ func (p *Project) direct(ctx context.Context, sub declare.Subscription, src cach
 	return d, nil
 }
 
-// tie sets the digest of the bundle's content: that of its image, or that of its manifests.
-func (d *direct) tie(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
+// setDigest sets the digest of the bundle's image, or of its manifests if it is a directory.
+func (d *directBundle) setDigest(ctx context.Context, c *source.Catalog, b *model.BundleData) error {
 	if d.source.Source.IsRemote() {
 		ref, err := oci.ParseSource(string(d.source.Source))
 		if err != nil {
@@ -145,8 +146,8 @@ func (d *direct) tie(ctx context.Context, c *source.Catalog, b *model.BundleData
 	return nil
 }
 
-// homeOf returns the install namespace of a bundle named by a subscription.
-func homeOf(sub declare.Subscription, pkg *model.PackageData) (string, error) {
+// installNamespace returns the install namespace of a bundle named by a subscription.
+func installNamespace(sub declare.Subscription, pkg *model.PackageData) (string, error) {
 	annotations := pkg.Bundles[0].Metadata.Annotations
 	switch {
 	case sub.Namespace != "":
@@ -171,13 +172,13 @@ func SuggestedNamespace(annotations map[string]string) string {
 	return template.Metadata.Name
 }
 
-// withDirects returns set with the package, namespace and catalog of each bundle named by a
+// withDirectBundles returns set with the package, namespace and catalog of each bundle named by a
 // subscription. The error is a diag.List of subscriptions that are now duplicates.
-func withDirects(set *declare.Set, ds []direct) (*declare.Set, error) {
+func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error) {
 	if len(ds) == 0 {
 		return set, nil
 	}
-	byKey := map[string]direct{}
+	byKey := map[string]directBundle{}
 	for _, d := range ds {
 		byKey[d.key] = d
 	}
@@ -202,13 +203,13 @@ func withDirects(set *declare.Set, ds []direct) (*declare.Set, error) {
 	return &out, faults.Err()
 }
 
-// FromLock returns set with data from the lock for subscriptions that name a bundle or have
-// no namespace, for callers that read no bundles.
-func FromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
-	var ds []direct
+// CompleteFromLock returns set with the locked namespaces and packages of subscriptions that
+// name a bundle or have no namespace. It reads no bundles.
+func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
+	var ds []directBundle
 	for _, sub := range set.Subscriptions {
 		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
-			d := direct{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
+			d := directBundle{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
 			d.target.Namespace = p.Namespace
 			ds = append(ds, d)
 		}
@@ -220,11 +221,11 @@ func FromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
 			out.Subscriptions[i].Namespace = p.Namespace
 		}
 	}
-	return withDirects(&out, ds)
+	return withDirectBundles(&out, ds)
 }
 
-// putDirects adds the catalogs of the bundles to the set.
-func putDirects(sh *cache.CatalogSet, ds []direct) error {
+// addDirectBundles adds a catalog for each bundle to sh.
+func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	for _, d := range ds {
 		if d.broken != nil {
 			sh.AddBroken(d.source, d.broken)
@@ -239,10 +240,10 @@ func putDirects(sh *cache.CatalogSet, ds []direct) error {
 	return nil
 }
 
-// refreshDirect returns lock with updated pins of bundles that have the same name but other
-// content, and the changes, because the bundle is declared as it is now. It skips bundles on
-// hold, and Manual ones unless opt names them.
-func refreshDirect(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
+// refreshDirect returns lock with new pins for bundles with the same name but new content, and
+// the changes. A subscription that names a bundle requests its current content. refreshDirect
+// skips bundles on hold, and those with Manual approval unless opt names them.
+func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (*lockfile.File, []resolve.Reason) {
 	if lock == nil {
 		return nil, nil
 	}
@@ -253,7 +254,7 @@ func refreshDirect(lock *lockfile.File, ds []direct, opt resolve.Options) (*lock
 		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == declare.Manual && findTarget(opt, pins[i]) == nil {
 			continue
 		}
-		fresh := d.repinned(pins[i])
+		fresh := d.repin(pins[i])
 		if fresh.Bundle != pins[i].Bundle || fresh.Checksum() == pins[i].Checksum() {
 			continue
 		}
@@ -276,8 +277,8 @@ func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 	return nil
 }
 
-// repinned returns p with the data of the bundle.
-func (d direct) repinned(p lockfile.Pin) lockfile.Pin {
+// repin returns p with the data of the bundle.
+func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
 	cat, err := model.New(d.content)
 	if err != nil {
 		return p // putDirects reports the error

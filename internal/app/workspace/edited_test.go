@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestEditedFile has a workspace with an edited file in its tree and a lock of an
-// older schema: nothing is written without force, not even the lock.
+// TestEditedFile checks that an edited file in the tree prevents all writes without force,
+// including the migration of a lock of an older schema.
 func TestEditedFile(t *testing.T) {
 	const name = "operators/my-etcd.etcd/kustomization.yaml"
 	dir := t.TempDir()

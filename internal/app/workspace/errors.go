@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// DiffersError is returned by a check that finds differences. These have been reported
-// before; the message has the remedy.
+// DiffersError is returned by a check that finds differences. The command has printed the
+// differences already; the message has the remedy.
 type DiffersError struct{ Msg string }
 
 // Error returns the message.
@@ -55,7 +55,8 @@ func (p *Project) TreeError(err error) error {
 	return err
 }
 
-// InputError is a failed resolution because of an unreadable catalog, not of a conflict.
+// InputError is a resolution that failed because a catalog is unreadable, not because of a
+// conflict.
 type InputError struct{ Err error }
 
 // Error returns the faults of the catalog.
@@ -75,7 +76,7 @@ func NewFailure() Failure {
 	return Failure{Conflicts: []*explain.Conflict{}, Errors: []diag.Fault{}}
 }
 
-// Add adds err, or each of the errors joined in it.
+// Add adds err, or each error if err joins several. It ignores nil and *resolve.StaleError.
 func (f *Failure) Add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {

@@ -18,11 +18,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// maxManifest limits the size of one manifest read from the store.
-const maxManifest = 64 << 20
+// maxManifestSize limits the size of one manifest read from the store.
+const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of records with the file names of a bundle's manifests, for use
-// in messages. Each line has a digest, a space and a path.
+// fileRecords is the kind of the store's records with the file names of a bundle's manifests,
+// which are shown in messages. Each line has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles.
@@ -33,7 +33,7 @@ type Contents struct {
 	closers  []func()
 }
 
-// NewContents returns the contents of bundles. It opens catalogs and images with cache.
+// NewContents returns a Contents that opens catalogs and images with c.
 func NewContents(client *oci.Client, c *cache.Cache) *Contents {
 	return &Contents{client: client, cache: c, catalogs: map[source.Ref]func() (*cache.Contents, error){}}
 }
@@ -45,7 +45,7 @@ func (c *Contents) Close() {
 	}
 }
 
-// Open returns the content of the bundle pinned by p. It is readable until c is closed.
+// Open returns the files of the bundle pinned by p. They are readable until c is closed.
 func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	if p.Image != "" && p.ContentDigest == "" {
 		im, err := c.cache.Place.Image(ctx, "image:"+p.Image)
@@ -55,10 +55,10 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 		c.closers = append(c.closers, func() { _ = im.Close() })
 		return im.FS(ctx)
 	}
-	if fsys, err := c.fromStore(p); err == nil {
+	if fsys, err := c.readStored(p); err == nil {
 		return fsys, nil
 	}
-	ms, err := c.embedded(ctx, p)
+	ms, err := c.readEmbedded(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +66,18 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or remove %s from quayside.lock and run 'quayside resolve'",
 			p.Catalog.ID, got, p.ContentDigest, p.Key())
 	}
-	c.keep(ctx, ms)
-	// The digest does not cover the metadata, so none of it is passed on.
+	c.storeManifests(ctx, ms)
+	// The digest does not cover the metadata, so it is left out.
 	return bundle.FSFromManifests(ms, p.Package)
 }
 
-// Tie returns p with the digest of its content: that of the bundle's image, or that of the
-// manifests if the catalog embeds them. It keeps the digests that the lock before has for
-// the same bundle; before may be nil.
-func (c *Contents) Tie(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
+// AddDigest returns p with the digest of the bundle's image, or of its manifests if the
+// catalog embeds them. It reuses the digest of the same bundle in before, which may be nil.
+func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
 		return p, nil
 	}
-	if old, ok := keepTied(before, p); ok {
+	if old, ok := previousPin(before, p); ok {
 		p.Image, p.ContentDigest = old.Image, old.ContentDigest
 		return p, nil
 	}
@@ -91,17 +90,18 @@ func (c *Contents) Tie(ctx context.Context, p lockfile.Pin, before *lockfile.Fil
 		p.Image = oci.ByDigest("image:"+p.Image, im.Digest())
 		return p, nil
 	}
-	ms, err := c.embedded(ctx, p)
+	ms, err := c.readEmbedded(ctx, p)
 	if err != nil {
 		return p, err
 	}
 	p.ContentDigest = model.DigestOf(bundle.DigestList(ms))
-	c.keep(ctx, ms)
+	c.storeManifests(ctx, ms)
 	return p, nil
 }
 
-// keepTied returns the pin of the same bundle from the same catalog in the lock before.
-func keepTied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
+// previousPin returns the pin of the same bundle from the same catalog in a lock, which may
+// be nil.
+func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	if before == nil {
 		return lockfile.Pin{}, false
 	}
@@ -116,8 +116,8 @@ func keepTied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
 }
 
-// embedded reads a bundle's manifests from its pinned catalog.
-func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
+// readEmbedded reads a bundle's manifests from its pinned catalog.
+func (c *Contents) readEmbedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
 	cat, err := c.catalog(ctx, p.Catalog)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manif
 	return bundle.Manifests(fsys)
 }
 
-// catalog opens a locked catalog, once.
+// catalog opens a locked catalog on the first call, and returns the same result afterwards.
 func (c *Contents) catalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
 	if locked.Source == "" {
 		return nil, fmt.Errorf("catalog %q has no source in the lock: run 'quayside resolve'", locked.ID)
@@ -154,9 +154,10 @@ func (c *Contents) catalog(ctx context.Context, locked lockfile.Catalog) (*cache
 	return cat, err
 }
 
-// keep stores the manifests of a bundle, the list of their digests under the digest of the
-// content, and their names. It ignores errors, because the catalog still has the content.
-func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) {
+// storeManifests stores the manifests of a bundle, the list of their digests, and their file
+// names. The key of the list is the content digest of the bundle. It ignores errors, because
+// the catalog still has the content.
+func (c *Contents) storeManifests(ctx context.Context, ms []bundle.Manifest) {
 	list := bundle.DigestList(ms)
 	blobs := [][]byte{list}
 	var names strings.Builder
@@ -165,14 +166,14 @@ func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) {
 		names.WriteString(model.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
 	}
 	for _, data := range blobs {
-		_ = c.client.Store.Put(ctx, string(model.DigestOf(data)), bytes.NewReader(data), maxManifest)
+		_ = c.client.Store.Put(ctx, string(model.DigestOf(data)), bytes.NewReader(data), maxManifestSize)
 	}
 	_ = c.client.Store.PutRecord(fileRecords, string(model.DigestOf(list)), []byte(names.String()))
 }
 
-// fromStore restores a bundle stored by keep.
-func (c *Contents) fromStore(p lockfile.Pin) (fs.FS, error) {
-	list, err := c.client.Store.Read(string(p.ContentDigest), maxManifest)
+// readStored reads a bundle stored by storeManifests.
+func (c *Contents) readStored(p lockfile.Pin) (fs.FS, error) {
+	list, err := c.client.Store.Read(string(p.ContentDigest), maxManifestSize)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (c *Contents) fromStore(p lockfile.Pin) (fs.FS, error) {
 	ms := bundleManifests(string(names), list)
 	var objects [][]byte
 	for i, sum := range strings.Split(string(list), "\n") {
-		data, err := c.client.Store.Read("sha256:"+sum, maxManifest)
+		data, err := c.client.Store.Read("sha256:"+sum, maxManifestSize)
 		if err != nil {
 			return nil, err
 		}
@@ -195,8 +196,8 @@ func (c *Contents) fromStore(p lockfile.Pin) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, p.Package)
 }
 
-// bundleManifests returns the manifests of a list with the names from a record, without
-// content; nil if the record does not match the list.
+// bundleManifests returns manifests with the names in a record, in the order of a list of
+// digests, without their content. It returns nil if the record does not match the list.
 func bundleManifests(record string, list []byte) []bundle.Manifest {
 	var sums []string
 	var ms []bundle.Manifest

@@ -27,7 +27,7 @@ func checkContents(t testing.TB, err error) {
 	}
 }
 
-// etcd returns a catalog of bundle directories that holds one bundle.
+// etcd returns a catalog of bundle directories with one bundle.
 func etcd(t testing.TB) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
@@ -43,8 +43,8 @@ func etcd(t testing.TB) fstest.MapFS {
 	return out
 }
 
-// contents returns the content of lock, whose catalogs all are files, with a
-// store at dir. Images are refused.
+// contents returns Contents with catalogs in files and a store in dir. Opening an image is an
+// error.
 func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *workspace.Contents {
 	t.Helper()
 	s, err := store.Open(dir)
@@ -65,19 +65,19 @@ func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *works
 	return out
 }
 
-func locked(pin lockfile.Pin) (*lockfile.File, lockfile.Pin) {
+func newLock(pin lockfile.Pin) (*lockfile.File, lockfile.Pin) {
 	pin.Namespace, pin.Package, pin.Bundle, pin.Version = "etcd", "etcd", "etcdoperator.v0.9.4", "0.9.4"
 	pin.Catalog = lockfile.Catalog{ID: model.ID{Namespace: "olm", Name: "all"}, Source: "bundles:src"}
 	return lockfile.New([]lockfile.Pin{pin}), pin
 }
 
-// TestEmbedded ties a pin to what its catalog embeds, and finds that again: in
-// the catalog, and without it in the store.
+// TestEmbedded adds the digest of embedded content to a pin, and opens the content from the
+// catalog and, without the catalog, from the store.
 func TestEmbedded(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	lock, pin := locked(lockfile.Pin{})
-	tied, err := contents(t, lock, etcd(t), dir).Tie(ctx, pin, nil)
+	lock, pin := newLock(lockfile.Pin{})
+	tied, err := contents(t, lock, etcd(t), dir).AddDigest(ctx, pin, nil)
 	checkContents(t, err)
 	if !strings.HasPrefix(string(tied.ContentDigest), "sha256:") {
 		t.Fatalf("tied to %q", tied.ContentDigest)
@@ -101,38 +101,38 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestKeeps holds that what the lock before says of the same bundle is kept, and
-// of no other.
+// TestKeeps checks that AddDigest reuses the digest of the same bundle in the lock before, but
+// not that of another bundle.
 func TestKeeps(t *testing.T) {
 	ctx := context.Background()
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	before, _ := locked(lockfile.Pin{ContentDigest: digest})
-	lock, pin := locked(lockfile.Pin{})
+	before, _ := newLock(lockfile.Pin{ContentDigest: digest})
+	lock, pin := newLock(lockfile.Pin{})
 	c := contents(t, lock, nil, t.TempDir())
-	if got, err := c.Tie(ctx, pin, before); err != nil || got.ContentDigest != digest {
+	if got, err := c.AddDigest(ctx, pin, before); err != nil || got.ContentDigest != digest {
 		t.Errorf("the same bundle: %q, %v", got.ContentDigest, err)
 	}
 	other := pin
 	other.Bundle = "etcdoperator.v0.9.2"
-	if got, err := c.Tie(ctx, other, before); err == nil {
+	if got, err := c.AddDigest(ctx, other, before); err == nil {
 		t.Errorf("another bundle: %q", got.ContentDigest)
 	}
 	before.Pins[0].Image, before.Pins[0].ContentDigest = "quay.io/org/etcd@"+digest, ""
 	pin.Image = "quay.io/org/etcd:v1"
-	if got, err := c.Tie(ctx, pin, before); err != nil || got.Image != "quay.io/org/etcd@"+digest {
+	if got, err := c.AddDigest(ctx, pin, before); err != nil || got.Image != "quay.io/org/etcd@"+digest {
 		t.Errorf("an image by tag: %q, %v", got.Image, err)
 	}
 	pin.Image = "quay.io/elsewhere/etcd:v1"
-	if got, err := c.Tie(ctx, pin, before); err == nil {
+	if got, err := c.AddDigest(ctx, pin, before); err == nil {
 		t.Errorf("an image elsewhere: %q", got.Image)
 	}
 }
 
-// TestRefused opens what is not what the pin says.
+// TestRefused opens content that does not match its pin, or is missing.
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
-	lock, pin := locked(lockfile.Pin{})
-	tied, err := contents(t, lock, etcd(t), t.TempDir()).Tie(ctx, pin, nil)
+	lock, pin := newLock(lockfile.Pin{})
+	tied, err := contents(t, lock, etcd(t), t.TempDir()).AddDigest(ctx, pin, nil)
 	checkContents(t, err)
 	changed := etcd(t)
 	for name, f := range changed {
@@ -155,7 +155,7 @@ func TestRefused(t *testing.T) {
 		"catalog gone": {nil, tied, `catalog "olm/all": file does not exist`},
 	} {
 		got := contents(t, lock, c.files, t.TempDir())
-		for range 2 { // the second time it is remembered
+		for range 2 { // the second error is from the cache
 			if _, err := got.Open(ctx, c.pin); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: error %v, want %s", name, err, c.want)
 			}

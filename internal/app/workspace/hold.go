@@ -15,9 +15,8 @@ import (
 )
 
 // Hold holds back the pinned operators that must not be upgraded according to the observation
-// files, with the reason from the first such file. There is one file for each cluster. An
-// operator in no file is not held. An upgrade requested by name is held, too, and is a
-// [PolicyError].
+// files, one for each cluster. The reason is from the first such file. An operator without an
+// observation is not held back. A held upgrade that was requested by name is a [PolicyError].
 func (in *Inputs) Hold(files ...*health.Summary) error {
 	if in.Read == nil {
 		return nil
@@ -25,17 +24,17 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 	in.observed = append(in.observed, files...)
 	var refused []string
 	for _, p := range in.Read.Pins {
-		o, why := againstAny(files, p)
+		o, why := firstProblem(files, p)
 		if why == "" {
 			continue
 		}
 		in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: p.Namespace, Package: p.Package, Reason: why, At: o.Pos})
-		if by := findTarget(in.Options, p); by != nil {
-			asks := ""
-			if !by.At.IsZero() {
-				asks = " (requested by " + by.At.String() + ")"
+		if target := findTarget(in.Options, p); target != nil {
+			requested := ""
+			if !target.At.IsZero() {
+				requested = " (requested by " + target.At.String() + ")"
 			}
-			refused = append(refused, fmt.Sprintf("%s: upgrade of %s%s blocked: %s", o.Pos, p.Key(), asks, why))
+			refused = append(refused, fmt.Sprintf("%s: upgrade of %s%s blocked: %s", o.Pos, p.Key(), requested, why))
 		}
 	}
 	if len(refused) > 0 {
@@ -44,63 +43,64 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 	return nil
 }
 
-// Settle allows the removal of leftover objects if all observation files with the successor
-// report it ready at its pin, and ends the uninstallation of operators that are gone. There
-// is one file for each cluster. With all, it allows every removal.
-func (in *Inputs) Settle(files []*health.Summary, all bool) {
+// AllowRemovals allows the removal of leftover objects of a replaced operator if every
+// observation file with its successor reports the successor ready at its pin. It also ends the
+// uninstallation of operators that no cluster has. There is one file for each cluster. With
+// all, it allows every removal.
+func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	if all {
 		in.Options.Settled, in.Options.Gone = []string{"*"}, []string{"*"}
 	}
 	if in.Read == nil {
 		return
 	}
-	in.Options.Gone = append(in.Options.Gone, in.gone(files)...)
+	in.Options.Gone = append(in.Options.Gone, in.uninstalled(files)...)
 	for _, p := range in.Read.Pins {
-		named, runs := 0, 0
+		reported, ready := 0, 0
 		for _, f := range files {
 			o, ok := f.Operator(p.Namespace, p.Package)
 			if ok {
-				named++
+				reported++
 			}
 			if ok && o.State == health.StateReady && o.Pin == p.Checksum() {
-				runs++
+				ready++
 			}
 		}
-		if named > 0 && runs == named {
+		if reported > 0 && ready == reported {
 			in.Options.Settled = append(in.Options.Settled, p.Key())
 		}
 	}
 }
 
-// gone returns the operators being uninstalled that are absent from every cluster that got
-// them, according to the observations.
-func (in *Inputs) gone(files []*health.Summary) []string {
+// uninstalled returns the operators being uninstalled that no cluster has, according to the
+// observations. Every cluster that gets the operator must have been observed.
+func (in *Inputs) uninstalled(files []*health.Summary) []string {
 	var out []string
 	for _, l := range in.Read.Leaving {
 		if l.ReplacedBy != "" {
 			continue
 		}
-		left := false
+		remains := false
 		for _, c := range in.project.Settings.Clusters {
 			got, err := c.Gets(l.Key())
 			if err != nil || !got {
 				continue
 			}
-			left = left || !slices.ContainsFunc(files, func(f *health.Summary) bool {
-				_, there := f.Operator(l.Namespace, l.Package)
-				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && !there
+			remains = remains || !slices.ContainsFunc(files, func(f *health.Summary) bool {
+				_, found := f.Operator(l.Namespace, l.Package)
+				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && !found
 			})
 		}
-		if !left {
+		if !remains {
 			out = append(out, l.Key())
 		}
 	}
 	return out
 }
 
-// againstAny returns the first observation against upgrading a pinned operator, and the
-// reason; "" if there is none.
-func againstAny(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
+// firstProblem returns the first observation that prevents an upgrade of a pinned operator,
+// and the reason, or "".
+func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
 	for _, f := range files {
 		o, ok := f.Operator(pin.Namespace, pin.Package)
 		if why := observationProblem(o, pin); ok && why != "" {
@@ -111,9 +111,8 @@ func againstAny(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealt
 }
 
 // observationProblem returns the reason why an operator must not be upgraded from its pin,
-// or "". Its own Upgradeable condition comes first. Then the observed pin must match the
-// lock: an operator that has not yet reached its pin is not healthy, even if the version
-// that it still runs is.
+// or "". Its Upgradeable condition is checked first. Then it must be ready at the locked pin:
+// an operator that is still rolling out is not upgraded, even if its old version is healthy.
 func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	switch {
 	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
@@ -130,12 +129,12 @@ func observationProblem(o health.OperatorHealth, pin lockfile.Pin) string {
 	}
 }
 
-// heldBack returns a warning for each operator in Options.Held, unless the resolver
+// heldWarnings returns a warning for each operator in Options.Held, unless the resolver
 // has already given one.
-func (in *Inputs) heldBack(said []diag.Warning) []diag.Warning {
+func (in *Inputs) heldWarnings(warnings []diag.Warning) []diag.Warning {
 	var out []diag.Warning
 	for _, h := range in.Options.Held {
-		if !slices.ContainsFunc(said, func(w diag.Warning) bool { return w.Code == "held" && strings.HasSuffix(w.Msg, "held: "+h.Reason) }) {
+		if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Code == "held" && strings.HasSuffix(w.Msg, "held: "+h.Reason) }) {
 			out = append(out, diag.Warning{Pos: h.At, Code: "held", Subject: h.Namespace + "/" + h.Package, Msg: fmt.Sprintf("%s/%s is held back: %s", h.Namespace, h.Package, h.Reason)})
 		}
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestSeveralObserved combines what was seen of one operator in several clusters:
-// of a follower, for what is left of the one before, and of any, for whether it may
-// move.
+// TestSeveralObserved combines the observations of one operator in several clusters. They
+// decide whether it is held back, and whether the leftover objects of the operator that it
+// replaces are removed.
 func TestSeveralObserved(t *testing.T) {
 	pin := lockfile.Pin{Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:" + strings.Repeat("0", 64)}
-	seen := func(state health.State, pkg string, pin model.Digest, upgradeable metav1.ConditionStatus) *health.Summary {
+	observe := func(state health.State, pkg string, pin model.Digest, upgradeable metav1.ConditionStatus) *health.Summary {
 		o := health.OperatorHealth{Namespace: "ops", Package: pkg, Pin: pin, State: state, Applied: []string{"1.0.0"}, Upgradeable: upgradeable}
 		return &health.Summary{Operators: []health.OperatorHealth{o}}
 	}
-	ready := seen(health.StateReady, "demo", pin.Checksum(), "")
-	behind := seen(health.StateReady, "demo", model.Digest("sha256:"+strings.Repeat("1", 64)), "")
-	failing := seen(health.StateFailed, "demo", pin.Checksum(), "")
-	refuses := seen(health.StateReady, "demo", pin.Checksum(), metav1.ConditionFalse)
-	other := seen(health.StateFailed, "other", pin.Checksum(), "")
+	ready := observe(health.StateReady, "demo", pin.Checksum(), "")
+	behind := observe(health.StateReady, "demo", model.Digest("sha256:"+strings.Repeat("1", 64)), "")
+	failing := observe(health.StateFailed, "demo", pin.Checksum(), "")
+	refuses := observe(health.StateReady, "demo", pin.Checksum(), metav1.ConditionFalse)
+	other := observe(health.StateFailed, "other", pin.Checksum(), "")
 	empty := &health.Summary{}
 	for _, c := range []struct {
 		name    string
@@ -49,7 +49,7 @@ func TestSeveralObserved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := &workspace.Inputs{Read: lockfile.New([]lockfile.Pin{pin})}
-			in.Settle(c.files, false)
+			in.AllowRemovals(c.files, false)
 			var settled []string
 			if c.settled {
 				settled = []string{"ops/demo"}
@@ -68,7 +68,7 @@ func TestSeveralObserved(t *testing.T) {
 			}
 
 			in = &workspace.Inputs{Read: in.Read}
-			if in.Settle(c.files, true); len(in.Options.Settled) == 0 || in.Options.Settled[0] != "*" {
+			if in.AllowRemovals(c.files, true); len(in.Options.Settled) == 0 || in.Options.Settled[0] != "*" {
 				t.Errorf("a person says that all run: %q", in.Options.Settled)
 			}
 		})

@@ -16,22 +16,22 @@ import (
 )
 
 // A manually resolved merge conflict can leave a valid lock that has lost an upgrade of one
-// side. Therefore its pins are compared with the locks of the joined commits: see
-// docs/lock.md for the rules.
+// side. Therefore its pins are compared with the locks of the joined commits (of a merge,
+// rebase or cherry-pick): see docs/lock.md for the rules.
 
-// TakingSides returns the workspace with other Inputs: their Lock gets the pins that vanished
-// in a merge or another join, and the pins of a side requested as an upgrade by version. With
-// AllowDowngrade, lowered pins are recorded as accepted; without it, Inputs.Resolve rejects
-// them.
-func (p *Project) TakingSides() *Project {
-	there := *p
-	there.takesSides = true
-	return &there
+// WithMergeRepair returns a copy of p whose Inputs repair the lock after a merge. Pins that the
+// merge lost are restored. A lowered pin is replaced with the higher one if that version is
+// requested as an upgrade; otherwise Inputs.Resolve accepts it with AllowDowngrade and rejects
+// it without.
+func (p *Project) WithMergeRepair() *Project {
+	out := *p
+	out.repairsMerges = true
+	return &out
 }
 
-// takeSides changes the lock of the inputs: see TakingSides.
-func (in *Inputs) takeSides(declared *declare.Set) {
-	in.taken = map[string]string{}
+// repairMerge changes the lock of the inputs: see WithMergeRepair.
+func (in *Inputs) repairMerge(declared *declare.Set) {
+	in.restored = map[string]string{}
 	lowered, vanished := in.compareSides(in.Lock)
 	if len(lowered)+len(vanished) == 0 {
 		return
@@ -43,8 +43,8 @@ func (in *Inputs) takeSides(declared *declare.Set) {
 	}
 	for _, l := range lowered {
 		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Key() == l.Pin.Key() })
-		if by := findTarget(in.Options, l.Pin); by != nil && (by.Version == l.Higher.Version || by.Version == l.Higher.Bundle) {
-			pins[i], in.taken[l.Pin.Key()] = l.Higher, l.Side
+		if target := findTarget(in.Options, l.Pin); target != nil && (target.Version == l.Higher.Version || target.Version == l.Higher.Bundle) {
+			pins[i], in.restored[l.Pin.Key()] = l.Higher, l.Side
 		} else if in.Options.AllowDowngrade {
 			pins[i] = l.Accepted()
 		} else {
@@ -55,8 +55,8 @@ func (in *Inputs) takeSides(declared *declare.Set) {
 		wanted := slices.ContainsFunc(declared.Subscriptions, func(s declare.Subscription) bool {
 			return s.Namespace == l.Higher.Namespace && s.Package == l.Higher.Package
 		})
-		if _, leaves := lock.Leaves(l.Higher.Key()); wanted && !leaves {
-			pins, in.taken[l.Higher.Key()] = append(pins, l.Higher), l.Side
+		if _, uninstalled := lock.Leaves(l.Higher.Key()); wanted && !uninstalled {
+			pins, in.restored[l.Higher.Key()] = append(pins, l.Higher), l.Side
 		}
 	}
 	if in.Lock != nil || len(pins) > 0 {
@@ -64,19 +64,19 @@ func (in *Inputs) takeSides(declared *declare.Set) {
 	}
 }
 
-// compareSides returns the pins of a lock, which may be nil, that are lower than in the
-// commits that Git joins, and those that vanished in a join that is not committed yet.
-// Locks that cannot be compared are warnings.
+// compareSides compares a lock, which may be nil, with the locks of the joined commits. It
+// returns the lowered pins, and the pins that vanished in a join that is not committed yet.
+// It adds a warning for locks that cannot be compared.
 func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfile.Lowering) {
 	clone, joins, err := in.project.joins()
 	if err != nil {
-		in.uncompared(err)
+		in.warnNotCompared(err)
 		return nil, nil
 	}
 	for _, j := range joins {
-		sides, base, err := in.project.sides(clone, j)
+		sides, base, err := in.project.readSides(clone, j)
 		if err != nil {
-			in.uncompared(err)
+			in.warnNotCompared(err)
 			continue
 		}
 		for _, l := range lockfile.Lowerings(lock, base, sides...) {
@@ -91,14 +91,14 @@ func (in *Inputs) compareSides(lock *lockfile.File) (lowered, vanished []lockfil
 	return lowered, vanished
 }
 
-// uncompared adds a warning that versions were not compared.
-func (in *Inputs) uncompared(err error) {
+// warnNotCompared adds a warning that versions were not compared.
+func (in *Inputs) warnNotCompared(err error) {
 	cause, _, _ := strings.Cut(err.Error(), "\n")
-	in.unjudged = append(in.unjudged, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
+	in.notCompared = append(in.notCompared, diag.Warning{Code: "not-checked", Subject: LockFile, Msg: "not checked: versions lowered by a merge: " + cause})
 }
 
-// joins returns the workspace in its repository, and the joins in its work tree; none without
-// a repository.
+// joins returns the clone of the workspace, and the joins in its work tree. Both are nil
+// without a repository.
 func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
@@ -111,18 +111,19 @@ func (p *Project) joins() (*Clone, []gitrepo.Join, error) {
 	return clone, joins, err
 }
 
-// sides returns the locks of the sides of a join that have changed since the base, and that
-// of the base. It returns none if the work tree has the lock of the only changed side.
-func (p *Project) sides(clone *Clone, j gitrepo.Join) (sides []lockfile.Side, base *lockfile.File, err error) {
+// readSides returns the lock of each side of a join, nil if the side has not changed it since
+// the base, and the lock of the base. It returns no sides if the work tree has the lock of the
+// only changed side.
+func (p *Project) readSides(clone *Clone, j gitrepo.Join) (readSides []lockfile.Side, base *lockfile.File, err error) {
 	if j.Open && j.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", j.Sides[0].Name(), j.Sides[1].Name())
 	}
 	name := clone.Path(LockFile)
-	here, err := p.Read(LockFile)
+	current, err := p.Read(LockFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	parsed := func(rev *gitrepo.Revision, data []byte) (*lockfile.File, error) {
+	parse := func(rev *gitrepo.Revision, data []byte) (*lockfile.File, error) {
 		if data == nil {
 			return nil, nil
 		}
@@ -135,28 +136,28 @@ func (p *Project) sides(clone *Clone, j gitrepo.Join) (sides []lockfile.Side, ba
 		}
 	}
 	changed := map[*gitrepo.Revision][]byte{}
-	other := false // than in the only side that changed the lock
+	differs := false // whether a side's new lock differs from the work tree
 	for _, rev := range j.Sides {
 		data, err := readIfAny(rev, name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !bytes.Equal(data, before) {
-			changed[rev], other = data, other || !bytes.Equal(data, here)
+			changed[rev], differs = data, differs || !bytes.Equal(data, current)
 		}
 	}
-	if !other {
+	if !differs {
 		return nil, nil, nil
 	}
 	for _, rev := range j.Sides {
 		side := lockfile.Side{Name: rev.Name()}
-		if side.Lock, err = parsed(rev, changed[rev]); err != nil {
+		if side.Lock, err = parse(rev, changed[rev]); err != nil {
 			return nil, nil, err
 		}
-		sides = append(sides, side)
+		readSides = append(readSides, side)
 	}
-	base, err = parsed(j.Base, before)
-	return sides, base, err
+	base, err = parse(j.Base, before)
+	return readSides, base, err
 }
 
 // readIfAny returns a file of a revision, or nil.
@@ -168,8 +169,8 @@ func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// loweredText describes a lowered pin, without the operator.
-func loweredText(l lockfile.Lowering) string {
+// describeLowered describes a lowered pin, without the operator.
+func describeLowered(l lockfile.Lowering) string {
 	return fmt.Sprintf("is locked at %s, which is lower than %s of %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
 		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
 }
@@ -178,13 +179,12 @@ func loweredText(l lockfile.Lowering) string {
 func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
 	var out []resolve.Reason
 	for _, l := range lowered {
-		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: loweredText(l)})
+		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: describeLowered(l)})
 	}
 	return out
 }
 
-// refuseLowered returns an error for each lowered pin that is lower in the next lock,
-// too.
+// refuseLowered returns an error for each lowered pin that next does not raise again.
 func (in *Inputs) refuseLowered(next *lockfile.File) error {
 	var faults diag.List
 	for _, r := range loweredReasons(slices.DeleteFunc(slices.Clone(in.lowered), func(l lockfile.Lowering) bool {

@@ -12,27 +12,27 @@ import (
 )
 
 // Lifecycles returns a function that looks up the lifecycle of a pinned version in its
-// locked catalog; nil if the catalog has none, or is unreadable. It reads a catalog at the
-// first lookup. It passes failures to note, one sentence each.
-func (p *Project) Lifecycles(ctx context.Context, note func(string)) func(lockfile.Pin) *model.SupportedVersion {
+// locked catalog. The function returns nil if the catalog has no lifecycle, or is unreadable.
+// It reads each package on the first lookup, and passes read errors to note as sentences.
+func (p *Project) Lifecycles(ctx context.Context, report func(string)) func(lockfile.Pin) *model.SupportedVersion {
 	type key struct {
 		catalog lockfile.Catalog
 		pkg     string
 	}
 	indexes := map[key]*model.Index{} // nil: unreadable
 	return func(pin lockfile.Pin) *model.SupportedVersion {
-		at := key{pin.Catalog, pin.Package}
-		at.catalog.Identity = ""
-		if at.catalog.Source == "" {
+		k := key{pin.Catalog, pin.Package}
+		k.catalog.Identity = ""
+		if k.catalog.Source == "" {
 			return nil
 		}
-		x, known := indexes[at]
+		x, known := indexes[k]
 		if !known {
 			var err error
-			if x, err = p.packageOf(ctx, at.catalog, at.pkg); err != nil {
-				note(fmt.Sprintf("support of %s %s was not checked: catalog %q: %v", pin.Key(), pin.Version, at.catalog.ID, err))
+			if x, err = p.openPackage(ctx, k.catalog, k.pkg); err != nil {
+				report(fmt.Sprintf("support of %s %s was not checked: catalog %q: %v", pin.Key(), pin.Version, k.catalog.ID, err))
 			}
-			indexes[at] = x
+			indexes[k] = x
 		}
 		if x == nil {
 			return nil
@@ -41,8 +41,8 @@ func (p *Project) Lifecycles(ctx context.Context, note func(string)) func(lockfi
 	}
 }
 
-// packageOf returns an index with one package of a locked catalog.
-func (p *Project) packageOf(ctx context.Context, locked lockfile.Catalog, pkg string) (*model.Index, error) {
+// openPackage returns an index with one package of a locked catalog.
+func (p *Project) openPackage(ctx context.Context, locked lockfile.Catalog, pkg string) (*model.Index, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Migration is the move of the team's own files from their places in an earlier layout,
-// beside the rendered files of a cluster, to those of this version.
+// Migration moves the team's own files out of the rendered tree, where an earlier layout had
+// them, to the overlays directory.
 type Migration struct {
 	Moves   []Move `json:"moves" doc:"by old path"`
 	Written bool   `json:"written"`
@@ -29,7 +29,7 @@ type Migration struct {
 	files   map[string][]byte // by new path
 }
 
-// Move is a file that is moved. A kustomization may be split into several.
+// Move is a file to move. A file that is split or copied has several.
 type Move struct {
 	From string `json:"from"`
 	To   string `json:"to,omitempty" doc:"empty: the file changes nothing and is removed"`
@@ -56,8 +56,8 @@ func earlierOverlays(have *filetree.Tree) []string {
 	return out
 }
 
-// Migrate plans the migration of a workspace. It is an error if a change cannot be placed by
-// rule, or if a cluster would get other objects than before.
+// Migrate plans the migration of a workspace. It returns an error if there is no unique place
+// for a change, or if the objects of a cluster would change.
 func (p *Project) Migrate(ctx context.Context) (*Migration, error) {
 	out := &Migration{Moves: []Move{}, project: p, files: map[string][]byte{}}
 	have, err := p.Rendered(filetree.New())
@@ -85,22 +85,22 @@ func (p *Project) Migrate(ctx context.Context) (*Migration, error) {
 	return out, m.verify(ctx, out)
 }
 
-// plan fills in the moves of all files, with their new texts.
+// plan adds the moves and the new contents of all files to out.
 func (m *migrator) plan(out *Migration) error {
 	var faults diag.List
 	add := func(from, to string, text []byte) {
-		if taken, is := out.files[to]; is && !bytes.Equal(taken, text) {
+		if other, ok := out.files[to]; ok && !bytes.Equal(other, text) {
 			faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: from}, "rename one of the files", "cannot move file: another file is moved to %s", to))
 		}
 		out.files[to], out.Moves = text, append(out.Moves, Move{from, to})
 	}
-	for _, top := range m.tops {
-		m.move(top, top.dir, top.to, func(file string) bool { return m.places[file] == nil }) // the files that nothing refers to
+	for _, top := range m.overlays {
+		m.move(top, top.dir, top.to, func(file string) bool { return m.newPaths[file] == nil }) // the files that nothing refers to
 	}
-	for _, places := range m.places {
+	for _, places := range m.newPaths {
 		slices.Sort(places)
 	}
-	for _, top := range m.tops {
+	for _, top := range m.overlays {
 		for _, below := range slices.Sorted(maps.Keys(top.docs)) {
 			to := path.Join(top.to, below, layout.Kustomization)
 			add(top.file, to, m.rewrite(top.docs[below], top.file, to))
@@ -109,9 +109,9 @@ func (m *migrator) plan(out *Migration) error {
 			out.Moves = append(out.Moves, Move{From: top.file})
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(m.places)) {
-		for _, to := range slices.Compact(m.places[file]) {
-			text := m.own[file]
+	for _, file := range slices.Sorted(maps.Keys(m.newPaths)) {
+		for _, to := range slices.Compact(m.newPaths[file]) {
+			text := m.teamFiles[file]
 			if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file)) {
 				text = m.rewrite(text, file, to)
 			}
@@ -119,14 +119,14 @@ func (m *migrator) plan(out *Migration) error {
 		}
 	}
 	slices.SortStableFunc(out.Moves, func(a, b Move) int { return strings.Compare(a.From, b.From) })
-	for _, top := range m.tops {
+	for _, top := range m.overlays {
 		faults.Add(diag.Pos{}, m.checkFree(path.Join(m.OverlaysDir(), top.cluster), out.files))
 	}
 	return faults.Err()
 }
 
-// checkFree returns an error for existing files in the new place, except those of an
-// interrupted run.
+// checkFree returns an error for existing files in dir, except those that an interrupted run
+// wrote.
 func (m *migrator) checkFree(dir string, files map[string][]byte) error {
 	have, err := m.Tree(dir)
 	if err != nil {
@@ -141,7 +141,8 @@ func (m *migrator) checkFree(dir string, files map[string][]byte) error {
 	return faults.Err()
 }
 
-// checkPlain returns an error for symbolic links on the way to a directory and in it.
+// checkPlain returns an error for symbolic links and special files in a directory and among
+// its parents.
 func checkPlain(fsys fs.FS, dir string) error {
 	var faults diag.List
 	check := func(name string, mode fs.FileMode) {
@@ -166,7 +167,7 @@ func checkPlain(fsys fs.FS, dir string) error {
 	return faults.Err()
 }
 
-// Write moves the files. After an error all files are as they were.
+// Write moves the files. On an error, it undoes all moves.
 func (m *Migration) Write() (err error) {
 	root, err := m.project.disk.Open(0o755)
 	if err != nil {
@@ -183,7 +184,7 @@ func (m *Migration) Write() (err error) {
 	}()
 	for _, to := range slices.Sorted(maps.Keys(m.files)) {
 		if data, err := root.ReadFile(to); err == nil && bytes.Equal(data, m.files[to]) {
-			continue // of an interrupted run
+			continue // written by an interrupted run
 		}
 		if err := createFile(root, to, m.files[to]); err != nil {
 			return err
@@ -209,7 +210,7 @@ func (m *Migration) Write() (err error) {
 	return nil
 }
 
-// createFile writes a file that does not exist.
+// createFile writes a new file. An existing file is an error.
 func createFile(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err

@@ -19,8 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// generated is the directory of rendered files that a kustomization of the earlier layout
-// lists.
+// generated is the directory with the rendered files of a cluster in the earlier layout.
 const generated = "generated"
 
 // earlierOverlay is the team's kustomization of a cluster in the earlier layout, or that of
@@ -31,11 +30,11 @@ type earlierOverlay struct {
 	cluster   string
 	reporter  bool
 	entries   []entry
-	comments  []string          // of the parts that are left out
-	docs      map[string][]byte // the new kustomizations, by directory below to
+	comments  []string          // comments of the omitted nodes
+	docs      map[string][]byte // the new kustomizations, by directory relative to the field to
 }
 
-// entry is a field of a kustomization, or an item of a field with a list.
+// entry is a field of a kustomization, or one item of a list field.
 type entry struct {
 	field     string
 	item      int // -1: the whole field
@@ -50,33 +49,33 @@ func (x entry) String() string {
 	return fmt.Sprintf("%s[%d]", x.field, x.item)
 }
 
-// parse fills in the entries, without the directory of rendered files.
+// parse sets the entries, without the directory of rendered files.
 func (top *earlierOverlay) parse(data []byte) error {
-	if _, err := yamlnode.Documents(top.file, data, yamlnode.Limits{}); err != nil { // checks the limits
+	if _, err := yamlnode.Documents(top.file, data, yamlnode.Limits{}); err != nil { // yaml.Unmarshal has no limits
 		return err
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) != 1 {
 		return diag.Errorf(diag.Pos{File: top.file}, "cannot move overlay: want one document")
 	}
-	top.leaveOut(&doc)
+	top.saveComments(&doc)
 	for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {
 		key, value := doc.Content[0].Content[i], doc.Content[0].Content[i+1]
-		if key.Value == "bases" { // the former name
+		if key.Value == "bases" { // the deprecated name of resources
 			key.Value = "resources"
 		}
 		switch {
 		case key.Value == "apiVersion" || key.Value == "kind":
-			top.leaveOut(key)
+			top.saveComments(key)
 		case value.Kind != yaml.SequenceNode:
 			top.entries = append(top.entries, entry{key.Value, -1, key, value})
 		default:
 			if len(value.Content) == 1 && path.Clean(value.Content[0].Value) == generated {
-				top.leaveOut(key)
+				top.saveComments(key)
 			}
 			for item, node := range value.Content {
 				if key.Value == "resources" && path.Clean(node.Value) == generated {
-					top.leaveOut(node)
+					top.saveComments(node)
 					continue
 				}
 				top.entries = append(top.entries, entry{key.Value, item, key, node})
@@ -101,8 +100,8 @@ const starterComments = `
 #   target: {kind: Deployment, name: etcd-operator}
 `
 
-// leaveOut keeps the team's comments of a node that is left out.
-func (top *earlierOverlay) leaveOut(n *yaml.Node) {
+// saveComments saves the team's comments of a node that is omitted.
+func (top *earlierOverlay) saveComments(n *yaml.Node) {
 	for line := range strings.Lines(n.HeadComment + "\n" + n.FootComment) {
 		if line = strings.TrimSpace(line); line != "" && !strings.Contains(starterComments, "\n"+line+"\n") {
 			top.comments = append(top.comments, line)
@@ -110,7 +109,7 @@ func (top *earlierOverlay) leaveOut(n *yaml.Node) {
 	}
 }
 
-// compose returns a kustomization of some of the entries.
+// compose returns a kustomization with the entries that has selects.
 func (top *earlierOverlay) compose(kind string, has func(entry) bool) ([]byte, error) {
 	version := types.KustomizationVersion
 	if kind == types.ComponentKind {
@@ -136,7 +135,7 @@ func (top *earlierOverlay) compose(kind string, has func(entry) bool) ([]byte, e
 
 func scalarNode(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
 
-// encode returns a document in the form in which kustomize writes it.
+// encode returns a document in the format of kustomize.
 func encode(n *yaml.Node) ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -146,8 +145,8 @@ func encode(n *yaml.Node) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// split fills in the new kustomizations, given the directory of each entry, and moves the
-// files that they refer to.
+// split composes one kustomization for each directory in dirs, which has the directory of
+// each entry, and plans the moves of the files that they refer to.
 func (m *migrator) split(top *earlierOverlay, dirs []string) error {
 	top.docs = map[string][]byte{}
 	all := slices.Compact(slices.Sorted(slices.Values(dirs)))
@@ -175,12 +174,13 @@ func (m *migrator) split(top *earlierOverlay, dirs []string) error {
 	return nil
 }
 
-// move moves a file, or the files of a directory, that belong to an overlay.
-func (m *migrator) move(top *earlierOverlay, name, to string, which func(file string) bool) {
-	for file := range m.own {
-		isTop := slices.ContainsFunc(m.tops, func(t *earlierOverlay) bool { return t.file == file })
-		if isBelow(file, name) && isBelow(file, top.dir) && !isTop && which(file) {
-			m.places[file] = append(m.places[file], path.Join(to, filetree.Relative(top.dir, file)))
+// move plans the moves of a file, or of the files in a directory, that belong to an overlay
+// and that which selects.
+func (m *migrator) move(top *earlierOverlay, name, to string, selected func(file string) bool) {
+	for file := range m.teamFiles {
+		isTop := slices.ContainsFunc(m.overlays, func(t *earlierOverlay) bool { return t.file == file })
+		if isBelow(file, name) && isBelow(file, top.dir) && !isTop && selected(file) {
+			m.newPaths[file] = append(m.newPaths[file], path.Join(to, filetree.Relative(top.dir, file)))
 		}
 	}
 }
@@ -190,11 +190,11 @@ func (m *migrator) rewrite(text []byte, from, to string) []byte {
 	refs, err := overlay.Paths(text)
 	var doc yaml.Node
 	if err != nil || yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
-		return text // if it is built, that fails
+		return text // kustomize reports the error
 	}
 	changed := false
 	for field, ref := range refs {
-		place := m.placeOf(path.Join(path.Dir(from), ref), path.Dir(to))
+		place := m.newPathOf(path.Join(path.Dir(from), ref), path.Dir(to))
 		if n := nodeAt(doc.Content[0], field); n != nil && path.Join(path.Dir(to), ref) != place {
 			n.Value, changed = strings.TrimSuffix(n.Value, ref)+filetree.Relative(path.Dir(to), place), true
 		}
@@ -205,13 +205,13 @@ func (m *migrator) rewrite(text []byte, from, to string) []byte {
 	return text
 }
 
-// placeOf returns the new place of a file or a directory, one below dir if there are several,
-// and its own if it is not moved.
-func (m *migrator) placeOf(name, dir string) string {
+// newPathOf returns the new path of a file or directory, or name if it is not moved. If there
+// are several, it prefers one below dir.
+func (m *migrator) newPathOf(name, dir string) string {
 	place := name
-	for _, file := range slices.Sorted(maps.Keys(m.places)) {
+	for _, file := range slices.Sorted(maps.Keys(m.newPaths)) {
 		rest := strings.TrimPrefix(file, name)
-		for _, to := range m.places[file] {
+		for _, to := range m.newPaths[file] {
 			if to = strings.TrimSuffix(to, rest); isBelow(file, name) && (place == name || isBelow(to, dir)) {
 				place = to
 			}
@@ -220,7 +220,7 @@ func (m *migrator) placeOf(name, dir string) string {
 	return place
 }
 
-// nodeAt returns the value of a field: "patches[1].path". It is nil if there is none.
+// nodeAt returns the value of a field ("patches[1].path"), or nil.
 func nodeAt(n *yaml.Node, field string) *yaml.Node {
 	for _, step := range strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
 		if i, err := strconv.Atoi(step); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {

@@ -26,21 +26,21 @@ import (
 // migrator plans a Migration. Its paths are relative to the workspace.
 type migrator struct {
 	*Project
-	lock   *lockfile.File
-	own    map[string][]byte   // the team's files in the tree
-	old    map[string][]byte   // these and the rendered tree, combined as in the earlier layout
-	tree   *layout.Tree        // of the rendered tree
-	tops   []*earlierOverlay   // by path
-	places map[string][]string // the new paths of all other files
+	lock      *lockfile.File
+	teamFiles map[string][]byte   // the team's files in the tree
+	oldFiles  map[string][]byte   // own and the rendered tree, in the earlier layout
+	tree      *layout.Tree        // layout of the rendered tree
+	overlays  []*earlierOverlay   // sorted by path
+	newPaths  map[string][]string // new paths of the other files, by old path
 }
 
-// objects are the objects of a build, as JSON.
+// objects are the objects of a build, as JSON, by key.
 type objects map[k8s.Key]string
 
 func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrator, error) {
-	m := &migrator{Project: p, own: map[string][]byte{}, places: map[string][]string{}}
+	m := &migrator{Project: p, teamFiles: map[string][]byte{}, newPaths: map[string][]string{}}
 	for _, name := range filetree.Foreign(have, filetree.New()) {
-		m.own[path.Join(p.Settings.Output, name)], _ = have.Get(name)
+		m.teamFiles[path.Join(p.Settings.Output, name)], _ = have.Get(name)
 	}
 	var err error
 	if m.lock, err = p.NeedLock(); err != nil {
@@ -50,13 +50,13 @@ func (p *Project) newMigrator(ctx context.Context, have *filetree.Tree) (*migrat
 	if err != nil {
 		return nil, err
 	}
-	m.old, m.tree, err = renderedFiles(res, m.oldTree())
-	maps.Copy(m.old, m.own)
+	m.oldFiles, m.tree, err = renderedFiles(res, m.oldTree())
+	maps.Copy(m.oldFiles, m.teamFiles)
 	return m, err
 }
 
-// oldTree returns the directory of the rendered tree among the old files. It is not the one on
-// disk, since the team has files where this version renders some.
+// oldTree returns the directory of the rendered tree in m.old. It differs from the directory on
+// disk, because the team's files may have the names of rendered files.
 func (m *migrator) oldTree() string { return path.Join(m.Settings.Output, generated) }
 
 // renderedFiles returns the files of a rendered tree in a directory.
@@ -74,7 +74,7 @@ func (m *migrator) add(name string) error {
 	parts := strings.Split(path.Dir(name), "/")[1:]
 	top := &earlierOverlay{file: path.Join(m.Settings.Output, name), to: path.Join(m.OverlaysDir(), path.Join(parts...)), cluster: parts[0], reporter: len(parts) > 1}
 	top.dir = path.Dir(top.file)
-	m.tops = append(m.tops, top)
+	m.overlays = append(m.overlays, top)
 	for _, dir := range []string{top.dir, path.Join(m.OverlaysDir(), top.cluster)} {
 		if err := checkPlain(m.files, dir); err != nil {
 			return err
@@ -88,8 +88,8 @@ func (m *migrator) add(name string) error {
 	for _, dir := range top.pieces(m.tree) {
 		resources = append(resources, filetree.Relative(path.Join(top.dir, generated), path.Join(m.oldTree(), dir)))
 	}
-	m.old[path.Join(top.dir, generated, layout.Kustomization)] = yamlnode.Encode(map[string]any{"resources": k8s.Values(resources...)})
-	if err := top.parse(m.own[top.file]); err != nil {
+	m.oldFiles[path.Join(top.dir, generated, layout.Kustomization)] = yamlnode.Encode(map[string]any{"resources": k8s.Values(resources...)})
+	if err := top.parse(m.teamFiles[top.file]); err != nil {
 		return err
 	}
 	dirs, err := m.placeEntries(top)
@@ -99,8 +99,7 @@ func (m *migrator) add(name string) error {
 	return m.split(top, dirs)
 }
 
-// pieces returns the directories of a rendered tree that are built for the cluster, or for
-// its reporter.
+// pieces returns the directories of a rendered tree that the overlay is applied to.
 func (top *earlierOverlay) pieces(tree *layout.Tree) []string {
 	cluster, _ := tree.Cluster(top.cluster)
 	return slices.DeleteFunc(tree.Pieces(cluster), func(dir string) bool { return (path.Base(dir) == layout.Reporter) != top.reporter })
@@ -114,50 +113,50 @@ func (m *migrator) placeEntries(top *earlierOverlay) ([]string, error) {
 	for i, x := range top.entries {
 		var err error
 		switch {
-		case top.reporter: // built by itself
+		case top.reporter: // has only one piece
 		case x.field == "resources":
 			dirs[i] = layout.Resources
 		case x.field == "generatorOptions" && m.ByOperator():
 			if j := slices.IndexFunc(top.entries, isGenerator); j >= 0 {
-				dirs[i], err = o.of(top.entries[j])
+				dirs[i], err = o.find(top.entries[j])
 			}
 		case m.ByOperator() && !m.fitsAll(top, x):
-			dirs[i], err = o.of(x)
+			dirs[i], err = o.find(x)
 		}
 		faults.Add(yamlnode.At(top.file, x.node), err)
 	}
 	return dirs, faults.Err()
 }
 
-// fitsAll reports whether an entry may be in the Component that is added to every piece.
+// fitsAll reports whether an entry can be in the Component that is added to every piece.
 func (m *migrator) fitsAll(top *earlierOverlay, x entry) bool {
 	if x.field == "components" {
 		files, in := m.Repository()
-		k, data, err := kustomizationOf(files, path.Join(in, top.dir, x.node.Value))
-		return err == nil && data != nil && forAll("", "", k, data) == nil
+		k, data, err := readKustomization(files, path.Join(in, top.dir, x.node.Value))
+		return err == nil && data != nil && checkFitsAll("", "", k, data) == nil
 	}
 	text, err := top.compose(types.ComponentKind, func(e entry) bool { return e == x })
 	var k types.Kustomization
-	return err == nil && k.Unmarshal(text) == nil && forAll("", "", k, text) == nil
+	return err == nil && k.Unmarshal(text) == nil && checkFitsAll("", "", k, text) == nil
 }
 
 // owners finds the piece whose objects an entry changes.
 type owners struct {
 	*migrator
 	top        *earlierOverlay
-	pieces     map[k8s.Key]string // of the objects of the rendered tree
-	full, base objects            // of the earlier overlay, and of its resources and generators alone
+	pieces     map[k8s.Key]string // directories of the rendered objects
+	full, base objects            // earlier overlay, and the same with only resources and generators
 }
 
-// of returns the directory for an entry that names single objects: that of the only piece
-// that differs between a build with the entry and one without it.
-func (o *owners) of(x entry) (string, error) {
-	if err := o.read(); err != nil {
+// find returns the directory for an entry that names single objects: that of the only piece
+// that differs between a build with the entry and a build without it.
+func (o *owners) find(x entry) (string, error) {
+	if err := o.buildAll(); err != nil {
 		return "", err
 	}
 	with, without := o.full, o.base
 	var err error
-	if isGenerator(x) { // referring objects change with the name of the generated one
+	if isGenerator(x) { // references change with the name of the generated object
 		without, err = o.build(func(e entry) bool { return e != x })
 	} else {
 		with, err = o.build(func(e entry) bool { return e == x || isBase(e) })
@@ -196,14 +195,14 @@ func isBase(x entry) bool {
 	return x.field == "resources" || x.field == "generatorOptions" || isGenerator(x)
 }
 
-// read builds each piece, and the earlier overlay with and without its changes.
-func (o *owners) read() error {
+// buildAll builds each piece, and the earlier overlay with and without its changes, once.
+func (o *owners) buildAll() error {
 	if o.pieces != nil {
 		return nil
 	}
 	o.pieces = map[k8s.Key]string{}
 	for _, dir := range o.top.pieces(o.tree) {
-		built, err := o.buildDirs(o.old, o.oldTree(), dir)
+		built, err := o.buildDirs(o.oldFiles, o.oldTree(), dir)
 		if err != nil {
 			return err
 		}
@@ -214,13 +213,14 @@ func (o *owners) read() error {
 		}
 	}
 	var err error
-	if o.full, err = o.buildDirs(o.old, "", o.top.dir); err == nil {
+	if o.full, err = o.buildDirs(o.oldFiles, "", o.top.dir); err == nil {
 		o.base, err = o.build(isBase)
 	}
 	return err
 }
 
-// ownerOf returns the operator that an object is rendered for: several may be one piece.
+// ownerOf returns the operator that an object is rendered for, because a piece may have
+// several operators; piece if the object has no labels of one.
 func ownerOf(text, piece string) string {
 	var object k8s.Object
 	if json.Unmarshal([]byte(text), &object) == nil {
@@ -240,12 +240,12 @@ func (o *owners) build(has func(entry) bool) (objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := maps.Clone(o.old)
+	files := maps.Clone(o.oldFiles)
 	files[o.top.file] = text
 	return o.buildDirs(files, "", o.top.dir)
 }
 
-// changed returns the keys of the objects that differ, sorted.
+// changed returns the keys of the objects that differ between a and b, sorted.
 func (a objects) changed(b objects) []k8s.Key {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -253,12 +253,13 @@ func (a objects) changed(b objects) []k8s.Key {
 	return slices.SortedFunc(maps.Keys(all), k8s.Key.Compare)
 }
 
-// buildDirs builds directories below base of a workspace with these files in place of its tree.
+// buildDirs builds directories, relative to base in the workspace, with files in place of the
+// tree on disk.
 func (m *migrator) buildDirs(files map[string][]byte, base string, dirs ...string) (objects, error) {
 	repo, in := m.Repository()
 	tree := path.Join(in, m.Settings.Output)
-	moved := func(name string) ([]byte, bool) { data, is := files[filetree.Relative(in, name)]; return data, is }
-	kustomizations := overlay.New(overlay.ReplacingSource{Dir: tree, Files: moved, Base: repository{repo}})
+	lookup := func(name string) ([]byte, bool) { data, is := files[filetree.Relative(in, name)]; return data, is }
+	kustomizations := overlay.New(overlay.ReplacingSource{Dir: tree, Files: lookup, Base: repository{repo}})
 	out := objects{}
 	for _, dir := range dirs {
 		o, err := kustomizations.Open(path.Join(in, base, dir))
@@ -301,7 +302,7 @@ func (m *migrator) verify(ctx context.Context, out *Migration) error {
 		return err
 	}
 	var faults diag.List
-	for _, top := range m.tops {
+	for _, top := range m.overlays {
 		faults.Add(diag.Pos{File: top.file}, m.compare(top, files, tree))
 	}
 	return faults.Err()
@@ -319,7 +320,7 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 		faults.Add(diag.Pos{File: name}, moved.Add(filetree.Relative(m.OverlaysDir(), name), data))
 	}
 	for i, c := range opt.Clusters {
-		if slices.ContainsFunc(m.tops, func(top *earlierOverlay) bool { return top.cluster == c.Name }) {
+		if slices.ContainsFunc(m.overlays, func(top *earlierOverlay) bool { return top.cluster == c.Name }) {
 			opt.Clusters[i].Overlays, err = listOverlays(moved.FS(), m.OverlaysDir(), c.Name, m.ByOperator(), map[string]bool{})
 			faults.Add(diag.Pos{}, err)
 		}
@@ -332,7 +333,7 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 		return nil, nil, err
 	}
 	now, tree, err := renderedFiles(res, m.Settings.Output)
-	files := maps.Clone(m.own)
+	files := maps.Clone(m.teamFiles)
 	maps.Copy(files, now)
 	maps.Copy(files, out.files)
 	return files, tree, err
@@ -340,7 +341,7 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 
 // compare returns an error if a cluster would get other objects than before.
 func (m *migrator) compare(top *earlierOverlay, files map[string][]byte, tree *layout.Tree) error {
-	before, err := m.buildDirs(m.old, "", top.dir)
+	before, err := m.buildDirs(m.oldFiles, "", top.dir)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func earlierFiles() map[string]string {
 	}
 }
 
-// earlierItems are items of a kustomization of the earlier layout, by field.
+// earlierItems returns items of a kustomization of the earlier layout, by field.
 func earlierItems() map[string][]string {
 	return map[string][]string{
 		"resources":             {"own.yaml", "./extra"},
@@ -65,13 +65,13 @@ func earlierItems() map[string][]string {
 	}
 }
 
-// openEarlier writes a workspace of two clusters that has files of an earlier layout.
+// openEarlier writes and opens a workspace of two clusters with files of an earlier layout.
 func openEarlier(t *testing.T, granularity string, files map[string]string) *workspace.Project {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, os.DirFS(quickstart)))
 	check(t, os.RemoveAll(filepath.Join(dir, "rendered")))
-	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+	writeFile(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
 kind: Workspace
 spec:
   catalogs: [{name: quickstart, namespace: olm, source: "oci:catalog"}]
@@ -79,14 +79,14 @@ spec:
   clusters: [{name: stage}, {name: prod, server: "https://b"}]
   gitops: {repoURL: "https://git.example.com/x.git", path: rendered, granularity: `+granularity+"}\n")
 	for name, text := range files {
-		put(t, dir, name, text)
+		writeFile(t, dir, name, text)
 	}
 	p, err := workspace.Open(workspace.Dir(dir), env(t))
 	check(t, err)
 	return p
 }
 
-// kustomizeBuild returns the objects that stock kustomize builds of directories, by ID.
+// kustomizeBuild returns the objects that stock kustomize builds from directories, by ID.
 func kustomizeBuild(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -100,7 +100,8 @@ func kustomizeBuild(t *testing.T, dirs ...string) map[string]string {
 	return out
 }
 
-// buildPieces renders a workspace and builds what the cluster prod gets.
+// buildPieces renders a workspace, calls edit with the tree and the pieces of the cluster prod,
+// and returns the directories of the pieces on disk.
 func buildPieces(t *testing.T, p *workspace.Project, edit func(tree *filetree.Tree, pieces []string)) (dirs []string) {
 	t.Helper()
 	lock, err := p.NeedLock()
@@ -117,8 +118,8 @@ func buildPieces(t *testing.T, p *workspace.Project, edit func(tree *filetree.Tr
 	return dirs
 }
 
-// TestMigrateBuildsTheSame migrates random overlays of the earlier layout, and wants stock
-// kustomize to build the same objects before and after.
+// TestMigrateBuildsTheSame migrates random overlays of the earlier layout, and checks that stock
+// kustomize builds the same objects before and after.
 func TestMigrateBuildsTheSame(t *testing.T) {
 	for seed := range uint64(4) {
 		granularity := []string{profile.PerOperator, profile.PerCluster}[seed%2]
@@ -145,9 +146,9 @@ func TestMigrateBuildsTheSame(t *testing.T) {
 		check(t, os.CopyFS(filepath.Join(old, "shared"), os.DirFS(p.Path("shared"))))
 		buildPieces(t, p, func(tree *filetree.Tree, pieces []string) {
 			for name, data := range tree.All() {
-				put(t, old, "rendered/"+name, string(data))
+				writeFile(t, old, "rendered/"+name, string(data))
 			}
-			put(t, old, "rendered/clusters/prod/generated/kustomization.yaml", "resources: [../../../"+strings.Join(pieces, ", ../../../")+"]\n")
+			writeFile(t, old, "rendered/clusters/prod/generated/kustomization.yaml", "resources: [../../../"+strings.Join(pieces, ", ../../../")+"]\n")
 		})
 		want := kustomizeBuild(t, filepath.Join(old, "rendered/clusters/prod"))
 
@@ -165,7 +166,7 @@ func TestMigrateBuildsTheSame(t *testing.T) {
 	}
 }
 
-// TestMigrate wants each change in its place, and a reason if one has none.
+// TestMigrate checks the new place of each change, and the error if a change has none.
 func TestMigrate(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -278,14 +279,14 @@ patches:
 	}
 }
 
-// TestMigrateAllOrNothing has a file in the way of one move, and wants all others undone.
+// TestMigrateAllOrNothing checks that all moves are undone if the target of one exists.
 func TestMigrateAllOrNothing(t *testing.T) {
 	files := earlierFiles()
 	files["rendered/clusters/prod/kustomization.yaml"] = "resources: [generated, own.yaml]\n"
 	p := openEarlier(t, profile.PerOperator, files)
 	m, err := p.Migrate(t.Context())
 	check(t, err)
-	put(t, p.Name(), "overlays/prod/resources/own.yaml", "theirs\n")
+	writeFile(t, p.Name(), "overlays/prod/resources/own.yaml", "theirs\n")
 	if err := m.Write(); err == nil || m.Written {
 		t.Errorf("written over a file: %v", err)
 	}

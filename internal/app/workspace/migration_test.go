@@ -12,24 +12,24 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// notes keeps what is noted.
-type notes struct {
-	silent
+// noteLogger is a logger that records notes and drops warnings.
+type noteLogger struct {
+	failingLogger
 	lines *[]string
 }
 
-func (n notes) Note(f string, args ...any) { *n.lines = append(*n.lines, fmt.Sprintf(f, args...)) }
-func (notes) Warn([]diag.Warning)          {}
+func (n noteLogger) Note(f string, args ...any) { *n.lines = append(*n.lines, fmt.Sprintf(f, args...)) }
+func (noteLogger) Warn([]diag.Warning)          {}
 
-// TestOlderSchema opens a workspace whose lock was read in an older schema: it answers
-// the declarations as it is, what writes it migrates it and notes that, and a split
-// proposes the migration alone.
+// TestOlderSchema opens a workspace with a lock of an older schema. The lock satisfies the
+// declarations without a migration, every write migrates it with a note, and a split proposes
+// only the migration.
 func TestOlderSchema(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, os.DirFS(quickstart)))
 	e := env(t)
 	var noted []string
-	e.Log = notes{silent{t}, &noted}
+	e.Log = noteLogger{failingLogger{t}, &noted}
 	p, err := workspace.Open(workspace.Dir(dir), e)
 	check(t, err)
 	set, err := p.Declarations()

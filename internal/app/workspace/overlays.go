@@ -19,13 +19,13 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// OverlaysDir returns the directory of the team's own changes, beside the tree.
+// OverlaysDir returns the directory of the team's own changes, next to the rendered tree.
 func (p *Project) OverlaysDir() string { return path.Join(p.Settings.Output, "..", layout.Overlays) }
 
 // Overlays returns the overlay directories of each cluster, as in profile.Cluster: "" for all
 // pieces, the names of single pieces, "resources". A directory of an unknown cluster is an
-// error, unless another overlay uses it, because a renamed cluster would silently lose its
-// changes.
+// error, because a renamed cluster would silently lose its changes; if another overlay uses
+// it, it is ignored.
 func (p *Project) Overlays() (map[string][]string, error) {
 	dir, err := p.lookup(p.OverlaysDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,13 +38,13 @@ func (p *Project) Overlays() (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, taken := map[string][]string{}, map[string]bool{}
+	out, used := map[string][]string{}, map[string]bool{}
 	var faults diag.List
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		names, err := listOverlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), taken)
+		names, err := listOverlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), used)
 		faults.Add(diag.Pos{}, err)
 		if len(names) > 0 {
 			out[e.Name()] = names
@@ -54,7 +54,7 @@ func (p *Project) Overlays() (map[string][]string, error) {
 		if slices.Contains(p.Clusters(), name) {
 			continue
 		}
-		if delete(out, name); !taken[name] {
+		if delete(out, name); !used[name] {
 			at := path.Join(p.OverlaysDir(), name)
 			faults.Addf(diag.Pos{File: at}, "no cluster %q (have %s): move it to the directory of its cluster, or delete it", name, strings.Join(p.Clusters(), ", "))
 		}
@@ -62,13 +62,13 @@ func (p *Project) Overlays() (map[string][]string, error) {
 	return out, faults.Err()
 }
 
-// listOverlays returns the directories of a cluster with a kustomization. It sets taken for
-// the other top directories that they use.
-func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, taken map[string]bool) ([]string, error) {
+// listOverlays returns the directories of a cluster that have a kustomization. It sets used
+// for the top directories that they refer to, apart from the cluster's.
+func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, error) {
 	var out []string
-	note := func(name string) error {
+	add := func(name string) error {
 		dir := path.Join(cluster, name)
-		k, data, err := kustomizationOf(fsys, dir)
+		k, data, err := readKustomization(fsys, dir)
 		there := data != nil
 		if err != nil || !there {
 			return err
@@ -79,67 +79,66 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, taken map[stri
 		}
 		for _, ref := range slices.Concat(k.Resources, k.Components) {
 			if top, _, below := strings.Cut(path.Join(dir, ref)+"/", "/"); below && top != cluster {
-				taken[top] = true
+				used[top] = true
 			}
 		}
 		out = append(out, name)
 		if name == "" && byPiece {
-			return forAll(path.Join(base, dir, layout.Kustomization), path.Join(base, cluster), k, data)
+			return checkFitsAll(path.Join(base, dir, layout.Kustomization), path.Join(base, cluster), k, data)
 		}
 		return nil
 	}
-	if err := note(""); err != nil {
+	if err := add(""); err != nil {
 		return nil, err
 	}
 	entries, err := fs.ReadDir(fsys, cluster)
 	for _, e := range entries {
-		// Other directories are parts for the team's overlays.
+		// The team's overlays may use other directories.
 		if e.IsDir() && (strings.Contains(e.Name(), ".") || slices.Contains([]string{layout.Resources, "reporter"}, e.Name())) {
-			err = errors.Join(err, note(e.Name()))
+			err = errors.Join(err, add(e.Name()))
 		}
 	}
 	return out, err
 }
 
-// ByOperator reports whether an engine applies each operator by itself.
+// ByOperator reports whether the GitOps tool applies each operator separately.
 func (p *Project) ByOperator() bool {
 	return profile.PerPiece(p.Settings.Tool(), p.Settings.GitOps)
 }
 
-// forAll returns a fault for each field of a Component for all pieces that does not fit all
-// of them: it would refer to an object that most do not have, or add one to each.
-func forAll(file, dir string, k types.Kustomization, data []byte) error {
+// checkFitsAll returns a fault for each field that is invalid in a Component for all pieces: it
+// would refer to an object that most pieces do not have, or add an object to every piece.
+func checkFitsAll(file, dir string, k types.Kustomization, data []byte) error {
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil || len(docs) != 1 {
 		return err
 	}
 	at := diag.Fields(yamlnode.Positions(file, docs[0]))
 	var faults diag.List
-	wrong := func(field string) {
+	addFault := func(field string) {
 		faults.Addf(at.At(field, diag.Pos{File: file}), "%s would apply to every operator: move it to %s/<namespace>.<package>/ of one operator, or set spec.gitops.granularity: cluster", field, dir)
 	}
 	for i, p := range k.Patches {
 		if p.Target == nil {
-			wrong(fmt.Sprintf("patches[%d]", i))
+			addFault(fmt.Sprintf("patches[%d]", i))
 		}
 	}
-	k.Patches, k.Images, k.Labels, k.CommonLabels, k.CommonAnnotations, k.Components = nil, nil, nil, nil, nil, nil //nolint:staticcheck // which users still have
+	k.Patches, k.Images, k.Labels, k.CommonLabels, k.CommonAnnotations, k.Components = nil, nil, nil, nil, nil, nil //nolint:staticcheck // users still have deprecated fields
 	k.TypeMeta, k.MetaData, k.BuildMetadata, k.SortOptions = types.TypeMeta{}, nil, nil, nil
 	rest := reflect.ValueOf(k)
 	for i := range rest.NumField() {
 		if !rest.Field(i).IsZero() {
 			name, _, _ := strings.Cut(rest.Type().Field(i).Tag.Get("json"), ",")
-			wrong(name)
+			addFault(name)
 		}
 	}
 	return faults.Err()
 }
 
-// kustomizationOf reads the kustomization of a directory; nil data if there is none.
-func kustomizationOf(fsys fs.FS, dir string) (types.Kustomization, []byte, error) {
-	var k types.Kustomization
+// readKustomization reads the kustomization of a directory. Without one, data is nil.
+func readKustomization(fsys fs.FS, dir string) (k types.Kustomization, data []byte, err error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		data, err := fs.ReadFile(fsys, path.Join(dir, name))
+		data, err = fs.ReadFile(fsys, path.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestOverlays wants to know what a team changes of each cluster, and nothing of it to
-// be lost or to go where it is not meant for.
+// TestOverlays checks the list of overlays of each cluster, and the errors for overlays that
+// would be lost or apply to other operators.
 func TestOverlays(t *testing.T) {
 	const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 	for _, c := range []struct {
 		name, granularity string
 		files             map[string]string
 		want              map[string][]string
-		says              []string // of which each is in the error
+		wantErrors        []string // texts that the error must contain
 	}{
 		{name: "none"},
 		{
@@ -39,20 +39,20 @@ func TestOverlays(t *testing.T) {
 			want: map[string][]string{"prod": {"", "my-etcd.etcd", "resources"}},
 		},
 		{
-			name:  "of a cluster that there is not",
-			files: map[string]string{"production/kustomization.yaml": component, "other/a.b/kustomization.yaml": component},
-			says:  []string{`overlays/production: no cluster "production" (have stage, prod)`, `overlays/other: no cluster "other"`},
+			name:       "of a cluster that there is not",
+			files:      map[string]string{"production/kustomization.yaml": component, "other/a.b/kustomization.yaml": component},
+			wantErrors: []string{`overlays/production: no cluster "production" (have stage, prod)`, `overlays/other: no cluster "other"`},
 		},
 		{
-			name:  "no component",
-			files: map[string]string{"prod/kustomization.yaml": "resources: [a.yaml]\n"},
-			says:  []string{"overlays/prod/kustomization.yaml: want kind: Component", "overlays/prod/resources"},
+			name:       "no component",
+			files:      map[string]string{"prod/kustomization.yaml": "resources: [a.yaml]\n"},
+			wantErrors: []string{"overlays/prod/kustomization.yaml: want kind: Component", "overlays/prod/resources"},
 		},
 		{
 			name: "of single objects",
 			files: map[string]string{"prod/kustomization.yaml": component +
 				"replicas: [{name: x, count: 2}]\npatches:\n- patch: '{kind: A}'\nnamePrefix: a-\nconfigMapGenerator: [{name: x}]\nresources: [a.yaml]\nreplacements: [{}]\nnamespace: x\n"},
-			says: []string{
+			wantErrors: []string{
 				"overlays/prod/kustomization.yaml:3:11: replicas would apply to every operator: move it to overlays/prod/<namespace>.<package>/",
 				"overlays/prod/kustomization.yaml:5:3: patches[0]", "namePrefix", "configMapGenerator", "resources", "replacements", "namespace",
 			},
@@ -65,20 +65,20 @@ func TestOverlays(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  profile: argocd\n  clusters: [{name: stage}, {name: prod, server: 'https://b'}]\n"+
+			writeFile(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  profile: argocd\n  clusters: [{name: stage}, {name: prod, server: 'https://b'}]\n"+
 				"  gitops: {repoURL: 'https://git.example.com/x.git', granularity: "+cmp.Or(c.granularity, profile.PerOperator)+"}\n")
 			for name, text := range c.files {
-				put(t, dir, filepath.Join("overlays", name), text)
+				writeFile(t, dir, filepath.Join("overlays", name), text)
 			}
 			p, err := workspace.Open(workspace.Dir(dir), env(t))
 			check(t, err)
 			got, err := p.Overlays()
-			for _, says := range c.says {
+			for _, says := range c.wantErrors {
 				if err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("want %q in\n%v", says, err)
 				}
 			}
-			if c.says == nil {
+			if c.wantErrors == nil {
 				check(t, err)
 				if d := gocmp.Diff(c.want, got); d != "" && (len(got) > 0 || len(c.want) > 0) {
 					t.Error(d)
@@ -93,8 +93,8 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// put writes a file below dir.
-func put(t *testing.T, dir, name, text string) {
+// writeFile writes a file below dir.
+func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	check(t, os.MkdirAll(filepath.Dir(file), 0o755))

@@ -19,10 +19,16 @@ type DeclarationPath struct {
 	IsFile bool
 }
 
-// NewDeclarations returns the entry of spec.declarations for new declarations: the one named
-// by to, else that of spec.newDeclarations, else the only directory in the workspace, which
-// need not exist, else the only directory at all, else the only file. If that is ambiguous,
-// it returns all candidates, in order. Entries built by a kustomization are no candidates.
+// NewDeclarations returns the entries of spec.declarations that can hold new declarations. The
+// first of these groups that has entries is returned:
+//
+//   - the entry named by to
+//   - the entry named by spec.newDeclarations
+//   - directories in the workspace, which need not exist
+//   - directories in the repository
+//   - files
+//
+// Several entries are a choice for the user. Entries built by a kustomization are left out.
 func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
 	var inside, dirs, all []DeclarationPath
 	for _, declared := range p.Settings.Declarations {
@@ -59,7 +65,7 @@ func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
 	return nil, fmt.Errorf("%s: spec.declarations has no plain directory for new declarations: add one, such as subscriptions", settings.FileName)
 }
 
-// namedDeclarations returns the entry of all with a name.
+// namedDeclarations returns the entry of all with a name. label is the start of the error.
 func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {
@@ -67,14 +73,14 @@ func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) (
 			return []DeclarationPath{d}, nil
 		}
 	}
-	if p.kustomized(name) {
+	if p.hasKustomization(name) {
 		return nil, fmt.Errorf("%s: built by a kustomization: edit that by hand, or choose another path of spec.declarations", label)
 	}
 	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
 }
 
-// declarationPath looks up an entry of spec.declarations. It is false for one that
-// declarations cannot be written to.
+// declarationPath looks up an entry of spec.declarations. It returns false if declarations
+// cannot be written to it.
 func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
 	files, in := p.Repository()
 	full := path.Join(in, entry)
@@ -88,18 +94,18 @@ func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
 	case err != nil:
 		return DeclarationPath{}, false, err
 	case info.IsDir():
-		return DeclarationPath{Path: entry}, !p.kustomized(entry), nil
+		return DeclarationPath{Path: entry}, !p.hasKustomization(entry), nil
 	default:
 		return DeclarationPath{Path: entry, IsFile: true}, info.Mode().IsRegular(), nil
 	}
 }
 
-// Built reports whether a kustomization builds a file of the declarations.
-func (p *Project) Built(name string) bool {
+// IsKustomized reports whether a kustomization builds a file of the declarations.
+func (p *Project) IsKustomized(name string) bool {
 	return slices.ContainsFunc(p.Settings.Declarations, func(declared declare.Path) bool {
 		dir := path.Dir(name)
 		for ; isBelow(dir, declared.Path); dir = path.Dir(dir) {
-			if p.kustomized(dir) {
+			if p.hasKustomization(dir) {
 				return true
 			}
 			if dir == declared.Path || dir == "." {
@@ -115,7 +121,7 @@ func isBelow(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, dir+"/") || dir == "." && !strings.HasPrefix(name, "../")
 }
 
-func (p *Project) kustomized(dir string) bool {
+func (p *Project) hasKustomization(dir string) bool {
 	files, in := p.Repository()
 	full := path.Join(in, dir)
 	return fs.ValidPath(full) && declare.Kustomization(files, full) != ""

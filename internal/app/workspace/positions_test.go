@@ -14,14 +14,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// place is one thing that the package says with the place of a declaration: what
-// it says, and what earns it in each dialect, with ‸ before what is pointed at.
-type place struct {
-	says string
-	more map[string]string // other files of the workspace
-	read func(*workspace.Project) []*diag.Error
+// positionCase is a message with the position of a declaration. v0, v1 and own are declarations that
+// cause it in each dialect, with ‸ at the expected position.
+type positionCase struct {
+	message string
+	files   map[string]string // other files of the workspace
+	read    func(*workspace.Project) []*diag.Error
 
-	v0, v1, own string // whole declarations, own as quayside.yaml where it begins so; empty where the dialect cannot say it
+	v0, v1, own string // own is quayside.yaml if it has that header; empty if the dialect cannot cause the message
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 	ownHead       = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\n"
 )
 
-func places(t *testing.T) []place {
+func positionCases(t *testing.T) []positionCase {
 	const (
 		sourceHead  = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: hub, namespace: olm}\n"
 		catalogHead = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: hub}\n"
@@ -44,41 +44,41 @@ func places(t *testing.T) []place {
 	bundle := filesBelow(t, "catalog-src/etcd/0.9.0", "bundle")
 	odd := filesBelow(t, "catalog-src/etcd/0.9.0", "bundle")
 	odd["bundle/metadata/properties.yaml"] = "properties: [{type: olm.gvk, value: text}]\n"
-	unreachable := place{
+	unreachable := positionCase{
 		v0:  v0Sub + sourceHead + "spec: {sourceType: grpc, image: ‸" + image + "}\n",
 		v1:  v1Sub + catalogHead + "spec: {source: {type: Image, image: {ref: ‸" + image + "}}}\n",
 		own: workspaceHead + "  catalogs: [{name: hub, namespace: olm, source: ‸\"image:" + image + "\"}]\n",
 	}
-	of := func(p place, says string, read func(*workspace.Project) []*diag.Error) place {
-		p.says, p.read = says, read
+	withMessage := func(p positionCase, says string, read func(*workspace.Project) []*diag.Error) positionCase {
+		p.message, p.read = says, read
 		return p
 	}
-	return []place{
-		of(unreachable, `hub": `, brokenCatalogs),
-		of(unreachable, `hub" is left out: `, leftOut),
+	return []positionCase{
+		withMessage(unreachable, `hub": `, catalogFaults),
+		withMessage(unreachable, `hub" is left out: `, vendorFaults),
 		{
-			says: "it is served at hub:50051, which is reachable only from inside a cluster", read: brokenCatalogs,
+			message: "it is served at hub:50051, which is reachable only from inside a cluster", read: catalogFaults,
 			v0: v0Sub + sourceHead + "spec: {sourceType: grpc, address: ‸\"hub:50051\"}\n",
 		},
 		{
-			says: `bundle "`, read: inputs,
+			message: `bundle "`, read: inputFaults,
 			v1:  v1Head + "metadata: {name: a}\nspec: {namespace: ops, source: {sourceType: OCIImage, ociImage: {ref: ‸registry.example.com/a:v1}}}\n",
 			own: ownHead + "metadata: {name: a}\nspec: {bundle: ‸\"image:registry.example.com/a:v1\"}\n",
 		},
 		{
-			says: "want a directory with one bundle", read: inputs, more: filesBelow(t, "catalog-src/etcd", "bundle"),
+			message: "want a directory with one bundle", read: inputFaults, files: filesBelow(t, "catalog-src/etcd", "bundle"),
 			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸dir:bundle\n",
 		},
 		{
-			says: "it is a catalog", read: inputs, more: filesBelow(t, "catalog", "hub"),
+			message: "it is a catalog", read: inputFaults, files: filesBelow(t, "catalog", "hub"),
 			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸oci:hub\n",
 		},
 		{
-			says: "olm.gvk", read: inputs, more: odd,
+			message: "olm.gvk", read: inputFaults, files: odd,
 			own: ownHead + "metadata: {name: a, namespace: ops}\nspec: {bundle: ‸\"dir:bundle\"}\n",
 		},
 		{
-			says: `subscription "etcd/a" is declared twice, first at subscriptions/d.yaml:1:1`, read: inputs, more: bundle,
+			message: `subscription "etcd/a" is declared twice, first at subscriptions/d.yaml:1:1`, read: inputFaults, files: bundle,
 			v0:  etcd + "‸" + v0Head + "metadata: {name: a, namespace: etcd}\nspec: {" + hubOf + "}\n",
 			v1:  etcd + "‸" + v1Head + "metadata: {name: a}\nspec: {namespace: etcd, source: {sourceType: Catalog, catalog: {packageName: a}}}\n",
 			own: etcd + "‸" + ownHead + "metadata: {name: a, namespace: etcd}\nspec: {package: a}\n",
@@ -86,11 +86,10 @@ func places(t *testing.T) []place {
 	}
 }
 
-// filesBelow returns the files of a directory of the quickstart by their paths
-// below another.
+// filesBelow returns the files of a directory of the quickstart, moved to the directory as.
 func filesBelow(t *testing.T, dir, as string) map[string]string {
 	out := map[string]string{}
-	for name, f := range copyOf(t, nil) {
+	for name, f := range quickstartFiles(t, nil) {
 		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
 			out[as+"/"+rest] = string(f.Data)
 		}
@@ -98,8 +97,8 @@ func filesBelow(t *testing.T, dir, as string) map[string]string {
 	return out
 }
 
-// inputs returns the faults with which nothing can be resolved.
-func inputs(p *workspace.Project) []*diag.Error {
+// inputFaults returns the faults of reading the inputs of a resolution.
+func inputFaults(p *workspace.Project) []*diag.Error {
 	_, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
 	return faultsOf(err)
 }
@@ -116,18 +115,18 @@ func faultsOf(err error) []*diag.Error {
 	return nil
 }
 
-// brokenCatalogs returns what is wrong with the catalogs.
-func brokenCatalogs(p *workspace.Project) []*diag.Error {
+// catalogFaults returns the faults of the catalogs.
+func catalogFaults(p *workspace.Project) []*diag.Error {
 	in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
 	if err != nil {
 		return faultsOf(err)
 	}
-	_, err = p.Broken(in.Index)
+	_, err = p.BrokenCatalogs(in.Index)
 	return faultsOf(err)
 }
 
-// leftOut returns what is not vendored.
-func leftOut(p *workspace.Project) []*diag.Error {
+// vendorFaults returns the faults and warnings of listing the images to vendor.
+func vendorFaults(p *workspace.Project) []*diag.Error {
 	_, warnings, err := p.Vendored(context.Background(), &lockfile.File{}, workspace.VendorOptions{})
 	out := faultsOf(err)
 	for _, w := range warnings {
@@ -136,18 +135,18 @@ func leftOut(p *workspace.Project) []*diag.Error {
 	return out
 }
 
-// TestPositions holds where the faults of declarations point, in every dialect.
+// TestPositions checks the positions of messages about declarations, in every dialect.
 func TestPositions(t *testing.T) {
-	for _, p := range places(t) {
+	for _, p := range positionCases(t) {
 		for dialect, text := range map[string]string{"v0": p.v0, "v1": p.v1, "own": p.own} {
 			if text != "" {
-				t.Run(p.says+"/"+dialect, func(t *testing.T) { p.check(t, text) })
+				t.Run(p.message+"/"+dialect, func(t *testing.T) { p.check(t, text) })
 			}
 		}
 	}
 }
 
-func (p place) check(t *testing.T, text string) {
+func (p positionCase) check(t *testing.T, text string) {
 	before, after, found := strings.Cut(text, "‸")
 	if !found {
 		t.Fatal("nothing is marked")
@@ -161,14 +160,14 @@ func (p place) check(t *testing.T, text string) {
 	if name == settings.FileName {
 		files["subscriptions/d.yaml"] = &fstest.MapFile{Data: []byte(ownHead + "metadata: {name: a, namespace: ops}\nspec: {package: a}\n")}
 	}
-	for name, data := range p.more {
+	for name, data := range p.files {
 		files[name] = &fstest.MapFile{Data: []byte(data)}
 	}
 	opened, err := workspace.Open(workspace.Files(files, "", "."), env(t))
 	check(t, err)
 	want := diag.Pos{File: name, Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
 	faults := p.read(opened)
-	if !slices.ContainsFunc(faults, func(f *diag.Error) bool { return f.Pos == want && strings.Contains(f.Error(), p.says) }) {
-		t.Errorf("want %q at %s, got %v, in\n%s", p.says, want, faults, text)
+	if !slices.ContainsFunc(faults, func(f *diag.Error) bool { return f.Pos == want && strings.Contains(f.Error(), p.message) }) {
+		t.Errorf("want %q at %s, got %v, in\n%s", p.message, want, faults, text)
 	}
 }

@@ -1,6 +1,6 @@
-// Package workspace opens a workspace: its settings, its declarations and its lock, its
-// catalogs and the content of its bundles. Each of these is read once, on first use. All
-// operations on a workspace start here; the command line adds flags and messages.
+// Package workspace opens a workspace: its settings, declarations and lock, its catalogs and
+// the content of its bundles. Each of these is read once, on first use. All operations on a
+// workspace start here; the command line adds flags and messages.
 //
 // A workspace is a directory, a revision of a Git repository or any other file system: see
 // [Dir], [Revision] and [Files]. Opening and resolving write only to the store. Progress
@@ -68,17 +68,17 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Project is an opened workspace. Its functions read their result on the first call, and
-// return the same one afterwards. Callers must not change it.
+// Project is an opened workspace. Its function fields read their result on the first call, and
+// return the same result afterwards. Callers must not change a result.
 type Project struct {
 	Env
 	Root
 	Settings *setting.Workspace
 
-	// Declarations returns the declarations named in quayside.yaml. The error is an
-	// ErrNoDeclarations if it names none and the default directory does not exist.
+	// Declarations returns the declarations named in quayside.yaml. The error wraps
+	// ErrNoDeclarations if quayside.yaml names none and the default directory does not exist.
 	Declarations func() (*declare.Set, error)
-	// Lock returns the lock. If there is none, the error wraps fs.ErrNotExist.
+	// Lock returns the lock. Without a lock, the error wraps fs.ErrNotExist.
 	Lock func() (*lockfile.File, error)
 	// Client returns the client for images. Paths of layouts and archives are relative to
 	// the workspace.
@@ -86,13 +86,13 @@ type Project struct {
 	// Mirrors returns the mirrors for fetching images.
 	Mirrors func() (oci.Mirrors, error)
 
-	takesSides bool // see TakingSides
+	repairsMerges bool // see WithMergeRepair
 
-	trusted func() (*trust.Policy, error)
-	signed  *signatures
+	policy     func() (*trust.Policy, error)
+	signatures *signatures
 }
 
-// Open opens a workspace. It only reads the settings.
+// Open opens a workspace. It reads only the settings.
 func Open(root Root, env Env) (*Project, error) {
 	settings, err := root.ReadSettings()
 	if err == nil {
@@ -105,12 +105,12 @@ func Open(root Root, env Env) (*Project, error) {
 		env.Log = discard{}
 	}
 	env.Log.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
-	p := &Project{Env: env, Root: root, Settings: settings, signed: &signatures{}}
+	p := &Project{Env: env, Root: root, Settings: settings, signatures: &signatures{}}
 	p.Declarations = sync.OnceValues(p.declarations)
 	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
 	p.Client = sync.OnceValues(func() (*oci.Client, error) { return p.NewClient(p.Offline) })
 	p.Mirrors = sync.OnceValues(p.mirrors)
-	p.trusted = sync.OnceValues(p.policy)
+	p.policy = sync.OnceValues(p.readPolicy)
 	return p, nil
 }
 
@@ -123,23 +123,21 @@ func findingRules() []string {
 	return out
 }
 
-// At returns the workspace with the same settings, but with catalogs and images relative to
-// another directory.
-func (p *Project) At(root Root) *Project {
-	there := *p
-	there.Root = root
-	there.Client = sync.OnceValues(func() (*oci.Client, error) {
+// WithRoot returns a copy of p with catalogs and images relative to another directory.
+func (p *Project) WithRoot(root Root) *Project {
+	out := *p
+	out.Root = root
+	out.Client = sync.OnceValues(func() (*oci.Client, error) {
 		c, err := p.NewClient(p.Offline)
 		if err == nil {
 			c.Lookup = root.find
 		}
 		return c, err
 	})
-	return &there
+	return &out
 }
 
-// With returns the workspace with other settings, declarations and lock in place of those in
-// its files; lock may be nil.
+// With returns a copy of p with other settings, declarations and lock; lock may be nil.
 func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lockfile.File) *Project {
 	there := *p
 	there.Settings = settings
@@ -153,7 +151,8 @@ func (p *Project) With(settings *setting.Workspace, set *declare.Set, lock *lock
 	return &there
 }
 
-// find returns the files of a directory, or those beside a file with its base name.
+// find returns the files of a directory and "", or the files in the directory of a file and
+// its base name.
 func (r Root) find(name string) (fs.FS, string, error) {
 	f, err := r.lookup(name)
 	return f.FS, f.Name, err
@@ -203,20 +202,20 @@ func (p *Project) FS() fs.FS { return p.files }
 func (p *Project) OnDisk() bool { return p.dir != "" }
 
 // ErrNoDeclarations is returned for a workspace that neither names its declarations nor has
-// the default directory, unless it is a new workspace with nothing declared.
+// the default directory. For a new workspace without pins this is only a warning.
 var ErrNoDeclarations = errors.New("no declarations found")
 
 func (p *Project) declarations() (*declare.Set, error) {
 	w := p.Settings
-	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.pinsNothing() {
-		if err := p.Absent(); err != nil {
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.hasNoPins() {
+		if err := p.SuggestWorkspaces(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or set their path in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, setting.FileName)
 	}
 	opt := declare.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
 	if g := w.GitOps; g != nil && g.Path != "" {
-		if applied, inside := p.below(g.Path); inside {
+		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)
 		}
 	}
@@ -232,9 +231,9 @@ func (p *Project) declarations() (*declare.Set, error) {
 		return nil, err
 	}
 	var absent []diag.Warning
-	if p.pinsNothing() {
-		opt.Absent, absent = p.absent()
-	} else if err := p.errAbsent(); err != nil {
+	if p.hasNoPins() {
+		opt.Absent, absent = p.missingDirs()
+	} else if err := p.checkDirs(); err != nil {
 		return nil, err
 	}
 	set, err := declare.LoadFS(files, opt)
@@ -246,8 +245,9 @@ func (p *Project) declarations() (*declare.Set, error) {
 	return set, nil
 }
 
-// pinsNothing reports whether the workspace exists and has no pins, with or without a lock.
-func (p *Project) pinsNothing() bool {
+// hasNoPins reports whether the lock has no pins. Without a lock, it reports whether the
+// workspace has a quayside.yaml.
+func (p *Project) hasNoPins() bool {
 	lock, err := p.LockIfAny()
 	if lock == nil {
 		return err == nil && p.Configured()
@@ -255,28 +255,28 @@ func (p *Project) pinsNothing() bool {
 	return len(lock.Pins) == 0
 }
 
-// absent returns the indexes of missing declaration directories, with a warning for each.
-// Git keeps no empty directories, so without pins this is a clone of a workspace with
-// nothing declared.
-func (p *Project) absent() ([]int, []diag.Warning) {
-	var which []int
+// missingDirs returns the indexes of missing declaration directories in spec.declarations,
+// with a warning for each. Without pins they are valid: Git stores no empty directories, so a
+// clone of a workspace without declarations lacks them.
+func (p *Project) missingDirs() ([]int, []diag.Warning) {
+	var missing []int
 	var out []diag.Warning
 	for i, d := range p.Settings.Declarations {
 		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || p.exists(d.Path) {
 			continue
 		}
-		which = append(which, i)
+		missing = append(missing, i)
 		out = append(out, diag.Warning{
 			Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "no-declarations",
 			Msg: fmt.Sprintf("%s does not exist: put Subscriptions into it, or run 'quayside add'", d.Path),
 		})
 	}
-	return which, out
+	return missing, out
 }
 
-// errAbsent returns an error for each missing directory of declarations.
-func (p *Project) errAbsent() error {
-	which, _ := p.absent()
+// checkDirs returns an error for each missing directory of declarations.
+func (p *Project) checkDirs() error {
+	which, _ := p.missingDirs()
 	var faults diag.List
 	for _, i := range which {
 		at := p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i))
@@ -291,21 +291,21 @@ func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
 	return diag.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// reviewWaivers returns warnings about the waivers for warnings of a step.
+// reviewWaivers returns warnings about the waivers of a step: ws are all warnings of the step.
 func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
 	return diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
 }
 
-// Configured reports whether there is a quayside.yaml.
+// Configured reports whether the workspace has a quayside.yaml.
 func (p *Project) Configured() bool { return p.exists(setting.FileName) }
 
-// Absent returns an error with the workspaces below this directory if it is no workspace
-// itself, having no settings, lock or declarations. It returns nil if there are none below.
-func (p *Project) Absent() error {
+// SuggestWorkspaces returns an error that lists the workspaces below a directory that has no
+// settings, lock or declarations. It returns nil if there is nothing to list.
+func (p *Project) SuggestWorkspaces() error {
 	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil
 	}
-	below := p.Below()
+	below := p.WorkspacesBelow()
 	if len(below) == 0 {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (p *Project) Absent() error {
 	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Location(), strings.Join(below, ", "), more)
 }
 
-// DeclarationsIfAny is like Declarations, but returns an empty set if there are none.
+// DeclarationsIfAny is like Declarations, but returns an empty set for ErrNoDeclarations.
 func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
 	set, err := p.Declarations()
 	if errors.Is(err, ErrNoDeclarations) {
@@ -326,8 +326,8 @@ func (p *Project) DeclarationsIfAny() (*declare.Set, error) {
 	return set, err
 }
 
-// ReadLock reads a lock at a path relative to the workspace. If it does not exist, the error
-// wraps fs.ErrNotExist.
+// ReadLock reads a lock at a path relative to the workspace. If the file does not exist, the
+// error wraps fs.ErrNotExist.
 func (p *Project) ReadLock(name string) (*lockfile.File, error) {
 	data, err := p.Read(name)
 	if err != nil {
@@ -337,9 +337,9 @@ func (p *Project) ReadLock(name string) (*lockfile.File, error) {
 	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
 }
 
-// Unedited returns the workspace with the lock before manual edits of versions in its pins,
-// and the edited versions as upgrade targets. Without a lock it returns p and no targets.
-func (p *Project) Unedited() (*Project, []resolve.Target, error) {
+// WithoutEdits returns a copy of p with the lock before manual edits of its versions, and the
+// edited versions as upgrade targets. Without a lock it returns p and no targets.
+func (p *Project) WithoutEdits() (*Project, []resolve.Target, error) {
 	data, err := p.Read(LockFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil, nil
@@ -360,7 +360,7 @@ func (p *Project) Unedited() (*Project, []resolve.Target, error) {
 	return &before, to, nil
 }
 
-// LockIfAny is like Lock, but returns nil if there is none.
+// LockIfAny is like Lock, but returns nil if there is no lock.
 func (p *Project) LockIfAny() (*lockfile.File, error) {
 	lock, err := p.Lock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -369,18 +369,18 @@ func (p *Project) LockIfAny() (*lockfile.File, error) {
 	return lock, err
 }
 
-// NeedLock is like Lock, with a hint in the error if there is none.
+// NeedLock is like Lock, but the error for a missing lock has a hint.
 func (p *Project) NeedLock() (*lockfile.File, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
-		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location()))
+		err = cmp.Or(p.SuggestWorkspaces(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location()))
 	}
 	return lock, err
 }
 
 // NewClient returns a new client, for callers that change it.
 func (p *Project) NewClient(offline bool) (*oci.Client, error) {
-	cache, err := p.store()
+	store, err := p.store()
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +389,7 @@ func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 		return nil, err
 	}
 	c := &oci.Client{
-		Store:       cache,
+		Store:       store,
 		Offline:     offline,
 		Mirrors:     mirrors,
 		Lookup:      p.find,
@@ -414,7 +414,7 @@ func (p *Project) NewClient(offline bool) (*oci.Client, error) {
 }
 
 // store opens the content-addressed store: $XDG_CACHE_HOME/quayside, or ~/.cache/quayside.
-// If it is unusable, only operations that must store something fail.
+// Without a cache directory, only operations that must store something fail.
 func (p *Project) store() (*store.Store, error) {
 	base := p.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) {

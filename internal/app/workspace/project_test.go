@@ -19,25 +19,24 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// silent is told what goes on, and fails the test where somebody warns.
-type silent struct{ testing.TB }
+// failingLogger is a logger that fails the test on notes and warnings.
+type failingLogger struct{ testing.TB }
 
-func (silent) Progress(string, ...any)           {}
-func (silent) Detail(string, ...any)             {}
-func (silent) Pull(string, string, int64, int64) {}
-func (silent) Done()                             {}
-func (s silent) Note(f string, args ...any) {
+func (failingLogger) Progress(string, ...any)           {}
+func (failingLogger) Detail(string, ...any)             {}
+func (failingLogger) Pull(string, string, int64, int64) {}
+func (failingLogger) Done()                             {}
+func (s failingLogger) Note(f string, args ...any) {
 	s.Errorf(f, args...)
 }
 
-func (s silent) Warn(ws []diag.Warning) {
+func (s failingLogger) Warn(ws []diag.Warning) {
 	if len(ws) > 0 {
 		s.Errorf("warnings: %v", ws)
 	}
 }
 
-// env returns an environment with a store of its own, and in which nobody can
-// make a temporary directory.
+// env returns an environment with a new store, in which creating a temporary directory fails.
 func env(t testing.TB) workspace.Env {
 	cache := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))
@@ -47,7 +46,7 @@ func env(t testing.TB) workspace.Env {
 		}
 		return ""
 	}
-	return workspace.Env{Getenv: getenv, Version: "test", Offline: true, Log: silent{t}}
+	return workspace.Env{Getenv: getenv, Version: "test", Offline: true, Log: failingLogger{t}}
 }
 
 func check(t testing.TB, err error) {
@@ -59,8 +58,9 @@ func check(t testing.TB, err error) {
 
 const quickstart = "../../../examples/quickstart"
 
-// copyOf returns the files of the quickstart, some replaced.
-func copyOf(t testing.TB, replaced map[string]string) fstest.MapFS {
+// quickstartFiles returns the files of the quickstart with replaced contents. An empty content removes
+// the file.
+func quickstartFiles(t testing.TB, replaced map[string]string) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
 	check(t, fs.WalkDir(os.DirFS(quickstart), ".", func(name string, d fs.DirEntry, err error) error {
@@ -81,7 +81,7 @@ func copyOf(t testing.TB, replaced map[string]string) fstest.MapFS {
 	return out
 }
 
-// git runs git.
+// git runs git in a directory, without the user's configuration.
 func git(t testing.TB, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)
@@ -92,9 +92,9 @@ func git(t testing.TB, dir string, args ...string) {
 	}
 }
 
-// committed returns the files as the directory ops of a revision, whose work
-// tree is empty.
-func committed(t testing.TB, files fs.FS) *gitrepo.Revision {
+// commitFiles commits files as the directory ops, and returns the revision. The work tree is
+// empty afterwards.
+func commitFiles(t testing.TB, files fs.FS) *gitrepo.Revision {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.CopyFS(filepath.Join(dir, "ops"), files))
@@ -109,9 +109,9 @@ func committed(t testing.TB, files fs.FS) *gitrepo.Revision {
 	return rev
 }
 
-// roots opens the same files in every way there is.
-func roots(t *testing.T, files fstest.MapFS, run func(t *testing.T, p *workspace.Project)) {
-	rev := committed(t, files)
+// forEachRoot calls run with the same files opened from a directory, a map and a revision.
+func forEachRoot(t *testing.T, files fstest.MapFS, run func(t *testing.T, p *workspace.Project)) {
+	rev := commitFiles(t, files)
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, files))
 	for name, open := range map[string]func(workspace.Env) (*workspace.Project, error){
@@ -131,8 +131,8 @@ func roots(t *testing.T, files fstest.MapFS, run func(t *testing.T, p *workspace
 	}
 }
 
-// TestRoots resolves and renders a workspace, whatever it lies in: the lock and
-// the tree are those that are committed.
+// TestRoots resolves and renders a workspace on every kind of root, and compares the results
+// with the committed lock and tree.
 func TestRoots(t *testing.T) {
 	for name, replaced := range map[string]map[string]string{
 		"with its lock":    nil,
@@ -141,7 +141,7 @@ func TestRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join(quickstart, workspace.LockFile))
 			check(t, err)
-			roots(t, copyOf(t, replaced), func(t *testing.T, p *workspace.Project) {
+			forEachRoot(t, quickstartFiles(t, replaced), func(t *testing.T, p *workspace.Project) {
 				ctx := context.Background()
 				in, err := p.Inputs(ctx, p.ResolveOptions(), false)
 				check(t, err)
@@ -162,7 +162,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestCatalogForms reads catalogs of every kind of file, whatever they lie in.
+// TestCatalogForms reads catalogs in every file format, on every kind of root.
 func TestCatalogForms(t *testing.T) {
 	settings := func(source string) map[string]string {
 		data, err := os.ReadFile(filepath.Join(quickstart, "quayside.yaml"))
@@ -173,7 +173,7 @@ func TestCatalogForms(t *testing.T) {
 	}
 	for _, source := range []string{"oci:catalog", "bundles:catalog-src"} {
 		t.Run(source, func(t *testing.T) {
-			roots(t, copyOf(t, settings(source)), func(t *testing.T, p *workspace.Project) {
+			forEachRoot(t, quickstartFiles(t, settings(source)), func(t *testing.T, p *workspace.Project) {
 				in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
 				check(t, err)
 				if got := len(in.Index.CatalogsWith("etcd")); got != 1 {
@@ -184,11 +184,10 @@ func TestCatalogForms(t *testing.T) {
 	}
 }
 
-// TestFaultsNameTheFile opens what is wrong: the fault names the file as the
-// user does, once.
+// TestFaultsNameTheFile checks that errors name the invalid file like the user does.
 func TestFaultsNameTheFile(t *testing.T) {
 	t.Run("settings", func(t *testing.T) {
-		rev := committed(t, fstest.MapFS{"quayside.yaml": {Data: []byte("nonsense: true\n")}})
+		rev := commitFiles(t, fstest.MapFS{"quayside.yaml": {Data: []byte("nonsense: true\n")}})
 		if _, err := workspace.Open(workspace.Revision(rev, "ops"), env(t)); err == nil || !strings.HasPrefix(err.Error(), "main:ops/quayside.yaml:1") {
 			t.Errorf("error %v", err)
 		}
@@ -210,7 +209,7 @@ func TestFaultsNameTheFile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			roots(t, copyOf(t, c.files), func(t *testing.T, p *workspace.Project) {
+			forEachRoot(t, quickstartFiles(t, c.files), func(t *testing.T, p *workspace.Project) {
 				err := c.read(p)
 				if err == nil || strings.Count(err.Error(), c.want) == 0 {
 					t.Errorf("error %v, want %q", err, c.want)
@@ -223,12 +222,12 @@ func TestFaultsNameTheFile(t *testing.T) {
 	}
 }
 
-// TestOutside names a file that only a directory on disk can reach.
+// TestOutside checks the error for a path outside of a root that is not on disk.
 func TestOutside(t *testing.T) {
-	files := copyOf(t, nil)
+	files := quickstartFiles(t, nil)
 	settings := string(files["quayside.yaml"].Data) + "  mirrors: [../mirrors.yaml]\n"
 	files["quayside.yaml"] = &fstest.MapFile{Data: []byte(settings)}
-	p, err := workspace.Open(workspace.Files(files, "map:", "."), workspace.Env{Log: silent{t}})
+	p, err := workspace.Open(workspace.Files(files, "map:", "."), workspace.Env{Log: failingLogger{t}})
 	check(t, err)
 	want := "map:quayside.yaml:10:13: ../mirrors.yaml is outside of the repository"
 	if _, err := p.Mirrors(); err == nil || err.Error() != want {
@@ -236,9 +235,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestDeclarationsAround builds a kustomization of a workspace on what lies beside
-// the workspace in its repository, on disk and in a revision. A link is refused in
-// both, wherever it leads.
+// TestDeclarationsAround builds a kustomization that refers to files outside of the workspace,
+// in its repository, on disk and in a revision. Symbolic links are rejected in both.
 func TestDeclarationsAround(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, fstest.MapFS{

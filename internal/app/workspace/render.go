@@ -20,7 +20,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Contents returns the content of bundles.
+// Contents returns a Contents with the workspace's client and cache. The caller must close it.
 func (p *Project) Contents() (*Contents, error) {
 	indexes, err := p.indexes()
 	if err != nil {
@@ -77,16 +77,16 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 	return res, nil
 }
 
-// Rendered reads the current tree, empty if there is none. Content equal to that in want
-// shares memory with it.
+// Rendered reads the tree on disk, which is empty if the directory does not exist. Files that
+// are equal in want share its memory.
 func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
-	return p.tree(p.Settings.Output, want)
+	return p.readTree(p.Settings.Output, want)
 }
 
-// Tree reads a directory of the workspace, which may be absent.
-func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.tree(name, filetree.New()) }
+// Tree reads a directory of the workspace. The tree of a missing directory is empty.
+func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.readTree(name, filetree.New()) }
 
-func (p *Project) tree(name string, like *filetree.Tree) (*filetree.Tree, error) {
+func (p *Project) readTree(name string, like *filetree.Tree) (*filetree.Tree, error) {
 	dir, err := p.lookup(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return filetree.New(), nil
@@ -97,7 +97,7 @@ func (p *Project) tree(name string, like *filetree.Tree) (*filetree.Tree, error)
 	return filetree.ReadLike(dir.FS, like)
 }
 
-// renderOptions returns the options for rendering in quayside.yaml, with the overlays of the
+// renderOptions returns the rendering options of quayside.yaml, with the overlays of the
 // clusters.
 func (p *Project) renderOptions() (render.Options, error) {
 	opt, err := p.plainOptions()
@@ -114,7 +114,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 	return opt, nil
 }
 
-// plainOptions returns the options for rendering in quayside.yaml.
+// plainOptions returns the rendering options of quayside.yaml, without overlays.
 func (p *Project) plainOptions() (render.Options, error) {
 	w := p.Settings
 	mirrors, err := p.RenderMirrors()
@@ -127,7 +127,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 	}
 	opt := render.Options{
 		Mirrors:           mirrors,
-		Taken:             taken{client.Store, p.Version},
+		Taken:             acceptedCRDs{client.Store, p.Version},
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
@@ -140,7 +140,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 		HealthChecks:      w.HealthChecks,
 		NoAggregatedRoles: !w.AggregatedRoles,
 		GitOps:            w.GitOps,
-		Clusters:          slices.Clone(w.Clusters), // without overlays
+		Clusters:          slices.Clone(w.Clusters), // renderOptions sets Overlays
 		OverlaysDir:       p.OverlaysDir(),
 	}
 	if opt.CertificateSettings, err = p.certificateSettings(); err != nil {
@@ -162,24 +162,24 @@ func (p *Project) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// taken records in the store the CRDs that this version of the program has accepted.
-type taken struct {
+// acceptedCRDs records in the store the CRDs that this version of quayside has accepted.
+type acceptedCRDs struct {
 	store   *store.Store
 	version string
 }
 
-const takenKind = "definitions"
+const acceptedCRDRecords = "definitions"
 
-func (t taken) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
+func (t acceptedCRDs) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
 
 // Known reports whether text is recorded.
-func (t taken) Known(text []byte) bool {
-	_, err := t.store.Record(takenKind, t.key(text))
+func (t acceptedCRDs) Known(text []byte) bool {
+	_, err := t.store.Record(acceptedCRDRecords, t.key(text))
 	return err == nil
 }
 
 // Note records text, if the store is writable.
-func (t taken) Note(text []byte) { _ = t.store.PutRecord(takenKind, t.key(text), nil) }
+func (t acceptedCRDs) Note(text []byte) { _ = t.store.PutRecord(acceptedCRDRecords, t.key(text), nil) }
 
 // certificateSettings returns the settings of the certificate providers, with the contents of
 // the named files.
@@ -190,7 +190,7 @@ func (p *Project) certificateSettings() (certificates.ProviderSettings, error) {
 		if name == "" {
 			continue
 		}
-		data, err := p.certificates(name)
+		data, err := p.readCertificates(name)
 		if err != nil {
 			return out, diag.Errorf(p.Settings.At("spec."+field), "%w", err)
 		}
@@ -199,9 +199,9 @@ func (p *Project) certificateSettings() (certificates.ProviderSettings, error) {
 	return out, nil
 }
 
-// certificates reads a file of certificates. It rejects anything else, such as private keys,
+// readCertificates reads a file of certificates. It rejects anything else, such as private keys,
 // because the content becomes part of the tree.
-func (p *Project) certificates(name string) ([]byte, error) {
+func (p *Project) readCertificates(name string) ([]byte, error) {
 	data, err := p.Read(name)
 	if err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (p *Project) Clusters() []string {
 	return names
 }
 
-// Cluster returns the cluster with a name, or the only one for "". flag is the name of the
-// flag for the error message.
+// Cluster returns name if it is a cluster, or the only cluster for "". flag is the name of the
+// flag in error messages.
 func (p *Project) Cluster(name, flag string) (string, error) {
 	have := p.Clusters()
 	switch {
@@ -247,8 +247,9 @@ func (p *Project) Cluster(name, flag string) (string, error) {
 	}
 }
 
-// Chosen returns the part of a lock for the named operators, or all if there are no names.
-func Chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
+// SelectPins returns lock with only the pins of the named operators ("etcd", "my-etcd/etcd").
+// Without names it returns lock.
+func SelectPins(lock *lockfile.File, names []string) (*lockfile.File, error) {
 	if len(names) == 0 {
 		return lock, nil
 	}
@@ -259,7 +260,7 @@ func Chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
 		if strings.Contains(name, "/") {
 			continue
 		}
-		t, err := Placed(resolve.Target{Package: name}, lock, &declare.Set{})
+		t, err := WithNamespace(resolve.Target{Package: name}, lock, &declare.Set{})
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// ResolveOptions returns the options for resolving in quayside.yaml.
+// ResolveOptions returns the resolver options of quayside.yaml.
 func (p *Project) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
@@ -34,29 +34,28 @@ type Inputs struct {
 	Options  resolve.Options
 	Declared *declare.Set
 	Index    *model.Index
-	Lock     *lockfile.File // as used for resolving; nil if there is none
-	Read     *lockfile.File // as read, before updates of directly declared bundles
+	Lock     *lockfile.File // Read with new content of bundles named by subscriptions; may be nil
+	Read     *lockfile.File // as in the file; may be nil
 
-	project  *Project
-	catalogs []cache.Catalog              // as declared
-	stale    []resolve.Reason             // differences between Lock and Read
-	observed []*health.Summary            // observations of clusters
-	storage  map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
-	unread   []diag.Warning               // upgrades with unknown storage versions
-	lowered  []lockfile.Lowering          // pins lowered by a merge or another join
-	taken    map[string]string            // name of the commit for pins taken from one, by namespace/package
-	unjudged []diag.Warning               // commits with locks that cannot be compared
+	project     *Project
+	catalogs    []cache.Catalog              // as declared
+	stale       []resolve.Reason             // differences between Lock and Read
+	observed    []*health.Summary            // observations of clusters
+	migrations  map[string]*lockfile.Storage // migration steps before upgrades, by namespace/package
+	notChecked  []diag.Warning               // upgrades with unknown storage versions
+	lowered     []lockfile.Lowering          // pins lowered by a merge or another join
+	restored    map[string]string            // commits of the pins restored by repairMerge, by namespace/package
+	notCompared []diag.Warning               // commits with locks that cannot be compared
 }
 
 // Inputs reads the declarations, the lock, and the parts of the catalogs needed to resolve
-// with opt. It reads a catalog that the lock pins by tag at its locked digest, unless fresh
-// is true.
+// with opt. Unless fresh is true, it reads the tags of catalogs at their locked digests.
 func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (*Inputs, error) {
 	set, err := p.Declarations()
 	if err != nil {
 		return nil, err
 	}
-	in := &Inputs{project: p, storage: map[string]*lockfile.Storage{}}
+	in := &Inputs{project: p, migrations: map[string]*lockfile.Storage{}}
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
@@ -66,38 +65,38 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		}
 	}
 	named := opt.Named
-	if opt.Named, err = allPlaced(named, in.Read, set); err != nil {
+	if opt.Named, err = withNamespaces(named, in.Read, set); err != nil {
 		return nil, err
 	}
-	if opt.Unpin, err = allPlaced(opt.Unpin, in.Read, set); err != nil {
+	if opt.Unpin, err = withNamespaces(opt.Unpin, in.Read, set); err != nil {
 		return nil, err
 	}
 	in.Options = opt
 	in.Options.Uninstalls = p.ByOperator()
 	in.catalogs = p.Catalogs(set)
-	bundles, err := p.directs(ctx, set, in.Read, fresh)
+	bundles, err := p.openDirectBundles(ctx, set, in.Read, fresh)
 	if err != nil {
 		return nil, err
 	}
-	if in.Declared, err = withDirects(set, bundles); err != nil {
+	if in.Declared, err = withDirectBundles(set, bundles); err != nil {
 		return nil, err
 	}
 	in.Lock, in.stale = refreshDirect(in.Read, bundles, opt)
 	at := in.Read
-	if p.takesSides {
-		if in.takeSides(set); len(in.taken) > 0 {
+	if p.repairsMerges {
+		if in.repairMerge(set); len(in.restored) > 0 {
 			at = in.Lock
 		}
 	}
 	if fresh {
 		at = nil
 	}
-	sh, err := p.Shelf(ctx, in.catalogs, at, true)
+	sh, err := p.OpenCatalogs(ctx, in.catalogs, at, true)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.Close()
-	if err := putDirects(sh, bundles); err != nil {
+	if err := addDirectBundles(sh, bundles); err != nil {
 		return nil, err
 	}
 	if in.Index, err = sh.Pick(ctx, cache.PickClosure(resolve.Scope(in.Declared, in.Lock, opt))); err != nil {
@@ -106,12 +105,12 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
 		return nil, err
 	}
-	in.Options.Named, err = allPlaced(named, in.Read, in.Declared)
+	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
 	return in, err
 }
 
-// AboutDeclared returns warnings about the declarations, with waived ones marked.
-func (in *Inputs) AboutDeclared() []diag.Warning {
+// DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
+func (in *Inputs) DeclarationWarnings() []diag.Warning {
 	out := slices.Clone(in.Declared.Warnings)
 	if line := in.Declared.Ignored(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
@@ -128,7 +127,7 @@ func (in *Inputs) AboutDeclared() []diag.Warning {
 // Waive is like Project.Waive.
 func (in *Inputs) Waive(ws []diag.Warning) []diag.Warning { return in.project.Waive(ws) }
 
-// Outdated returns the age of every pin of the lock, and its support on a day.
+// Outdated returns the newer versions of every pin, and its support status on a day.
 func (in *Inputs) Outdated(day string) []resolve.Age {
 	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options, day)
 }
@@ -146,34 +145,34 @@ type Resolution struct {
 	Pins      int            // number of resolved pins
 	Changes   []Change       // to the pins, with or without a lock
 	Stays     []resolve.Stay // operators that do not agree with Options.From
-	Warnings  []diag.Warning // of the resolution, without those about the declarations
+	Warnings  []diag.Warning // without DeclarationWarnings
 }
 
-// Resolve resolves the inputs to a lock. With an error it may return a resolution without a
-// lock, for its warnings.
+// Resolve resolves the inputs to a lock. Together with an error, it may return a resolution
+// that has warnings but no lock.
 func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 	res, err := in.solve(ctx)
 	in.project.Log.Detail("resolved")
 	if res == nil {
 		return nil, err
 	}
-	return in.resolution(ctx, res, slices.Collect(maps.Keys(in.storage))...)
+	return in.newResolution(ctx, res, slices.Collect(maps.Keys(in.migrations))...)
 }
 
-// resolution adds content digests to the resolved pins. The operators named in waiting get
-// their migration step.
-func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
+// newResolution converts res to a Resolution, with content digests for all pins. It records the
+// migration steps of the operators in waiting.
+func (in *Inputs) newResolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, Stays: res.Stays, Warnings: res.Warnings}
 	if len(res.Conflicts) > 0 {
-		out.Failed = in.blame(explain.Conflicts(res.Conflicts))
+		out.Failed = in.blameCatalogs(explain.Conflicts(res.Conflicts))
 	}
-	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldBack(out.Warnings), in.unread, in.unjudged))
+	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldWarnings(out.Warnings), in.notChecked, in.notCompared))
 	if res.Lock != nil {
-		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), out.Warnings)...)
+		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.DeclarationWarnings(), out.Warnings)...)
 	}
 	out.Warnings = in.project.Waive(out.Warnings)
-	if res.Lock == nil { // other changes to a pin need its content
+	if res.Lock == nil { // without digests, changes of other fields are unknown
 		out.Pins = len(res.Partial.Pins)
 		out.Changes = slices.DeleteFunc(Changes(in.Read, res.Partial, res.Moves), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
@@ -182,21 +181,21 @@ func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting .
 	if err := in.refuseLowered(res.Lock); err != nil {
 		return out, err
 	}
-	if out.Lock, err = in.complete(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
+	if out.Lock, err = in.addDigests(ctx, in.withStorage(res.Lock, waiting...)); err != nil {
 		return out, err
 	}
 	out.Changes = Changes(in.Read, out.Lock, res.Moves)
 	for i, c := range out.Changes {
-		if side, ok := in.taken[c.Operator]; ok && c.Why == "" {
+		if side, ok := in.restored[c.Operator]; ok && c.Why == "" {
 			out.Changes[i].Why = "as in " + side
 		}
 	}
 	return out, nil
 }
 
-// complete returns lock with content digests for all pins. It keeps those that the lock
-// before has for the same bundle.
-func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.File, error) {
+// addDigests returns lock with content digests and signers for all pins. It reuses the digests
+// of in.Lock for the same bundles.
+func (in *Inputs) addDigests(ctx context.Context, lock *lockfile.File) (*lockfile.File, error) {
 	p := in.project
 	c, err := p.Contents()
 	if err != nil {
@@ -207,7 +206,7 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 	var faults diag.List
 	for i, pin := range lock.Pins {
 		p.Log.Progress("pinning bundle %s", pin.Bundle)
-		if pins[i], err = c.Tie(ctx, pin, in.Lock); err != nil {
+		if pins[i], err = c.AddDigest(ctx, pin, in.Lock); err != nil {
 			faults.Addf(diag.Pos{}, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
 			if !p.Offline {
 				break // do not repeat the request if a registry does not respond
@@ -217,28 +216,27 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	return p.sign(ctx, lock.With(pins), in.Lock)
+	return p.addSigners(ctx, lock.With(pins), in.Lock)
 }
 
-// Content returns the digest of a bundle's content in a catalog, as for a pin in a
-// namespace.
-func (in *Inputs) Content(ctx context.Context, namespace string, b *model.Bundle) (model.Digest, error) {
+// ContentDigest returns the content digest that a pin of a bundle in a namespace would have.
+func (in *Inputs) ContentDigest(ctx context.Context, namespace string, b *model.Bundle) (model.Digest, error) {
 	c, err := in.project.Contents()
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
 	from := b.Package().Catalog()
-	pin, err := c.Tie(ctx, lockfile.Pin{
+	pin, err := c.AddDigest(ctx, lockfile.Pin{
 		Namespace: namespace, Package: b.Package().Name(), Bundle: b.Name(), Image: b.Image(),
 		Catalog: lockfile.NewCatalog(from.ID(), from.Source(), from.Digest()),
 	}, in.Lock)
 	return pin.BundleDigest(), err
 }
 
-// blame returns err with conflicts caused only by an unreadable catalog replaced by the
-// faults of that catalog.
-func (in *Inputs) blame(err error) error {
+// blameCatalogs returns err with the faults of unreadable catalogs in place of the conflicts
+// that they cause.
+func (in *Inputs) blameCatalogs(err error) error {
 	var conflicts explain.Conflicts
 	if !errors.As(err, &conflicts) {
 		return err
@@ -256,7 +254,7 @@ func (in *Inputs) blame(err error) error {
 	if len(needed) == 0 {
 		return err
 	}
-	faults := brokenCatalogs(in.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
+	faults := catalogFaults(in.Index, func(id model.ID) bool { return slices.Contains(needed, id) })
 	input := &InputError{fmt.Errorf("%w\nwaiting for it: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input

@@ -17,24 +17,24 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// maxFile limits the size of a file to read.
-const maxFile = 64 << 20
+// maxFileSize limits the size of a file to read.
+const maxFileSize = 64 << 20
 
 // Root is the location of a workspace: a directory on disk or in a revision, or any file
 // system.
 type Root struct {
-	files  fs.FS
-	lookup func(path string) (source.File, error)
-	disk   filetree.Dir  // zero for other file systems
-	dir    string        // on disk, as given by the user; empty for other file systems
-	name   string        // prefix of the names of the settings and the lock: "main:ops/"
-	repo   func() string // path of the workspace in its repository: "."
-	around func() fs.FS  // files of that repository
+	files     fs.FS
+	lookup    func(path string) (source.File, error)
+	disk      filetree.Dir  // zero if not on disk
+	dir       string        // as given by the user; empty if not on disk
+	name      string        // prefix of the names of the settings and the lock: "main:ops/"
+	repoPath  func() string // path of the workspace in its repository: ".", "envs/prod"
+	repoFiles func() fs.FS  // files of the repository
 }
 
-// Dir returns the root for a directory on disk. No path and no symbolic link leads out of the
-// Git repository around it, or out of the directory if there is none. Files in the allowed
-// directories can be read by their paths.
+// Dir returns the root for a directory on disk. Paths and symbolic links cannot leave its Git
+// repository, or the directory if there is no repository. Exceptions are paths in the allowed
+// directories.
 func Dir(dir string, allowed ...string) Root {
 	r := onDisk(dir)
 	r.lookup = func(name string) (source.File, error) {
@@ -59,12 +59,12 @@ func Dir(dir string, allowed ...string) Root {
 	return r
 }
 
-// AllowedEnv is the environment variable with the directories outside of the repository that
-// files named in a workspace may be in, as a list like PATH.
+// AllowedEnv is the environment variable with the directories outside of the repository whose
+// files a workspace may use, as a list like PATH.
 const AllowedEnv = "QUAYSIDE_ALLOW_OUTSIDE"
 
-// Arguments returns the root for paths named by the user, relative to a directory. They may be
-// anywhere; no symbolic link leads out of the repositories around them.
+// Arguments returns the root for paths in command arguments, relative to dir. Paths may leave
+// dir; symbolic links cannot leave the repository of a path.
 func Arguments(dir string) Root {
 	r := onDisk(dir)
 	r.lookup = source.LookupIn(dir)
@@ -74,19 +74,19 @@ func Arguments(dir string) Root {
 func onDisk(dir string) Root {
 	disk := filetree.OpenDir(dir, "workspace")
 	return Root{
-		files: disk.FS(), disk: disk, dir: dir, repo: disk.InRoot,
-		around: func() fs.FS { return disk.Root().FS() },
+		files: disk.FS(), disk: disk, dir: dir, repoPath: disk.InRoot,
+		repoFiles: func() fs.FS { return disk.Root().FS() },
 	}
 }
 
-// Files returns the root for directory in of fsys, which no path may leave. name is unique to
-// it, and prefixes the names of the settings and of the lock in positions.
+// Files returns the root for the directory in of fsys. Paths cannot leave fsys. name is a unique
+// prefix of the file names in positions ("main:ops/").
 func Files(fsys fs.FS, name, in string) Root {
 	files, err := fs.Sub(fsys, in)
 	if err != nil {
-		files = fsys // no file is found in it
+		files = fsys // in is invalid, so no file will be found
 	}
-	r := Root{files: files, name: name, repo: func() string { return in }, around: func() fs.FS { return fsys }}
+	r := Root{files: files, name: name, repoPath: func() string { return in }, repoFiles: func() fs.FS { return fsys }}
 	r.lookup = func(name string) (source.File, error) {
 		f := source.File{Path: r.name + path.Clean(filepath.ToSlash(name)), DisplayPath: name}
 		from, at := files, path.Clean(filepath.ToSlash(name))
@@ -109,8 +109,8 @@ func Files(fsys fs.FS, name, in string) Root {
 	return r
 }
 
-// Top returns the full path of the work tree around a workspace on disk, or of the workspace if
-// there is none.
+// Top returns the full path of the Git work tree of a workspace on disk, or of the workspace if
+// there is no work tree.
 func (r Root) Top() string {
 	top, err := filepath.Abs(r.disk.Top())
 	if err != nil {
@@ -124,16 +124,16 @@ func Revision(rev *gitrepo.Revision, dir string) Root {
 	return Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
 }
 
-// Find returns the directory of the workspace around the current directory: the nearest
-// parent with a quayside.yaml, or the current directory.
+// Find returns the relative path of the nearest directory with a quayside.yaml, starting at
+// the current directory and going up, or "." if there is none.
 func Find() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for dir, up := here, "."; ; dir, up = filepath.Dir(dir), filepath.Join(up, "..") {
+	for dir, rel := here, "."; ; dir, rel = filepath.Dir(dir), filepath.Join(rel, "..") {
 		if _, err := os.Stat(filepath.Join(dir, settings.FileName)); err == nil {
-			return up, nil
+			return rel, nil
 		}
 		if dir == filepath.Dir(dir) {
 			return ".", nil
@@ -200,13 +200,13 @@ func WorkspacesAt(rev *gitrepo.Revision, top string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// Below returns the directories below the root that contain a workspace, sorted. It skips
-// names with a leading dot, and does not search inside workspaces. At its limits it returns
-// the workspaces found so far.
-func (r Root) Below() []string {
+// WorkspacesBelow returns the workspace directories below the root, sorted. It skips names with
+// a leading dot, and does not search inside workspaces. At its limits it returns the workspaces
+// found so far.
+func (r Root) WorkspacesBelow() []string {
 	var found []string
 	seen := 0
-	// An unreadable directory has no usable workspace.
+	// The callback ignores unreadable directories, because their workspaces are unusable.
 	_ = fs.WalkDir(r.files, ".", func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxSearched {
 			return fs.SkipAll
@@ -226,23 +226,22 @@ func (r Root) Below() []string {
 	return found
 }
 
-// InRepository returns the path of dir in the Git repository around it, or "." if there is
-// none.
+// InRepository returns the path of dir in its Git repository, or "." without a repository.
 func InRepository(dir string) string { return filetree.OpenDir(dir, "").InRoot() }
 
-// Environment returns the name of the workspace: metadata.name, or its directory in the
-// repository; "" at the top of one.
+// Environment returns the name of the workspace: metadata.name, or the name of its directory,
+// or "" at the top of a repository.
 func (p *Project) Environment() string {
-	dir := path.Base(p.repo())
+	dir := path.Base(p.repoPath())
 	if dir == "." {
 		dir = ""
 	}
 	return cmp.Or(p.Settings.Name, dir)
 }
 
-// Repository returns the readable files of the repository around the workspace, and the path
-// of the workspace among them. Without a repository these are the files of the workspace.
-func (r Root) Repository() (fs.FS, string) { return r.around(), r.repo() }
+// Repository returns the files of the workspace's repository, and the path of the workspace in
+// it. Without a repository it returns the files of the workspace and ".".
+func (r Root) Repository() (fs.FS, string) { return r.repoFiles(), r.repoPath() }
 
 // Read reads a regular file of at most maxFile bytes.
 func (r Root) Read(name string) ([]byte, error) {
@@ -263,8 +262,8 @@ func ReadFile(f source.File) ([]byte, error) {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", f.DisplayPath)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", f.DisplayPath, info.Size(), maxFile)
+	case info.Size() > maxFileSize:
+		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", f.DisplayPath, info.Size(), maxFileSize)
 	}
 	var data []byte
 	if err == nil {
@@ -276,16 +275,16 @@ func ReadFile(f source.File) ([]byte, error) {
 	return data, err
 }
 
-// exists reports whether there is a file or directory of that name.
+// exists reports whether a file or directory exists.
 func (r Root) exists(name string) bool {
 	_, err := r.lookup(name)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// below converts a path relative to the repository to one relative to the workspace: "." for
-// the workspace itself and its parents. It returns false for a path elsewhere.
-func (r Root) below(name string) (string, bool) {
-	rel, err := filepath.Rel(filepath.FromSlash(r.repo()), filepath.FromSlash(path.Clean(name)))
+// pathInside converts a path relative to the repository to one relative to the workspace: "."
+// for the workspace and its parents. It returns false for other paths outside of the workspace.
+func (r Root) pathInside(name string) (string, bool) {
+	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(path.Clean(name)))
 	if err != nil {
 		return "", false
 	}

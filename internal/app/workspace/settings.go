@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/settings"
 )
 
-// ReadSettings returns quayside.yaml merged with the files it extends, from the work tree or
-// the revision of the root. Without the file it returns the defaults.
+// ReadSettings returns quayside.yaml merged with the files that it extends. Without a
+// quayside.yaml it returns the defaults.
 func (r Root) ReadSettings() (*settings.Workspace, error) {
 	data, err := r.Read(settings.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,27 +20,27 @@ func (r Root) ReadSettings() (*settings.Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return settings.Load(r.name+settings.FileName, data, settings.Repository{Dir: r.repo(), Read: r.readShared})
+	return settings.Load(r.name+settings.FileName, data, settings.Repository{Dir: r.repoPath(), Read: r.readShared})
 }
 
-// readShared reads a file of the repository, and returns its name for positions: relative to
-// the workspace, or in its revision. No symbolic link leads out of the repository, or out of
-// the workspace if there is no repository.
+// readShared reads a file of the repository. It also returns the name of the file in positions:
+// relative to the workspace, or with its revision. Symbolic links cannot leave the repository,
+// or the workspace if there is no repository.
 func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	shown = r.name + r.fromWorkspace(name)
-	if rev, ok := strings.CutSuffix(r.name, r.repo()+"/"); ok {
+	if rev, ok := strings.CutSuffix(r.name, r.repoPath()+"/"); ok {
 		shown = rev + name
 	}
-	data, err = ReadFile(source.File{FS: r.around(), Name: name, DisplayPath: shown})
+	data, err = ReadFile(source.File{FS: r.repoFiles(), Name: name, DisplayPath: shown})
 	if at := new(fs.PathError); errors.As(err, &at) {
-		at.Op = "open" // independent of the actual file system call
+		at.Op = "open" // the same message on every file system
 	}
 	return shown, data, err
 }
 
-// fromWorkspace returns a path in the repository relative to the workspace.
+// fromWorkspace converts a path relative to the repository to one relative to the workspace.
 func (r Root) fromWorkspace(name string) string {
-	rel, err := filepath.Rel(filepath.FromSlash(r.repo()), filepath.FromSlash(name))
+	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(name))
 	if err != nil {
 		return name
 	}

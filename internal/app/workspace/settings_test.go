@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/internal/base/gitrepo"
 )
 
-// TestExtendedSettings reads the files that settings extend from where the workspace
-// is read: from disk, from a revision, whatever lies on disk now, and from other files.
+// TestExtendedSettings checks that extended files are read from the root of the workspace: the
+// disk, a revision that differs from the disk, or a map.
 func TestExtendedSettings(t *testing.T) {
 	file := func(text string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n" + text)}
@@ -41,7 +41,7 @@ func TestExtendedSettings(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "base.yaml"), []byte("spec: [\n"), 0o644))
 	for name, c := range map[string]struct {
 		root      func(env string) workspace.Root
-		near, top string // what stands before the names of files: of the workspace, of the repository
+		near, top string // prefixes of file names in the workspace and in the repository
 	}{
 		"directory": {func(env string) workspace.Root { return workspace.Dir(filepath.Join(later, env)) }, "", "../../"},
 		"revision":  {func(env string) workspace.Root { return workspace.Revision(rev, env) }, "main:ENV/", "main:"},
@@ -73,14 +73,14 @@ func TestExtendedSettings(t *testing.T) {
 	}
 }
 
-// TestExtendedByLinks follows no link out of the repository, and reads nothing above
-// the workspace where there is none.
+// TestExtendedByLinks checks that no link out of the repository is followed and, without a
+// repository, no file above the workspace is read.
 func TestExtendedByLinks(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"
 	for _, c := range []struct {
 		target     string
 		repository bool
-		want       string // of the error
+		want       string // prefix of the error
 	}{
 		{"real.yaml", true, ""},
 		{"../outside.yaml", true, "quayside.yaml:3:17: spec.extends: "},

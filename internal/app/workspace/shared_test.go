@@ -13,8 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/declare"
 )
 
-// environments is a repository of environments that share declarations and a
-// catalog.
+// environments returns a repository of environments that share declarations and a catalog.
 func environments() fstest.MapFS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	settings := func(declarations string) *fstest.MapFile {
@@ -37,8 +36,8 @@ func environments() fstest.MapFS {
 	}
 }
 
-// TestSharedDeclarations reads declarations, a catalog and mirrors beside the
-// workspace in its repository: on disk, in a revision, and in any other files.
+// TestSharedDeclarations reads declarations, a catalog and mirrors from other directories of
+// the workspace's repository: on disk, in a revision and in a map.
 func TestSharedDeclarations(t *testing.T) {
 	files := environments()
 	dir := t.TempDir()
@@ -63,7 +62,7 @@ func TestSharedDeclarations(t *testing.T) {
 				"out":  "error: quayside.yaml:4:42: \"../../../operators\" is outside of the workspace's Git repository, or of the workspace if there is none",
 				"none": "error: ../../operatos: no such file or directory",
 			} {
-				p, err := workspace.Open(root("envs/"+env), workspace.Env{Getenv: func(string) string { return t.TempDir() }, Log: silent{t}})
+				p, err := workspace.Open(root("envs/"+env), workspace.Env{Getenv: func(string) string { return t.TempDir() }, Log: failingLogger{t}})
 				check(t, err)
 				if got := strings.Replace(channelOf(p), "main:envs/"+env+"/", "", 1); !strings.HasPrefix(got, want) {
 					t.Errorf("%s: got %s, want %s", env, got, want)
@@ -76,7 +75,7 @@ func TestSharedDeclarations(t *testing.T) {
 			check(t, err)
 			set, err := p.Declarations()
 			check(t, err)
-			sh, err := p.Shelf(t.Context(), p.Catalogs(set), nil, false)
+			sh, err := p.OpenCatalogs(t.Context(), p.Catalogs(set), nil, false)
 			check(t, err)
 			defer sh.Close()
 			for _, c := range p.Catalogs(set) {
@@ -88,8 +87,8 @@ func TestSharedDeclarations(t *testing.T) {
 	}
 }
 
-// channelOf returns where the channel of the only subscription stands, and what it
-// is; or what is wrong.
+// channelOf returns the position and the value of the channel of the only subscription, or the
+// error.
 func channelOf(p *workspace.Project) string {
 	set, err := p.Declarations()
 	if err != nil {
@@ -99,10 +98,9 @@ func channelOf(p *workspace.Project) string {
 	return s.At(declare.FieldChannel).String() + " " + s.Channels[0]
 }
 
-// TestSharedByLinks follows links within the repository, and none that leads out of
-// it: neither to a directory that is named, nor to a file in one, nor to a
-// directory on the way. Outside of a repository nothing above the workspace is
-// read.
+// TestSharedByLinks checks that links inside the repository are followed, and links out of it
+// are rejected: links to a directory, to a file, and on the path to them. Without a repository,
+// no file above the workspace is read.
 func TestSharedByLinks(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "repo")

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// SharedWith returns the directories of the other workspaces in the repository that use one
-// of these files as declarations, sorted. File names are relative to this workspace; files
-// inside it are never shared.
+// SharedWith returns the directories of the other workspaces in the repository that use some of
+// files as declarations, sorted. File names are relative to this workspace; files inside it are
+// not shared.
 func (p *Project) SharedWith(files []string) ([]string, error) {
 	var shared []string
 	for _, name := range files {
-		if full := path.Join(p.repo(), name); !isBelow(full, p.repo()) {
+		if full := path.Join(p.repoPath(), name); !isBelow(full, p.repoPath()) {
 			shared = append(shared, full)
 		}
 	}
@@ -25,7 +25,7 @@ func (p *Project) SharedWith(files []string) ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool {
-		if dir == p.repo() {
+		if dir == p.repoPath() {
 			return true
 		}
 		w, err := Dir(filepath.Join(top, filepath.FromSlash(dir))).ReadSettings()

@@ -17,13 +17,13 @@ const Keyless = "keyless"
 // Signing is the key or the identity to sign with.
 type Signing struct {
 	Key       string // a file with a private key, or Keyless
-	Fulcio    string // for Keyless: URLs of services; the last two are optional
-	Rekor     string
-	Timestamp string
+	Fulcio    string // for Keyless: URL of the service
+	Rekor     string // for Keyless: URL of the service, optional
+	Timestamp string // for Keyless: URL of the service, optional
 	TokenFile string // for Keyless; empty: use the environment
 }
 
-// Signer returns a signer. Files are relative to the workspace.
+// Signer returns a signer for s. Its files are relative to the workspace.
 func (p *Project) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
 	if s.Key != Keyless {
 		text, err := p.Read(s.Key)
@@ -54,9 +54,9 @@ func (p *Project) token(ctx context.Context, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Sign signs an image in a registry, named by digest in ref, and reports whether it added a
-// signature. It does not repeat the signature of a key. With an identity, each signature is
-// a new one, so Sign skips images that quayside.yaml already accepts as signed.
+// Sign signs an image in a registry, and reports whether it added a signature. ref must have a
+// digest. Sign does not repeat the signature of a key. Keyless signatures always differ, so
+// Sign skips images with a signature that quayside.yaml requires.
 func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, e
 	return s.Sign(ctx, client, ref)
 }
 
-// Attest attaches a signed statement to an image in a registry, named by digest in ref, and
-// reports whether it added one. It skips existing statements like Sign.
+// Attest attaches a signed statement to an image in a registry, and reports whether it added
+// one. ref must have a digest. Attest skips existing statements like Sign.
 func (p *Project) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
 	client, err := p.Client()
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Upgrade is a part of the pending upgrades that can be merged by itself.
+// Upgrade is a part of the pending upgrades that can be merged alone.
 type Upgrade struct {
 	*Resolution
-	Operators []string // namespace/package of the upgraded operators: see resolve.Part
-	Bonds     []resolve.Bond
-	Seen      []string // observations in other environments, a line each
+	Operators    []string // namespace/package of the upgraded operators: see resolve.Part
+	Bonds        []resolve.Bond
+	Observations []string // observations in other environments, a line each
 }
 
-// Split returns the pending upgrades in parts, each with a lock of its own based on the
-// current one, and the warnings of all. A lock that is out of date with the declarations
-// is an error, as in Check, because the difference would be in every part. A lock of an
-// older schema is migrated first, by a part without operators: it rewrites every block.
+// Split returns the pending upgrades in parts, and the warnings of all. Each part has the
+// current lock with only its upgrades. A lock that is out of date with the declarations is an
+// error, as in Check, because the difference would be in every part. For a lock of an older
+// schema, Split returns only its migration, a part without operators that rewrites every block.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) {
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, nil, err
@@ -36,51 +36,51 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 	var conflicts explain.Conflicts
 	if err != nil {
 		if errors.As(err, &conflicts) {
-			err = in.blame(err)
+			err = in.blameCatalogs(err)
 		}
 		return nil, nil, err
 	}
-	known := in.trees(ctx)
-	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options, known)
+	trees := in.newTreeComparer(ctx)
+	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options, trees)
 	if err == nil {
-		err = known.failed
+		err = trees.err
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	var out []Upgrade
 	for _, p := range parts {
-		res, err := in.resolution(ctx, p.Result)
+		res, err := in.newResolution(ctx, p.Result)
 		if err != nil {
 			return nil, nil, err
 		}
 		out = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds})
 	}
-	waits, err := in.waits(ctx)
+	migrations, err := in.migrationParts(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(out, waits...), in.project.Waive(diag.SortWarnings(slices.Concat(all.Warnings, waiting, in.heldBack(all.Warnings), in.unread))), nil
+	return append(out, migrations...), in.project.Waive(diag.SortWarnings(slices.Concat(all.Warnings, waiting, in.heldWarnings(all.Warnings), in.notChecked))), nil
 }
 
-// waits returns a part for each package that enters another migration step: see
+// migrationParts returns a part for each package with a new migration step: see
 // [lockfile.Storage].
-func (in *Inputs) waits(ctx context.Context) ([]Upgrade, error) {
+func (in *Inputs) migrationParts(ctx context.Context) ([]Upgrade, error) {
 	var out []Upgrade
-	of := map[string]int{} // index in out, by package
+	indexes := map[string]int{} // index in out, by package
 	for _, p := range in.Read.Pins {
-		if next := in.storage[p.Key()]; next == nil || reflect.DeepEqual(next, p.Storage) {
+		if next := in.migrations[p.Key()]; next == nil || reflect.DeepEqual(next, p.Storage) {
 			continue
 		}
-		i, known := of[p.Package]
+		i, known := indexes[p.Package]
 		if !known {
 			i = len(out)
-			of[p.Package], out = i, append(out, Upgrade{})
+			indexes[p.Package], out = i, append(out, Upgrade{})
 		}
 		out[i].Operators = append(out[i].Operators, p.Key())
 	}
 	for i, u := range out {
-		lock, err := in.complete(ctx, in.withStorage(in.Lock, u.Operators...))
+		lock, err := in.addDigests(ctx, in.withStorage(in.Lock, u.Operators...))
 		if err != nil {
 			return nil, err
 		}
@@ -89,10 +89,10 @@ func (in *Inputs) waits(ctx context.Context) ([]Upgrade, error) {
 	return out, nil
 }
 
-// CSVs returns the ClusterServiceVersions of some operators of a lock, by
-// namespace/package. It leaves out bundles that cannot be read: rendering reports these.
+// CSVs returns the ClusterServiceVersions of the named operators of a lock, by
+// namespace/package. It leaves out unreadable bundles; rendering reports their errors.
 func (p *Project) CSVs(ctx context.Context, lock *lockfile.File, operators []string) (map[string]*bundle.CSV, error) {
-	part, err := Chosen(lock, operators)
+	part, err := SelectPins(lock, operators)
 	if err != nil || len(operators) == 0 {
 		return nil, err
 	}

@@ -11,34 +11,34 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// trees renders the locks of a split and compares the results: see [resolve.Trees]. A lock
-// that does not render is reported later, when its branch is written.
-type trees struct {
+// treeComparer implements [resolve.Trees]: it renders the locks of a split and compares the results.
+// Errors of rendering are reported later, when the branch of the lock is written.
+type treeComparer struct {
 	in     *Inputs
-	render func(lock *lockfile.File) *render.Result // nil: it does not render
+	render func(lock *lockfile.File) *render.Result // returns nil if rendering fails
 
-	base   func() *render.Result
-	parts  map[*lockfile.File]*part
-	proven map[string]bool // sets of locks, by the addresses of these
-	failed error           // an error that every other lock would have too
+	base  func() *render.Result
+	parts map[*lockfile.File]*part
+	holds map[string]bool // results of Hold, by the addresses of the locks
+	err   error           // error that does not depend on the lock
 }
 
-// part is the tree of the lock of a part.
+// part is the rendered lock of a part.
 type part struct {
-	edits   *filetree.Edits
-	touches map[string]bool // objects and Namespaces that its operators may share with others
+	edits  *filetree.Edits
+	shared map[string]bool // objects and Namespaces of its operators, which others may share
 }
 
-// trees returns the comparison of rendered trees for locks based on the workspace's.
-func (in *Inputs) trees(ctx context.Context) *trees {
-	t := &trees{in: in, parts: map[*lockfile.File]*part{}, proven: map[string]bool{}}
+// newTreeComparer returns a comparison of rendered trees, relative to the tree of in.Lock.
+func (in *Inputs) newTreeComparer(ctx context.Context) *treeComparer {
+	t := &treeComparer{in: in, parts: map[*lockfile.File]*part{}, holds: map[string]bool{}}
 	t.render = func(lock *lockfile.File) *render.Result {
-		whole, err := in.complete(ctx, in.withStorage(lock))
+		complete, err := in.addDigests(ctx, in.withStorage(lock))
 		if err != nil {
-			t.failed = err
+			t.err = err
 			return nil
 		}
-		res, err := in.project.Render(ctx, whole)
+		res, err := in.project.Render(ctx, complete)
 		if err != nil {
 			return nil
 		}
@@ -48,22 +48,22 @@ func (in *Inputs) trees(ctx context.Context) *trees {
 	return t
 }
 
-// part returns the tree of a lock; nil if it does not render.
-func (t *trees) part(lock *lockfile.File) *part {
+// part returns the rendered part of a lock, or nil if rendering fails.
+func (t *treeComparer) part(lock *lockfile.File) *part {
 	if known, is := t.parts[lock]; is || t.base() == nil {
 		return known
 	}
-	var made *part
+	var rendered *part
 	if res := t.render(lock); res != nil {
-		made = &part{filetree.EditsOf(t.base().Tree, res.Tree), t.touched(lock, res)}
+		rendered = &part{filetree.EditsOf(t.base().Tree, res.Tree), t.sharedNames(lock, res)}
 	}
-	t.parts[lock] = made
-	return made
+	t.parts[lock] = rendered
+	return rendered
 }
 
-// touched returns the objects of the changed operators, before and after, and the
-// Namespaces whose suggested metadata they change.
-func (t *trees) touched(lock *lockfile.File, res *render.Result) map[string]bool {
+// sharedNames returns the objects of the changed operators, before and after the change, and the
+// Namespaces with changed suggested metadata.
+func (t *treeComparer) sharedNames(lock *lockfile.File, res *render.Result) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(t.in.Lock, lock) {
 		operator := c.Namespace + "/" + c.Package
@@ -79,28 +79,28 @@ func (t *trees) touched(lock *lockfile.File, res *render.Result) map[string]bool
 	return out
 }
 
-// Apart is that of [resolve.Trees].
-func (t *trees) Apart(a, b *lockfile.File) bool {
+// Apart implements [resolve.Trees].
+func (t *treeComparer) Apart(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	return x == nil || y == nil || x.edits.Apart(y.edits)
 }
 
-// Meet is that of [resolve.Trees].
-func (t *trees) Meet(a, b *lockfile.File) bool {
+// Meet implements [resolve.Trees].
+func (t *treeComparer) Meet(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	if x == nil || y == nil {
 		return false
 	}
-	for shared := range x.touches {
-		if y.touches[shared] {
+	for shared := range x.shared {
+		if y.shared[shared] {
 			return true
 		}
 	}
 	return false
 }
 
-// Hold is that of [resolve.Trees].
-func (t *trees) Hold(merged *lockfile.File, of []*lockfile.File) bool {
+// Hold implements [resolve.Trees].
+func (t *treeComparer) Hold(merged *lockfile.File, of []*lockfile.File) bool {
 	var edits []*filetree.Edits
 	var names strings.Builder
 	for _, lock := range of {
@@ -111,11 +111,11 @@ func (t *trees) Hold(merged *lockfile.File, of []*lockfile.File) bool {
 		edits = append(edits, p.edits)
 		fmt.Fprintf(&names, "%p ", lock)
 	}
-	holds, known := t.proven[names.String()]
+	holds, known := t.holds[names.String()]
 	if !known {
 		res := t.render(merged)
 		holds = res != nil && filetree.EditsOf(t.base().Tree, res.Tree).Are(edits...)
-		t.proven[names.String()] = holds
+		t.holds[names.String()] = holds
 	}
 	return holds
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// steeringHint is the way to clusters for the team's own objects.
-const steeringHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
+// foreignHint tells users where to put their own objects.
+const foreignHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
 
-// Steers returns how a file in the tree that quayside did not write changes what a GitOps
-// tool applies; "" if it does not. want is the rendered tree.
-func Steers(name string, want *filetree.Tree) string {
+// GitOpsEffect describes how a foreign file in the rendered tree affects the objects that a
+// GitOps tool applies ("read by kustomize"), or returns "". want is the rendered tree.
+func GitOpsEffect(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")
 	if _, engine := profile.AboutDirectory(top); engine || layout.AppliedAsIs(name) {
@@ -40,14 +40,14 @@ func Steers(name string, want *filetree.Tree) string {
 	return ""
 }
 
-// steering returns the faults of files that quayside did not write and that change what a
-// GitOps tool applies, in the tree and in the directories above it in the repository.
-func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, error) {
+// checkForeign returns a fault for each foreign file that affects the objects that a GitOps
+// tool applies, in the tree and in its parent directories up to the root of the repository.
+func (p *Project) checkForeign(foreign []string, want *filetree.Tree) ([]string, error) {
 	var out []string
 	output := p.Settings.Output
 	for _, name := range foreign {
-		if how := Steers(name, want); how != "" {
-			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", inert.Line(path.Join(output, name)), how))
+		if effect := GitOpsEffect(name, want); effect != "" {
+			out = append(out, fmt.Sprintf("%s: not written by quayside, but %s", inert.Line(path.Join(output, name)), effect))
 		}
 	}
 	clone, err := p.Clone()
@@ -58,22 +58,22 @@ func (p *Project) steering(foreign []string, want *filetree.Tree) ([]string, err
 		return out, err
 	}
 	repo := filetree.OpenDir(clone.Repo.Root(), "repository").FS()
-	modules, err := submodulesIn(repo, clone.Path(output))
+	modules, err := checkSubmodules(repo, clone.Path(output))
 	if out = append(out, modules...); err != nil {
 		return out, err
 	}
 	for dir := path.Dir(clone.Path(output)); ; dir = path.Dir(dir) {
 		inside := filetree.Within(dir, clone.Prefix)
-		above, err := steeringAbove(repo, dir, clone.Path(output), inside, want)
-		if out = append(out, above...); err != nil || dir == "." {
+		faults, err := checkParent(repo, dir, clone.Path(output), inside, want)
+		if out = append(out, faults...); err != nil || dir == "." {
 			return out, err
 		}
 	}
 }
 
-// submodulesIn returns the faults of the submodules of the repository in the tree: a GitOps tool
+// checkSubmodules returns the faults of the submodules of the repository in the tree: a GitOps tool
 // that fetches submodules applies their content.
-func submodulesIn(repo fs.FS, output string) ([]string, error) {
+func checkSubmodules(repo fs.FS, output string) ([]string, error) {
 	const name = ".gitmodules"
 	data, err := fs.ReadFile(repo, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,10 +95,10 @@ func submodulesIn(repo fs.FS, output string) ([]string, error) {
 	return out, nil
 }
 
-// steeringAbove returns the faults of the files in a directory above the tree: those that
-// exclude parts of the tree from a tool and, inside the workspace, others that control one.
-// Outside of it, these belong to other applications of the repository.
-func steeringAbove(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
+// checkParent returns the faults of the files in a parent directory of the tree: ignore files
+// that hide parts of the tree from a GitOps tool and, inside the workspace, other files that
+// control a tool. Outside of the workspace, such files belong to other applications.
+func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tree) ([]string, error) {
 	entries, err := fs.ReadDir(repo, dir)
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func steeringAbove(repo fs.FS, dir, output string, inside bool, want *filetree.T
 	return out, nil
 }
 
-// linksIn returns the paths in the tree that are neither files nor directories.
-func (p *Project) linksIn() ([]string, error) {
+// listLinks returns the paths in the tree that are neither regular files nor directories.
+func (p *Project) listLinks() ([]string, error) {
 	dir, err := p.lookup(p.Settings.Output)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

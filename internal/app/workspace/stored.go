@@ -16,45 +16,45 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The API server refuses a CRD that lacks a version listed in status.storedVersions.
-// An operator whose next bundle drops such a version is therefore held back, and its
-// pin records the migration step, until every cluster was observed to store nothing in
-// it: first the CRD of the installed bundle stores objects in the other version, then
-// existing objects are rewritten. The installed bundle has both versions and a webhook
-// that converts between them; the next one may not. See docs/stored-versions.md.
+// The API server rejects a CRD without a version that is listed in status.storedVersions.
+// If the next bundle of an operator drops such a version, the upgrade is held back, and the
+// pin records a migration step. In the first step, the CRD of the installed bundle stores new
+// objects in the new version. In the second, existing objects are rewritten. The hold ends
+// when no cluster has the old version in status.storedVersions. Both steps use the installed
+// bundle, because only that bundle is known to have both versions and their conversion
+// webhook. See docs/stored-versions.md.
 
 // solve resolves, and holds back operators whose next bundle drops versions in which
-// objects may be stored. It resolves again after each hold: whether a version is
-// dropped depends on the newest pin of a package over all namespaces of the result, and
-// the answer needs the content of both bundles.
+// objects may be stored. It resolves again after each hold, because the newest pin of a
+// package over all namespaces decides which versions are dropped.
 func (in *Inputs) solve(ctx context.Context) (*resolve.Result, error) {
 	for {
 		res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
 		if res == nil || res.Lock == nil || in.Read == nil {
 			return res, err
 		}
-		more, failed := in.holdStored(ctx, res.Lock)
-		if failed != nil {
-			return nil, failed
+		held, holdErr := in.holdStored(ctx, res.Lock)
+		if holdErr != nil {
+			return nil, holdErr
 		}
-		if !more {
+		if !held {
 			return res, err
 		}
 	}
 }
 
-// step is the upgrade of one package between two locks. Its newest pin in each lock
+// packageUpgrade is the upgrade of one package between two locks. The newest pin in each lock
 // decides which CRDs a cluster has.
-type step struct {
-	before, after lockfile.Pin
-	moving        []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
+type packageUpgrade struct {
+	before, after lockfile.Pin   // newest pins of the package
+	upgraded      []lockfile.Pin // pins of the old lock that are upgraded to the bundle of after
 }
 
 // holdStored holds back the operators that next upgrades to a bundle without a version
-// in which objects may be stored. It reports whether there are any.
+// in which objects may be stored. It reports whether it held back any.
 func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, error) {
-	in.unread = nil
-	steps := in.steps(next)
+	in.notChecked = nil
+	steps := in.packageUpgrades(next)
 	if len(steps) == 0 {
 		return false, nil
 	}
@@ -63,29 +63,29 @@ func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, er
 		return false, err
 	}
 	defer c.Close()
-	more := false
+	held := false
 	for _, s := range steps {
-		before, err := in.definitions(ctx, c, s.before)
+		before, err := in.readCRDs(ctx, c, s.before)
 		var after map[string]k8s.CRD
 		if err == nil {
-			after, err = in.definitions(ctx, c, s.after)
+			after, err = in.readCRDs(ctx, c, s.after)
 		}
 		if err != nil {
-			in.unread = append(in.unread, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
+			in.notChecked = append(in.notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
 			continue
 		}
-		if leaves := in.removedVersions(s, before, after); len(leaves) > 0 {
-			in.holdStep(s, leaves, before)
-			more = true
+		if removed := in.removedVersions(s, before, after); len(removed) > 0 {
+			in.holdUpgrade(s, removed, before)
+			held = true
 		}
 	}
-	return more, nil
+	return held, nil
 }
 
-// steps returns the upgrades between the lock and next, without reinstallations and
-// operators taken from the lock of a commit.
-func (in *Inputs) steps(next *lockfile.File) []step {
-	best := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
+// packageUpgrades returns the upgrades between the lock and next, without reinstallations and
+// pins restored by repairMerge.
+func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
+	newest := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
 		for _, p := range pins {
 			if p.Package == pkg && (out.Package == "" || p.CompareVersions(out) > 0) {
 				out = p
@@ -93,26 +93,26 @@ func (in *Inputs) steps(next *lockfile.File) []step {
 		}
 		return out
 	}
-	var out []step
+	var out []packageUpgrade
 	for _, p := range in.Read.Pins {
-		moved, ok := next.Pin(p.Namespace, p.Package)
-		if by := findTarget(in.Options, p); !ok || in.taken[p.Key()] != "" || moved.Bundle == p.Bundle || by != nil && by.Anew {
+		after, ok := next.Pin(p.Namespace, p.Package)
+		if target := findTarget(in.Options, p); !ok || in.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Anew {
 			continue
 		}
-		i := slices.IndexFunc(out, func(s step) bool { return s.after.Package == p.Package })
+		i := slices.IndexFunc(out, func(s packageUpgrade) bool { return s.after.Package == p.Package })
 		if i < 0 {
-			i, out = len(out), append(out, step{before: best(in.Read.Pins, p.Package), after: best(next.Pins, p.Package)})
+			i, out = len(out), append(out, packageUpgrade{before: newest(in.Read.Pins, p.Package), after: newest(next.Pins, p.Package)})
 		}
-		if moved.Bundle == out[i].after.Bundle {
-			out[i].moving = append(out[i].moving, p)
+		if after.Bundle == out[i].after.Bundle {
+			out[i].upgraded = append(out[i].upgraded, p)
 		}
 	}
-	return slices.DeleteFunc(out, func(s step) bool { return len(s.moving) == 0 || s.before.Bundle == s.after.Bundle })
+	return slices.DeleteFunc(out, func(s packageUpgrade) bool { return len(s.upgraded) == 0 || s.before.Bundle == s.after.Bundle })
 }
 
-// definitions returns the CRDs of a pin's bundle by name, without schemas.
-func (in *Inputs) definitions(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
-	pin, err := c.Tie(ctx, pin, in.Read)
+// readCRDs returns the CRDs of a pin's bundle by name, without schemas.
+func (in *Inputs) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
+	pin, err := c.AddDigest(ctx, pin, in.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -133,18 +133,18 @@ func (in *Inputs) definitions(ctx context.Context, c *Contents, pin lockfile.Pin
 	return out, nil
 }
 
-// removedVersions returns the versions that a step removes and in which a cluster may still
-// store objects, sorted by CRD and version.
-func (in *Inputs) removedVersions(s step, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
+// removedVersions returns the versions that an upgrade removes and in which a cluster may
+// still store objects, sorted by CRD and version.
+func (in *Inputs) removedVersions(s packageUpgrade, before, after map[string]k8s.CRD) []lockfile.StoredVersions {
 	var out []lockfile.StoredVersions
 	for name, old := range before {
-		now, stays := after[name]
-		to, stores := now.Stored()
-		if !stays || !stores {
+		updated, exists := after[name]
+		to, stores := updated.Stored()
+		if !exists || !stores {
 			continue
 		}
 		for _, v := range old.Versions {
-			if _, has := now.Version(v.Name); !has && !in.isVersionUnused(s, name, v.Name) {
+			if _, has := updated.Version(v.Name); !has && !in.isVersionUnused(s, name, v.Name) {
 				out = append(out, lockfile.StoredVersions{Definition: name, From: v.Name, To: to.Name})
 			}
 		}
@@ -155,12 +155,12 @@ func (in *Inputs) removedVersions(s step, before, after map[string]k8s.CRD) []lo
 	return out
 }
 
-// isStoring reports whether every cluster was observed Ready, with the CRDs of a migration
-// step storing objects in the target version. The API server adds a version to
-// status.storedVersions as soon as it becomes the storage version.
-func (in *Inputs) isStoring(s step, state *lockfile.Storage) bool {
+// isStoring reports whether every cluster was observed Ready and storing objects in the target
+// versions of a migration step. The API server adds a version to status.storedVersions as soon
+// as it becomes the storage version.
+func (in *Inputs) isStoring(s packageUpgrade, storage *lockfile.Storage) bool {
 	return in.allObserved(s, func(o health.OperatorHealth) bool {
-		return o.State == health.StateReady && !slices.ContainsFunc(state.Objects, func(want lockfile.StoredVersions) bool {
+		return o.State == health.StateReady && !slices.ContainsFunc(storage.Objects, func(want lockfile.StoredVersions) bool {
 			return !slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
 				return v.Definition == want.Definition && slices.Contains(v.Versions, want.To)
 			})
@@ -168,9 +168,9 @@ func (in *Inputs) isStoring(s step, state *lockfile.Storage) bool {
 	})
 }
 
-// isVersionUnused reports whether every cluster with the upgraded operators was observed to store
-// no object of a CRD in a version.
-func (in *Inputs) isVersionUnused(s step, definition, version string) bool {
+// isVersionUnused reports whether every cluster with the upgraded operators was observed
+// without a version in the status.storedVersions of a CRD.
+func (in *Inputs) isVersionUnused(s packageUpgrade, definition, version string) bool {
 	return in.allObserved(s, func(o health.OperatorHealth) bool {
 		return slices.ContainsFunc(o.StoredVersions, func(v v1alpha1.StoredVersions) bool {
 			return v.Definition == definition && !slices.Contains(v.Versions, version)
@@ -178,10 +178,10 @@ func (in *Inputs) isVersionUnused(s step, definition, version string) bool {
 	})
 }
 
-// allObserved reports whether there is an observation of every cluster with an operator of the
-// step, and whether all satisfy is.
-func (in *Inputs) allObserved(s step, is func(health.OperatorHealth) bool) bool {
-	for _, pin := range s.moving {
+// allObserved reports whether every cluster with an upgraded operator was observed, and every
+// observation satisfies is.
+func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
+	for _, pin := range s.upgraded {
 		clusters, err := in.project.clustersWith(pin)
 		if err != nil || len(clusters) == 0 {
 			return false
@@ -196,8 +196,8 @@ func (in *Inputs) allObserved(s step, is func(health.OperatorHealth) bool) bool 
 	return true
 }
 
-// observation returns the observation of an operator in a cluster. In a workspace with
-// one cluster, every file is of that cluster.
+// observation returns the observation of an operator in a cluster. In a workspace with one
+// cluster, the first file applies, whatever cluster it names.
 func (in *Inputs) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range in.observed {
 		if f.Cluster == cluster || len(in.project.Clusters()) == 1 {
@@ -213,61 +213,60 @@ func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
 	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
-// holdStep holds back the operators of a step and records their migration step.
-func (in *Inputs) holdStep(s step, leaves []lockfile.StoredVersions, before map[string]k8s.CRD) {
-	next := in.nextStorage(s, leaves, before)
-	for _, pin := range s.moving {
-		in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: holdReason(s, leaves, next)})
+// holdUpgrade holds back the operators of an upgrade and records their migration step.
+func (in *Inputs) holdUpgrade(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) {
+	next := in.nextStorage(s, removed, before)
+	for _, pin := range s.upgraded {
+		in.Options.Held = append(in.Options.Held, resolve.Hold{Namespace: pin.Namespace, Package: pin.Package, Reason: holdReason(s, removed, next)})
 		in.Options.Named = slices.DeleteFunc(slices.Clone(in.Options.Named), func(t resolve.Target) bool {
 			return t.Namespace == pin.Namespace && t.Package == pin.Package
 		})
 		if next != nil {
-			in.storage[pin.Key()] = next
+			in.migrations[pin.Key()] = next
 		}
 	}
 }
 
-// nextStorage returns the migration step that must finish before the upgrade; nil if the
-// installed bundle lacks a version in which objects must be stored.
-func (in *Inputs) nextStorage(s step, leaves []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
-	for _, o := range leaves {
+// nextStorage returns the migration step that must finish before the upgrade. It returns nil
+// if no migration is possible, because the installed bundle lacks the new storage version.
+func (in *Inputs) nextStorage(s packageUpgrade, removed []lockfile.StoredVersions, before map[string]k8s.CRD) *lockfile.Storage {
+	for _, o := range removed {
 		if _, has := before[o.Definition].Version(o.To); !has {
 			return nil
 		}
 	}
 	var have *lockfile.Storage
-	for _, pin := range s.moving {
+	for _, pin := range s.upgraded {
 		if pin.Storage != nil {
 			have = pin.Storage
 		}
 	}
-	out := &lockfile.Storage{State: lockfile.StorageMigrate, Objects: leaves}
-	if have != nil { // CRDs that were migrated already keep their storage version
+	out := &lockfile.Storage{State: lockfile.StorageMigrate, Objects: removed}
+	if have != nil { // migrated CRDs keep their storage version
 		for _, o := range have.Objects {
-			if !slices.ContainsFunc(leaves, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
+			if !slices.ContainsFunc(removed, func(l lockfile.StoredVersions) bool { return l.Definition == o.Definition }) {
 				out.Objects = append(out.Objects, o)
 			}
 		}
 	}
-	fresh := slices.ContainsFunc(leaves, func(o lockfile.StoredVersions) bool {
+	needsStore := slices.ContainsFunc(removed, func(o lockfile.StoredVersions) bool {
 		v, ok := before[o.Definition].Stored()
 		known := have != nil && slices.Contains(have.Objects, o)
 		return !known && !(ok && v.Name == o.To)
 	})
-	if fresh || have != nil && have.State == lockfile.StorageStore && !in.isStoring(s, have) {
+	if needsStore || have != nil && have.State == lockfile.StorageStore && !in.isStoring(s, have) {
 		out.State = lockfile.StorageStore
 	}
 	return out
 }
 
-// holdReason returns the reason for holding an upgrade back, with the observation that
-// ends it.
-func holdReason(s step, leaves []lockfile.StoredVersions, next *lockfile.Storage) string {
-	var gone []string
-	for _, o := range leaves {
-		gone = append(gone, o.From+" of "+o.Definition)
+// holdReason returns the reason for holding back an upgrade, and how to end the hold.
+func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockfile.Storage) string {
+	var versions []string
+	for _, o := range removed {
+		versions = append(versions, o.From+" of "+o.Definition)
 	}
-	text := fmt.Sprintf("%s no longer has %s, which may be a stored version: ", s.after.Bundle, diag.Some(gone, 3))
+	text := fmt.Sprintf("%s no longer has %s, which may be a stored version: ", s.after.Bundle, diag.Some(versions, 3))
 	switch {
 	case next == nil:
 		return text + fmt.Sprintf("and %s does not have the new storage version, so no CRD has both; see docs/stored-versions.md", s.before.Bundle)
@@ -282,7 +281,7 @@ func holdReason(s step, leaves []lockfile.StoredVersions, next *lockfile.Storage
 func (in *Inputs) withStorage(lock *lockfile.File, operators ...string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
-		if s := in.storage[p.Key()]; s != nil && slices.Contains(operators, p.Key()) {
+		if s := in.migrations[p.Key()]; s != nil && slices.Contains(operators, p.Key()) {
 			pins[i].Storage = s
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// The workspace whose lock is tampered with: an operator whose bundles are
-// images, which has taken two hops of four and needs another one, beside those
-// of the quickstart, which their catalog embeds.
+// The workspace with the tampered lock: the operators of the quickstart, which are embedded in
+// their catalog, and an operator with bundle images that was upgraded by two hops and requires
+// another operator.
 const (
 	appCatalog = `---
 {schema: olm.package, name: app, defaultChannel: stable}
@@ -77,8 +77,8 @@ spec:
 `
 )
 
-// tamperedWith returns the files of the workspace, some replaced.
-func tamperedWith(t testing.TB, replaced map[string]string) map[string]string {
+// tamperedFiles returns the files of the workspace with replaced contents.
+func tamperedFiles(t testing.TB, replaced map[string]string) map[string]string {
 	t.Helper()
 	settings, err := os.ReadFile(quickstart + "/quayside.yaml")
 	check(t, err)
@@ -98,11 +98,10 @@ func tamperedWith(t testing.TB, replaced map[string]string) map[string]string {
 	return files
 }
 
-// lockOf returns the lock of the workspace, which has gone from app.v1.0.0 to
-// app.v3.0.0.
-func lockOf(t testing.TB, e workspace.Env) string {
+// upgradedLock returns the lock of the workspace after an upgrade from app.v1.0.0 to app.v3.0.0.
+func upgradedLock(t testing.TB, e workspace.Env) string {
 	t.Helper()
-	files := tamperedWith(t, map[string]string{"quayside.lock": ""})
+	files := tamperedFiles(t, map[string]string{"quayside.lock": ""})
 	for _, step := range []func(*resolve.Options){
 		func(*resolve.Options) {
 			files["subscriptions/apps.yaml"] = strings.Replace(appDeclared, ">=1.0.0", "1.0.0", 1)
@@ -115,7 +114,7 @@ func lockOf(t testing.TB, e workspace.Env) string {
 	} {
 		var opt resolve.Options
 		step(&opt)
-		p, err := workspace.Open(workspace.Files(copyOf(t, files), "", "."), e)
+		p, err := workspace.Open(workspace.Files(quickstartFiles(t, files), "", "."), e)
 		check(t, err)
 		all := p.ResolveOptions()
 		all.Hops, all.Named = opt.Hops, opt.Named
@@ -128,10 +127,10 @@ func lockOf(t testing.TB, e workspace.Env) string {
 	return files["quayside.lock"]
 }
 
-// verdict checks a lock.
-func verdict(t testing.TB, e workspace.Env, replaced map[string]string) (*resolve.Verdict, error) {
+// checkLock checks the lock of the workspace, with replaced files.
+func checkLock(t testing.TB, e workspace.Env, replaced map[string]string) (*resolve.Verdict, error) {
 	t.Helper()
-	p, err := workspace.Open(workspace.Files(copyOf(t, tamperedWith(t, replaced)), "", "."), e)
+	p, err := workspace.Open(workspace.Files(quickstartFiles(t, tamperedFiles(t, replaced)), "", "."), e)
 	check(t, err)
 	in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
 	if err != nil {
@@ -140,18 +139,18 @@ func verdict(t testing.TB, e workspace.Env, replaced map[string]string) (*resolv
 	return in.Check(context.Background(), true)
 }
 
-// quiet is told what goes on, and lets it.
-type quiet struct{ silent }
+// quietLogger is a logger that drops all messages.
+type quietLogger struct{ failingLogger }
 
-func (quiet) Note(string, ...any) {}
-func (quiet) Warn([]diag.Warning) {}
+func (quietLogger) Note(string, ...any) {}
+func (quietLogger) Warn([]diag.Warning) {}
 
 const otherDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// tampering is an edit of a lock by somebody who can compute checksums.
+// tampering is an edit of a lock with a valid checksum.
 type tampering struct {
-	field string // as docs/lock.md has it
-	want  string // "stale", "block": stale as a whole, "unchecked", "nothing"
+	field string // as in docs/lock.md
+	want  string // "stale", "block" (stale without a field), "signer", "unchecked" or "nothing"
 	edit  func(f *lockfile.File)
 }
 
@@ -227,12 +226,12 @@ func tamperings() []tampering {
 	}
 }
 
-// TestTampered edits every field of a lock in turn, with a checksum that fits.
+// TestTampered edits every field of a lock in turn, with a valid checksum.
 func TestTampered(t *testing.T) {
 	e := env(t)
-	e.Log = quiet{}
-	good := lockOf(t, e)
-	if v, err := verdict(t, e, map[string]string{"quayside.lock": good}); err != nil || len(v.Unchecked) > 0 {
+	e.Log = quietLogger{}
+	good := upgradedLock(t, e)
+	if v, err := checkLock(t, e, map[string]string{"quayside.lock": good}); err != nil || len(v.Unchecked) > 0 {
 		t.Fatalf("untouched: %v, not checked: %v\n%s", err, v.Unchecked, good)
 	}
 	for i, c := range tamperings() {
@@ -244,7 +243,7 @@ func TestTampered(t *testing.T) {
 			if text == good {
 				t.Fatal("nothing was changed")
 			}
-			v, err := verdict(t, e, map[string]string{"quayside.lock": text})
+			v, err := checkLock(t, e, map[string]string{"quayside.lock": text})
 			c.judge(t, v, err, strings.Split(text, "\n"))
 			if t.Failed() {
 				t.Logf("%d: %v\nstale %v\nunchecked %v", i, err, v.Stale, v.Unchecked)
@@ -253,12 +252,12 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestTamperedWithoutCatalog edits what a bundle says of itself, while its
-// catalog cannot be read.
+// TestTamperedWithoutCatalog edits the fields that a bundle determines, with an unreadable
+// catalog.
 func TestTamperedWithoutCatalog(t *testing.T) {
 	e := env(t)
-	e.Log = quiet{}
-	good := lockOf(t, e)
+	e.Log = quietLogger{}
+	good := upgradedLock(t, e)
 	away := func(text string) string { return strings.ReplaceAll(text, "bundles:catalog-src", "bundles:away") }
 	vault := func(f *lockfile.File) *lockfile.Pin { return &f.Pins[len(f.Pins)-1] }
 	for _, c := range []tampering{
@@ -283,7 +282,7 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 			}
 			c.edit(f)
 			text := string(lockfile.Format(f))
-			v, err := verdict(t, e, map[string]string{"quayside.lock": text, "quayside.yaml": away(tamperedWith(t, nil)["quayside.yaml"])})
+			v, err := checkLock(t, e, map[string]string{"quayside.lock": text, "quayside.yaml": away(tamperedFiles(t, nil)["quayside.yaml"])})
 			if c.want == "" {
 				left := v.Unchecked[len(v.Unchecked)-1]
 				if want := []resolve.Field{{Name: "channel", Line: 132}, {Name: "contentDigest", Line: 134}}; err != nil || !slices.Equal(left.Fields, want) {
@@ -299,7 +298,7 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 	}
 }
 
-// judge holds that the verdict is what is wanted, and points at the field.
+// judge checks that the verdict is c.want, and has the position of the field.
 func (c tampering) judge(t *testing.T, v *resolve.Verdict, err error, lines []string) {
 	_, field, _ := strings.Cut(c.field, ".")
 	names := func(rs []resolve.Reason) bool {
@@ -331,16 +330,16 @@ func (c tampering) judge(t *testing.T, v *resolve.Verdict, err error, lines []st
 	}
 }
 
-// TestAdoptedEndsWithItsBundle holds that what is kept of OLM's goes with the
-// bundle that OLM installed, and not before.
+// TestAdoptedEndsWithItsBundle checks that Pin.Adopted is removed by the first upgrade of the
+// bundle that OLM installed.
 func TestAdoptedEndsWithItsBundle(t *testing.T) {
 	e := env(t)
-	e.Log = quiet{}
-	f, err := lockfile.Parse("quayside.lock", []byte(lockOf(t, e)))
+	e.Log = quietLogger{}
+	f, err := lockfile.Parse("quayside.lock", []byte(upgradedLock(t, e)))
 	check(t, err)
 	f.Pins[0].Adopted = &lockfile.Adopted{Condition: f.Pins[0].Bundle}
 	for _, named := range [][]resolve.Target{nil, {{Namespace: "apps", Package: "app"}}} {
-		p, err := workspace.Open(workspace.Files(copyOf(t, tamperedWith(t, map[string]string{
+		p, err := workspace.Open(workspace.Files(quickstartFiles(t, tamperedFiles(t, map[string]string{
 			"quayside.lock": string(lockfile.Format(f)), "subscriptions/apps.yaml": strings.Replace(appDeclared, "  hold: waiting\n", "", 1),
 		})), "", "."), e)
 		check(t, err)
@@ -357,14 +356,14 @@ func TestAdoptedEndsWithItsBundle(t *testing.T) {
 	}
 }
 
-// TestEveryFieldIsAccountedFor holds docs/lock.md against the lock as it is, and
-// wants each field tampered with.
+// TestEveryFieldIsAccountedFor checks that every field of the lock is in docs/lock.md and in
+// tamperings.
 func TestEveryFieldIsAccountedFor(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/lock.md")
 	check(t, err)
-	var told, fields, tampered []string
+	var documented, fields, tampered []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| \\S").FindAllStringSubmatch(string(page), -1) {
-		told = append(told, m[1])
+		documented = append(documented, m[1])
 	}
 	for _, c := range tamperings() {
 		tampered = append(tampered, c.field)
@@ -375,11 +374,11 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 		}
 	}
 	for _, f := range fields {
-		if !slices.Contains(told, f) || !slices.Contains(tampered, f) {
-			t.Errorf("%s: in docs/lock.md %v, tampered with %v", f, slices.Contains(told, f), slices.Contains(tampered, f))
+		if !slices.Contains(documented, f) || !slices.Contains(tampered, f) {
+			t.Errorf("%s: in docs/lock.md %v, tampered with %v", f, slices.Contains(documented, f), slices.Contains(tampered, f))
 		}
 	}
-	for _, f := range told {
+	for _, f := range documented {
 		if strings.Contains(f, ".") && !strings.HasSuffix(f, ".checksum") && !slices.Contains(fields, f) {
 			t.Errorf("%s: in docs/lock.md, and not in the lock", f)
 		}

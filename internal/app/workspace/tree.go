@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TreeReport is the differences between the tree and the rendered lock.
+// TreeReport lists the differences between the tree on disk and the rendered lock.
 type TreeReport struct {
 	Output    string                `json:"output"`
 	Written   bool                  `json:"written"`
@@ -27,25 +27,25 @@ type TreeReport struct {
 	Changes   []filetree.FileChange `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
 	Warnings  []diag.Warning        `json:"warnings"`
 
-	Result  *render.Result `json:"-"`
-	fold    bool           // group many changes by directory
-	earlier []string       // overlays of an earlier layout
-	edited  []string       // files edited by hand
-	steers  []string       // faults of files of others that change what is applied
-	applied []diag.Warning // operators that OLM would install as well
+	Result        *render.Result `json:"-"`
+	fold          bool           // group many changes by directory
+	earlier       []string       // overlays of an earlier layout
+	edited        []string       // files edited by hand
+	foreignFaults []string       // faults of foreign files, see checkForeign
+	applied       []diag.Warning // operators that OLM would install as well, see stillApplied
 }
 
 // foreign is the change kind of files not written by quayside, mostly the user's patches.
 const foreign = "foreign"
 
-// WriteLock writes a lock and reports whether the file changed; with tree it also writes the
+// WriteLock writes a lock, and reports whether the file changed. With tree it also writes the
 // rendered tree. It logs the migration of an older schema.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
 	if written, err = p.WriteFile(LockFile, lockfile.Format(lock)); err == nil {
 		p.noteMigration()
 	}
 	if err == nil && tree {
-		r, err = p.RenderAnew(ctx)
+		r, err = p.ReloadAndRender(ctx)
 	}
 	return written, r, err
 }
@@ -57,8 +57,8 @@ func (p *Project) noteMigration() {
 	}
 }
 
-// RenderAnew reads the workspace again, and writes the rendered tree.
-func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
+// ReloadAndRender reads the workspace again, and writes the rendered tree.
+func (p *Project) ReloadAndRender(ctx context.Context) (*TreeReport, error) {
 	again, err := Open(p.Root, p.Env)
 	if err != nil {
 		return nil, err
@@ -66,14 +66,14 @@ func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
 	return again.WriteTree(ctx)
 }
 
-// WriteTree writes the rendered tree, and migrates a lock of an older schema. Edited files
-// are an [*EditedError], unless opts overwrite them.
+// WriteTree writes the rendered tree, and migrates a lock of an older schema. It returns an
+// [*EditedError] if files were edited, unless opts has [filetree.Force].
 func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*TreeReport, error) {
 	r, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.checkLayout(), r.doubled()); err != nil {
+	if err := errors.Join(r.checkLayout(), r.errApplied()); err != nil {
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.FileChange) bool { return c.Kind == foreign })
@@ -114,7 +114,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		r.edited = edited.Paths
 	}
 	if all {
-		links, err := p.linksIn()
+		links, err := p.listLinks()
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 		for _, name := range names {
 			r.Changes = append(r.Changes, filetree.FileChange{Path: name, Kind: foreign})
 		}
-		if r.steers, err = p.steering(names, res.Tree); err != nil {
+		if r.foreignFaults, err = p.checkForeign(names, res.Tree); err != nil {
 			return nil, err
 		}
 		var notes []diag.Warning
@@ -148,8 +148,8 @@ func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
 	return res, err
 }
 
-// checkLayout returns an error if the tree has the team's overlays in the place of an earlier
-// version, because they would be ignored.
+// checkLayout returns an error for each overlay of an earlier layout, because it would be
+// ignored.
 func (r *TreeReport) checkLayout() error {
 	var faults diag.List
 	for _, name := range r.earlier {
@@ -159,21 +159,21 @@ func (r *TreeReport) checkLayout() error {
 	return faults.Err()
 }
 
-// Err returns a *DiffersError if the tree is out of date with the lock, one if files of
-// others change what is applied, and one if the tree has overlays of an earlier layout, which
-// clusters do not get.
+// Err joins a *DiffersError for each of these: the tree is out of date with the lock, it has
+// overlays of an earlier layout, or foreign files affect the applied objects. Overlays of an
+// earlier layout hide the last.
 func (r *TreeReport) Err() error {
 	if len(r.earlier) > 0 {
-		return errors.Join(r.differs(), errEarlierOverlays())
+		return errors.Join(r.errDiffers(), errEarlierOverlays())
 	}
-	return errors.Join(r.differs(), r.steered(), r.doubled())
+	return errors.Join(r.errDiffers(), r.errForeign(), r.errApplied())
 }
 
 func errEarlierOverlays() error {
 	return &DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
 }
 
-func (r *TreeReport) differs() error {
+func (r *TreeReport) errDiffers() error {
 	ours := 0
 	for _, c := range r.Changes {
 		if c.Kind != foreign {
@@ -189,29 +189,29 @@ func (r *TreeReport) differs() error {
 	return nil
 }
 
-// steered returns a *DiffersError that names the files of others that change what is applied.
-func (r *TreeReport) steered() error {
-	if len(r.steers) == 0 {
+// errForeign returns a *DiffersError that lists the faults of foreign files.
+func (r *TreeReport) errForeign() error {
+	if len(r.foreignFaults) == 0 {
 		return nil
 	}
-	return &DiffersError{Msg: strings.Join(r.steers, "\n") + "\n  hint: " + steeringHint}
+	return &DiffersError{Msg: strings.Join(r.foreignFaults, "\n") + "\n  hint: " + foreignHint}
 }
 
-// doubled returns an error for each operator that OLM would install as well.
-func (r *TreeReport) doubled() error {
+// errApplied returns an error for each operator that OLM would install as well.
+func (r *TreeReport) errApplied() error {
 	var faults diag.List
 	for _, w := range r.applied {
 		if !w.Waived {
-			faults.Add(w.Pos, diag.Hintf(w.Pos, doubledHint, "%s [%s]", w.Msg, w.Code))
+			faults.Add(w.Pos, diag.Hintf(w.Pos, appliedHint, "%s [%s]", w.Msg, w.Code))
 		}
 	}
 	return faults.Err()
 }
 
-const doubledHint = "take the Subscription out of that path; if OLM runs the operator, see docs/adopt.md; or add a waiver for still-applied"
+const appliedHint = "take the Subscription out of that path; if OLM runs the operator, see docs/adopt.md; or add a waiver for still-applied"
 
-// manyFiles is the maximum number of written files to list individually.
-const manyFiles = 40
+// maxListed is the maximum number of written files to list individually.
+const maxListed = 40
 
 // Print lists the differences, and logs the result.
 func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
@@ -220,7 +220,7 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 		printCounts(out, r.Output, changes)
 		return
 	}
-	if r.fold && len(changes) > manyFiles {
+	if r.fold && len(changes) > maxListed {
 		changes = foldChanges(changes)
 	}
 	theirs := 0
@@ -236,7 +236,7 @@ func (r *TreeReport) Print(out *terminal.Terminal, log Logger) {
 	switch {
 	case r.Written:
 		log.Note("wrote %s (%s)", r.Output, has)
-	case len(changes) == theirs && len(r.steers) == 0:
+	case len(changes) == theirs && len(r.foreignFaults) == 0:
 		log.Note("%s is up to date (%s)", r.Output, has)
 	}
 }
@@ -254,8 +254,8 @@ func printCounts(out *terminal.Terminal, dir string, changes []filetree.FileChan
 	}
 }
 
-// foldChanges combines the changes of each operator, package of CRDs or other directory into
-// one.
+// foldChanges combines the changes in each directory of an operator, of the CRDs of a package,
+// or at the top into one.
 func foldChanges(changes []filetree.FileChange) []filetree.FileChange {
 	var dirs []string
 	files := map[string][]filetree.FileChange{}

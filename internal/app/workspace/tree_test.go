@@ -33,8 +33,7 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestSteers wants a file of somebody else's to be a fault where an engine applies or obeys
-// it, and nowhere else.
+// TestSteers checks that a foreign file has an effect only if a GitOps tool applies or reads it.
 func TestSteers(t *testing.T) {
 	want := filetree.New()
 	for _, name := range []string{"operators/n.p/kustomization.yaml", "clusters.yaml"} {
@@ -50,7 +49,7 @@ func TestSteers(t *testing.T) {
 		"operators/n.p/kustomization.yml": kustomize, "operators/n.p/Kustomization": kustomize, "kustomization.yaml": kustomize,
 		"operators/n.p/Chart.yaml": argo, ".argocd-source.yaml": argo, "operators/n.p/.argocd-source-etcd.yaml": argo, "operators/.sourceignore": flux,
 	} {
-		if got := Steers(name, want); got != how {
+		if got := GitOpsEffect(name, want); got != how {
 			t.Errorf("%s: %q, want %q", name, got, how)
 		}
 	}

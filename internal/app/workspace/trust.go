@@ -25,8 +25,9 @@ type signatures struct {
 	seen map[string]*trust.Verified // by reference and required statements; only successes
 }
 
-// policy reads the files named in spec.trust.
-func (p *Project) policy() (*trust.Policy, error) {
+// readPolicy reads the trust policy and the files named in spec.trust. It returns nil if
+// spec.trust is empty.
+func (p *Project) readPolicy() (*trust.Policy, error) {
 	w := p.Settings
 	if len(w.Trust) == 0 {
 		return nil, nil
@@ -60,11 +61,11 @@ func (p *Project) policy() (*trust.Policy, error) {
 	return trust.New(rules)
 }
 
-// Verified returns the signers of an image in a registry at a digest, with their statements
-// of the given types, which are then required. It returns nil if quayside.yaml requires no
-// signature, or if ref is not in a registry but a file of the workspace.
+// Verified verifies an image in a registry at a digest, and returns its signers and their
+// statements. Statements of the given types are required. It returns nil if quayside.yaml
+// requires no signature, or if ref is a file of the workspace.
 func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest, statements ...string) (*trust.Verified, error) {
-	policy, err := p.trusted()
+	policy, err := p.policy()
 	if err != nil || policy == nil {
 		return nil, err
 	}
@@ -77,30 +78,30 @@ func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest,
 		return nil, err
 	}
 	ref = src.Name + "@" + string(digest)
-	asked := strings.Join(append([]string{ref}, statements...), " ")
-	p.signed.mu.Lock()
-	known := p.signed.seen[asked]
-	p.signed.mu.Unlock()
+	key := strings.Join(append([]string{ref}, statements...), " ")
+	p.signatures.mu.Lock()
+	known := p.signatures.seen[key]
+	p.signatures.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
-	demanded, err := policy.Demands(ref)
+	required, err := policy.Demands(ref)
 	if err != nil {
 		return nil, err
 	}
-	if demanded {
+	if required {
 		p.Log.Progress("verifying the signature of %s", src.Name)
 	}
 	got, err := policy.Verify(ctx, client, ref, statements...)
 	if err != nil || got == nil {
 		return nil, err
 	}
-	p.signed.mu.Lock()
-	defer p.signed.mu.Unlock()
-	if p.signed.seen == nil {
-		p.signed.seen = map[string]*trust.Verified{}
+	p.signatures.mu.Lock()
+	defer p.signatures.mu.Unlock()
+	if p.signatures.seen == nil {
+		p.signatures.seen = map[string]*trust.Verified{}
 	}
-	p.signed.seen[asked] = got
+	p.signatures.seen[key] = got
 	return got, nil
 }
 
@@ -121,8 +122,8 @@ func (p *Project) openImage(ctx context.Context, ref string) (*image.Image, erro
 	return im, nil
 }
 
-// identity returns the signer of an image to record in the lock. If there are several, it
-// prefers the recorded one; "" if no signature is required.
+// identity returns the signer of an image to record in the lock, or "" if no signature is
+// required. If there are several, it prefers the recorded signer before.
 func (p *Project) identity(ctx context.Context, ref string, digest model.Digest, before string) (string, error) {
 	got, err := p.Verified(ctx, ref, digest)
 	switch {
@@ -135,9 +136,9 @@ func (p *Project) identity(ctx context.Context, ref string, digest model.Digest,
 	}
 }
 
-// sign sets the signers of catalogs and bundles in a lock to be written. It keeps recorded
-// signers that are still valid.
-func (p *Project) sign(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
+// addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers
+// recorded in before, which may be nil, if they are still valid.
+func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File) (*lockfile.File, error) {
 	if before == nil {
 		before = &lockfile.File{}
 	}
@@ -170,23 +171,23 @@ func (p *Project) sign(ctx context.Context, lock, before *lockfile.File) (*lockf
 	return lock.With(pins), errors.Join(errs...)
 }
 
-// checkSigned verifies the signatures of pinned images. It returns an error with each position
-// where the lock has another signer.
-func (p *Project) checkSigned(ctx context.Context, lock *lockfile.File) error {
-	now, err := p.sign(ctx, lock, lock)
+// checkSigners verifies the signatures of pinned images. It returns an error for each recorded
+// signer that differs.
+func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File) error {
+	now, err := p.addSigners(ctx, lock, lock)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for i, pin := range now.Pins {
-		was := lock.Pins[i]
-		errs = append(errs, otherSigner(was.Fields.At("catalog", was.Pos), fmt.Sprintf("catalog %q", pin.Catalog.ID), was.Catalog.Identity, pin.Catalog.Identity))
-		errs = append(errs, otherSigner(lock.Pins[i].Pos, "pin "+pin.Key(), lock.Pins[i].Identity, pin.Identity))
+		old := lock.Pins[i]
+		errs = append(errs, compareSigners(old.Fields.At("catalog", old.Pos), fmt.Sprintf("catalog %q", pin.Catalog.ID), old.Catalog.Identity, pin.Catalog.Identity))
+		errs = append(errs, compareSigners(lock.Pins[i].Pos, "pin "+pin.Key(), lock.Pins[i].Identity, pin.Identity))
 	}
 	return errors.Join(errs...)
 }
 
-func otherSigner(pos diag.Pos, what, recorded, found string) error {
+func compareSigners(pos diag.Pos, what, recorded, found string) error {
 	msg := ""
 	switch {
 	case recorded == found:

@@ -18,8 +18,8 @@ import (
 
 // VendorOptions selects the images to vendor.
 type VendorOptions struct {
-	LockedOnly bool // without catalogs that no pin comes from
-	Refresh    bool // resolve the tags of these catalogs again
+	LockedOnly bool // omit catalogs without pins
+	Refresh    bool // resolve the tags of catalogs without pins again
 	Check      bool // compare only, fetch nothing
 }
 
@@ -30,7 +30,7 @@ type Vendoring struct {
 	Images    []VendoredImage `json:"images"`
 	oci.VendorReport
 
-	None bool `json:"-"` // no images to vendor, and none vendored before
+	None bool `json:"-"` // no images to vendor, and no vendored images
 }
 
 // VendoredImage is a vendored image.
@@ -39,8 +39,8 @@ type VendoredImage struct {
 	Digest string `json:"digest"`
 }
 
-// Vendor stores the images needed for resolving and rendering in VendorDir, or compares them
-// with it.
+// Vendor writes the images needed for resolving and rendering to VendorDir. With opt.Check it
+// only compares them with VendorDir.
 func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) (*Vendoring, error) {
 	client, err := p.Client()
 	if err != nil {
@@ -64,18 +64,18 @@ func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOpt
 		v.None = true
 		return v, nil
 	}
-	made, err := client.Vendor(ctx, dir, images, oci.VendorOptions{Check: opt.Check})
+	report, err := client.Vendor(ctx, dir, images, oci.VendorOptions{Check: opt.Check})
 	p.Log.Done()
 	if err != nil {
 		return nil, err
 	}
-	v.VendorReport, v.Written = *made, !opt.Check && made.Changed()
+	v.VendorReport, v.Written = *report, !opt.Check && report.Changed()
 	return v, nil
 }
 
-// Vendored returns the images needed for resolving and rendering: those in the lock, and
-// the other catalogs, with required signatures. An unavailable catalog of the latter is a
-// warning, as in resolve.
+// Vendored returns the images needed for resolving and rendering, with required signatures:
+// catalogs and bundles in the lock, and catalogs without pins. If a catalog without pins is
+// unavailable, it returns a warning, as in resolve.
 func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]oci.VendoredImage, []diag.Warning, error) {
 	var out []oci.VendoredImage
 	for _, im := range inventory.ListImages(lock, nil) {
@@ -101,12 +101,12 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 	}
 	var warnings []diag.Warning
 	for _, c := range p.Catalogs(set) {
-		at := lockedAt(lock, c)
+		at := lockedRef(lock, c)
 		isLocked := func(l lockfile.Catalog) bool { return source.Ref(l.Source).AtDigest(l.Digest) == at }
 		if !c.Source.IsRemote() || slices.ContainsFunc(lock.Catalogs(), isLocked) {
 			continue
 		}
-		images, err := p.spare(ctx, c.Source, opt)
+		images, err := p.unpinnedCatalog(ctx, c.Source, opt)
 		var unsigned *trust.Error
 		if errors.As(err, &unsigned) || ctx.Err() != nil {
 			return nil, warnings, diag.Errorf(c.Pos, "catalog %q: %w", c.ID, err)
@@ -120,7 +120,7 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 	return out, p.Waive(warnings), nil
 }
 
-// withSignatures returns an image, with its signatures if these are required.
+// withSignatures returns an image and, if quayside.yaml requires signatures, its signatures.
 func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest string) ([]oci.VendoredImage, error) {
 	out := []oci.VendoredImage{{Name: src.String(), Digest: digest}}
 	got, err := p.Verified(ctx, "image:"+src.String(), model.Digest(digest))
@@ -133,9 +133,9 @@ func (p *Project) withSignatures(ctx context.Context, src oci.Source, digest str
 	return out, nil
 }
 
-// spare resolves a catalog that no pin comes from, but a later one might. It opens the image,
-// so that errors occur early.
-func (p *Project) spare(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
+// unpinnedCatalog returns the images of a catalog without pins, which later resolutions may
+// use. It opens the image, so that errors occur early.
+func (p *Project) unpinnedCatalog(ctx context.Context, ref source.Ref, opt VendorOptions) ([]oci.VendoredImage, error) {
 	client, err := p.Client()
 	if err != nil {
 		return nil, err

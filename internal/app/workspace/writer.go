@@ -15,12 +15,11 @@ import (
 // writerWait is the maximum wait for another command that writes in the same work tree.
 const writerWait = 10 * time.Second
 
-// LockWriter makes a command the only one that writes in the work tree around the workspace,
-// or in the workspace if there is none, until release is called or the process dies. It
-// returns an error that names the other command if that takes too long. The lock is a file in
-// Git's directory of the work tree, or else in the store; where neither can be written, there
-// is no lock.
-func (p *Project) LockWriter(command string) (release func(), err error) {
+// LockWorkTree takes the write lock of the Git work tree, or of the workspace if there is no
+// work tree. The lock is held until release is called or the process ends. If another command
+// holds it for too long, the error names that command. The lock is a file in Git's directory
+// or, if that is not writable, in the store. If neither is writable, nothing is locked.
+func (p *Project) LockWorkTree(command string) (release func(), err error) {
 	open, err := p.writerFile()
 	if err != nil {
 		return func() {}, nil //nolint:nilerr // as documented above
@@ -59,9 +58,9 @@ func (p *Project) writerFile() (open func() (*os.File, error), err error) {
 			return open, f.Close()
 		}
 	}
-	kept, err := p.store()
+	cache, err := p.store()
 	if err != nil {
 		return nil, err
 	}
-	return func() (*os.File, error) { return kept.OpenLock(top) }, nil
+	return func() (*os.File, error) { return cache.OpenLock(top) }, nil
 }
