@@ -15,7 +15,7 @@ type VaultSettings struct {
 	Role string `json:"role" doc:"Role that signs. Needed by spec.certificates: vault."`
 }
 
-func (vault) Injects() []string { return []string{"vault.example.com/inject-ca"} }
+func (vault) InjectAnnotations() []string { return []string{"vault.example.com/inject-ca"} }
 
 func (v vault) Issue(namespace, service string) []k8s.Object {
 	o := k8s.New("vault.example.com/v1", "VaultCertificate", namespace, certificateName(service))

@@ -35,7 +35,7 @@ func (barge) About() About {
 
 func (barge) Defaults(g *GitOps) { g.Flag = cmp.Or(g.Flag, "blue") }
 
-func (barge) Adorn(o k8s.Object, _ Place) k8s.Object {
+func (barge) Annotate(o k8s.Object, _ Place) k8s.Object {
 	if keepsData(o) {
 		return k8s.Annotate(o, map[string]string{bargeKeep: "true"})
 	}
@@ -44,9 +44,9 @@ func (barge) Adorn(o k8s.Object, _ Place) k8s.Object {
 
 func (barge) Removal(o k8s.Object) Removal {
 	if k8s.Text(o, "metadata", "annotations", bargeKeep) == "true" {
-		return Asks
+		return RemovalConfirm
 	}
-	return Pruned
+	return RemovalPrune
 }
 
 func (barge) Faults(g GitOps, clusters []Cluster) []Fault {
@@ -57,7 +57,7 @@ func (barge) Faults(g GitOps, clusters []Cluster) []Fault {
 func (barge) Apply(t Tree) (map[string][]k8s.Object, map[string][]byte) {
 	out := map[string][]k8s.Object{}
 	for _, c := range t.Clusters {
-		o := t.GitOps.object("barge.example.com/v1", "Cargo", c.Name)
+		o := t.GitOps.newObject("barge.example.com/v1", "Cargo", c.Name)
 		o["spec"] = map[string]any{"path": path.Join(t.GitOps.Path, c.Prefix), "harbour": t.GitOps.Harbour, "flag": t.GitOps.Flag, "pier": c.Pier}
 		out["barge/"+c.Name] = []k8s.Object{o}
 	}
