@@ -74,7 +74,7 @@ type PlatformFinding struct {
 // JudgePlatform judges every pin, in lock order, for the target. Problems are misfits with
 // the bundle's own requirements, findings in the objects that clusters get, and a version
 // of OpenShift that the lifecycle of a pin does not list, because it is unsupported there.
-func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Misfit, seen []PlatformFinding) Judgement {
+func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Incompatibility, seen []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})

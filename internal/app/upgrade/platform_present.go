@@ -41,7 +41,7 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	}
 	c.addConversions(ctx, lock, seen)
 	here := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !there[p.Key()] }))
-	misfits, unknown := resolve.Unfit(c.in.Index, here, c.target.Kubernetes, c.target.OpenShift)
+	misfits, unknown := resolve.FindIncompatible(c.in.Index, here, c.target.Kubernetes, c.target.OpenShift)
 	*j = JudgePlatform(here.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, seen)
 	return unknown, nil
 }

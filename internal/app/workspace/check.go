@@ -94,7 +94,7 @@ func (in *Inputs) elsewhere() []resolve.Reason {
 		i := slices.IndexFunc(in.catalogs, func(d cache.Catalog) bool { return d.ID == c.ID })
 		if i >= 0 && in.Index.Broken()[c.ID] != nil && lockfile.SourceName(string(in.catalogs[i].Source)) != c.Source {
 			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("comes from %s, which is declared as %q", c.ID, in.catalogs[i].Source)}
-			out = append(out, r.About([]string{"catalog"}, p.Fields, p.Pos))
+			out = append(out, r.WithFields([]string{"catalog"}, p.Fields, p.Pos))
 		}
 	}
 	return out
@@ -163,9 +163,9 @@ func (in *Inputs) ask(ctx context.Context, c *Contents, pin lockfile.Pin, r reso
 	}
 	if len(otherwise) > 0 {
 		stale := resolve.Reason{Namespace: r.Namespace, Package: r.Package, Text: "differs from its bundle"}
-		v.Stale = append(v.Stale, stale.About(otherwise, pin.Fields, pin.Pos))
+		v.Stale = append(v.Stale, stale.WithFields(otherwise, pin.Fields, pin.Pos))
 	}
-	return r.About(left, pin.Fields, pin.Pos)
+	return r.WithFields(left, pin.Fields, pin.Pos)
 }
 
 // read returns the fields of a pin that the content of a bundle determines.
@@ -208,6 +208,6 @@ func (in *Inputs) embedded(ctx context.Context, c *Contents, pin lockfile.Pin, v
 	tied, err := c.Tie(ctx, loose, nil)
 	if err == nil && tied.ContentDigest != pin.ContentDigest {
 		r := resolve.Reason{Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog"}
-		v.Stale = append(v.Stale, r.About([]string{"contentDigest"}, pin.Fields, pin.Pos))
+		v.Stale = append(v.Stale, r.WithFields([]string{"contentDigest"}, pin.Fields, pin.Pos))
 	}
 }

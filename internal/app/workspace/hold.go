@@ -49,12 +49,12 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 // is one file for each cluster. With all, it allows every removal.
 func (in *Inputs) Settle(files []*health.Summary, all bool) {
 	if all {
-		in.Options.Settled, in.Options.Gone = []string{"*"}, []string{"*"}
+		in.Options.Settled, in.Options.Removed = []string{"*"}, []string{"*"}
 	}
 	if in.Read == nil {
 		return
 	}
-	in.Options.Gone = append(in.Options.Gone, in.gone(files)...)
+	in.Options.Removed = append(in.Options.Removed, in.gone(files)...)
 	for _, p := range in.Read.Pins {
 		named, runs := 0, 0
 		for _, f := range files {

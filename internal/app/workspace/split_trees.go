@@ -79,14 +79,14 @@ func (t *trees) touched(lock *lockfile.File, res *render.Result) map[string]bool
 	return out
 }
 
-// Apart is that of [resolve.Trees].
-func (t *trees) Apart(a, b *lockfile.File) bool {
+// CanMerge is that of [resolve.Trees].
+func (t *trees) CanMerge(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	return x == nil || y == nil || x.edits.Apart(y.edits)
 }
 
-// Meet is that of [resolve.Trees].
-func (t *trees) Meet(a, b *lockfile.File) bool {
+// Overlap is that of [resolve.Trees].
+func (t *trees) Overlap(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	if x == nil || y == nil {
 		return false
@@ -99,8 +99,8 @@ func (t *trees) Meet(a, b *lockfile.File) bool {
 	return false
 }
 
-// Hold is that of [resolve.Trees].
-func (t *trees) Hold(merged *lockfile.File, of []*lockfile.File) bool {
+// MergeEquals is that of [resolve.Trees].
+func (t *trees) MergeEquals(merged *lockfile.File, of []*lockfile.File) bool {
 	var edits []*filetree.Edits
 	var names strings.Builder
 	for _, lock := range of {

@@ -96,7 +96,7 @@ func (in *Inputs) steps(next *lockfile.File) []step {
 	var out []step
 	for _, p := range in.Read.Pins {
 		moved, ok := next.Pin(p.Namespace, p.Package)
-		if by := findTarget(in.Options, p); !ok || in.taken[p.Key()] != "" || moved.Bundle == p.Bundle || by != nil && by.Anew {
+		if by := findTarget(in.Options, p); !ok || in.taken[p.Key()] != "" || moved.Bundle == p.Bundle || by != nil && by.Reinstall {
 			continue
 		}
 		i := slices.IndexFunc(out, func(s step) bool { return s.after.Package == p.Package })
