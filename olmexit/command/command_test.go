@@ -223,7 +223,7 @@ func planned(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := res.In(ws.Clusters()[0])
+	rendered, err := res.ObjectsIn(ws.Clusters()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, l
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := res.In(cluster)
+	rendered, err := res.ObjectsIn(cluster)
 	if err != nil {
 		return nil, nil, err
 	}

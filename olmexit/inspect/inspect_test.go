@@ -391,7 +391,7 @@ func differences(t *testing.T, all fstest.MapFS) inspection {
 	each := func(file string, d dumped, _ *olmexit.Report) {
 		res, err := d.p.Render(context.Background(), d.lock)
 		check(t, err)
-		rendered, err := res.In("default")
+		rendered, err := res.ObjectsIn("default")
 		check(t, err)
 		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
 		for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {

@@ -23,7 +23,7 @@ func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Ob
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := res.In(cluster)
+	rendered, err := res.ObjectsIn(cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 	}
 	opt := render.Options{
 		Mirrors:           mirrors,
-		Taken:             taken{client.Store, p.Version},
+		AcceptedCRDs:             acceptedCRDs{client.Store, p.Version},
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
@@ -162,24 +162,24 @@ func (p *Project) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// taken records in the store the CRDs that this version of the program has accepted.
-type taken struct {
+// acceptedCRDs records in the store the CRDs that this version of the program has accepted.
+type acceptedCRDs struct {
 	store   *store.Store
 	version string
 }
 
 const takenKind = "definitions"
 
-func (t taken) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
+func (t acceptedCRDs) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
 
-// Known reports whether text is recorded.
-func (t taken) Known(text []byte) bool {
+// Contains reports whether text is recorded.
+func (t acceptedCRDs) Contains(text []byte) bool {
 	_, err := t.store.Record(takenKind, t.key(text))
 	return err == nil
 }
 
-// Note records text, if the store is writable.
-func (t taken) Note(text []byte) { _ = t.store.PutRecord(takenKind, t.key(text), nil) }
+// Add records text, if the store is writable.
+func (t acceptedCRDs) Add(text []byte) { _ = t.store.PutRecord(takenKind, t.key(text), nil) }
 
 // certificateSettings returns the settings of the certificate providers, with the contents of
 // the named files.

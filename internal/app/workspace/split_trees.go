@@ -68,11 +68,11 @@ func (t *trees) touched(lock *lockfile.File, res *render.Result) map[string]bool
 	for _, c := range lockfile.Diff(t.in.Lock, lock) {
 		operator := c.Namespace + "/" + c.Package
 		for _, r := range []*render.Result{t.base(), res} {
-			for _, key := range r.Brings(operator) {
+			for _, key := range r.ShippedKeys(operator) {
 				out[key.String()] = true
 			}
 		}
-		if t.base().Suggests(operator) != res.Suggests(operator) {
+		if t.base().SuggestedNamespaceTemplate(operator) != res.SuggestedNamespaceTemplate(operator) {
 			out["suggested of "+c.Namespace] = true
 		}
 	}
