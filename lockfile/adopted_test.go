@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestAdopted fixes how the lock tells what is kept of OLM's.
+// TestAdopted fixes the format of OLM's settings for an adopted operator.
 func TestAdopted(t *testing.T) {
-	f := sample()
+	f := sampleLock()
 	f.Pins[1].Adopted = &lockfile.Adopted{
 		Condition:    "etcdoperator.v0.9.4",
 		Certificates: []string{"Zm9v", "YmFy", "Zm9v"},
@@ -35,7 +35,7 @@ func TestAdopted(t *testing.T) {
 	if again := string(lockfile.Format(got)); again != text {
 		t.Errorf("not canonical: %s", cmp.Diff(text, again))
 	}
-	changes := lockfile.Diff(sample(), got)
+	changes := lockfile.Diff(sampleLock(), got)
 	if len(changes) != 1 || changes[0].Kind != lockfile.Changed || !cmp.Equal(changes[0].Fields, []string{"adopted"}) {
 		t.Errorf("got %+v", changes)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// maxInteger is the largest integer that every JSON reader represents exactly: 2^53 - 1.
+// maxInteger is the largest integer that every JSON decoder represents exactly: 2^53 - 1.
 const maxInteger = 1<<53 - 1
 
 // checksum returns the checksum of a block: SHA-256 of its value as canonical JSON (RFC 8785),
@@ -120,13 +120,13 @@ func fieldValue(v reflect.Value) any {
 	}
 }
 
-// itemValue returns the value of an item that the file has on one line.
+// itemValue returns the value of an item that the file contains on one line.
 func itemValue(of reflect.Value) map[string]any {
 	out := map[string]any{}
 	for _, f := range yamlnode.Fields(of.Type()) {
 		v := of.FieldByIndex(f.Index)
 		switch {
-		case !isShown(f, v):
+		case !isWritten(f, v):
 		case v.Kind() == reflect.Slice:
 			out[f.Name] = json.RawMessage(cmp.Or(string(v.Bytes()), "null"))
 		case v.Kind() == reflect.Bool:

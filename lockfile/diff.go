@@ -12,8 +12,8 @@ import (
 // ChangeKind is the kind of a change to a block of the lock.
 type ChangeKind string
 
-// Kinds of changes. A Moved pin has another bundle or version. A Changed block has other
-// differences.
+// The kinds of changes. A Moved pin has another bundle or version. A Changed block differs in other
+// fields.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -31,8 +31,8 @@ type Change struct {
 	Pruned    bool        // the operator is leaving and has no successor
 	From, To  string      // versions with their releases; empty if the lock has no such block
 	Fields    []string    // names of changed fields in the file, sorted; nil if added or removed
-	Pos       diag.Pos    // block in the old lock, if that was parsed
-	At        diag.Fields // field names of that block
+	Pos       diag.Pos    // position of the block in the old lock, if that was parsed
+	At        diag.Fields // positions of the field names of that block
 }
 
 // Diff returns the changes from old to new: declared Namespaces by name, then pins, then leaving
@@ -40,14 +40,14 @@ type Change struct {
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
-	each(&out, a.Namespaces, b.Namespaces, compareNamespaces)
-	each(&out, a.Pins, b.Pins, comparePins)
-	each(&out, a.Leaving, b.Leaving, compareLeaving)
+	diffBlocks(&out, a.Namespaces, b.Namespaces, compareNamespaces)
+	diffBlocks(&out, a.Pins, b.Pins, comparePins)
+	diffBlocks(&out, a.Leaving, b.Leaving, compareLeaving)
 	return out
 }
 
-// changing is a block that Diff compares. The change method returns its removal.
-type changing interface {
+// diffable is a block that Diff compares. The change method returns the change that removes it.
+type diffable interface {
 	block
 	change() Change
 }
@@ -66,9 +66,9 @@ func (l Leaving) change() Change {
 	return c
 }
 
-// each compares two sorted lists. It appends a change for each block that is in only one list, or
-// has different text in the two lists.
-func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
+// diffBlocks compares two sorted lists. It appends a change for each block that is in only one list,
+// or that differs between the lists.
+func diffBlocks[T diffable](out *[]Change, a, b []T, compare func(x, y T) int) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) < 0:

@@ -6,8 +6,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestMoves shows that a pin has moved when its bundle has another name, and when
-// the name stands for another version; nothing else makes a move.
+// TestMoves checks that a change is Moved if the name or the version of the bundle differs, and not
+// otherwise.
 func TestMoves(t *testing.T) {
 	was := lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0"}
 	for name, tt := range map[string]struct {

@@ -20,9 +20,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestErrors fixes the words and the place of each fault.
+// TestErrors fixes the message and the position of each fault.
 func TestErrors(t *testing.T) {
-	text := string(lockfile.Format(sample()))
+	text := string(lockfile.Format(sampleLock()))
 	edit := func(old, new string) string {
 		if strings.Count(text, old) == 0 {
 			t.Fatalf("%q is not in the sample", old)
@@ -61,10 +61,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestEveryEditIsFound changes each byte of a lock in turn: what still parses
-// must mean the same.
+// TestEveryEditIsFound changes each byte of a lock in turn: if the result still parses, it must be the
+// same lock.
 func TestEveryEditIsFound(t *testing.T) {
-	want := sample()
+	want := sampleLock()
 	text := lockfile.Format(want)
 	for i := range text {
 		edited := append([]byte(nil), text...)
@@ -76,11 +76,10 @@ func TestEveryEditIsFound(t *testing.T) {
 	}
 }
 
-// TestEdited writes versions over those of pins, and changes each byte of such a
-// lock in turn: what still parses is the lock as it was, and the edits say what
-// the text does.
+// TestEdited edits the versions of pins, and then changes each byte in turn: if the result still
+// parses, ParseEdited must return the original lock, and the edits that the text contains.
 func TestEdited(t *testing.T) {
-	want := sample()
+	want := sampleLock()
 	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)
 	asked := lockfile.Edit{Namespace: "my-etcd", Package: "etcd", Version: "0.10.0-rc.1+x"}
 	before, _, _ := strings.Cut(text, "version: "+asked.Version)
@@ -121,18 +120,18 @@ func TestEdited(t *testing.T) {
 }
 
 func TestLineEndings(t *testing.T) {
-	text := strings.ReplaceAll(string(lockfile.Format(sample())), "\n", "\r\n")
+	text := strings.ReplaceAll(string(lockfile.Format(sampleLock())), "\n", "\r\n")
 	got, err := lockfile.Parse("quayside.lock", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(sample(), got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(sampleLock(), got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
 
 func TestPin(t *testing.T) {
-	f := sample()
+	f := sampleLock()
 	if p, ok := f.Pin("my-etcd", "etcd"); !ok || p.Version != "0.9.4" {
 		t.Errorf("got %v, %v", p.Version, ok)
 	}
@@ -160,8 +159,8 @@ func TestNewLeavesItsArguments(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
-	old := sample()
-	next := sample()
+	old := sampleLock()
+	next := sampleLock()
 	next.Pins[0].Approval = "Manual"
 	next.Pins[0].Hold = ""
 	next.Pins[1].Version, next.Pins[1].Bundle = "0.9.5", "etcdoperator.v0.9.5"
@@ -179,12 +178,12 @@ func TestDiff(t *testing.T) {
 	if got := lockfile.Diff(old, old); len(got) != 0 {
 		t.Errorf("a lock differs from itself: %v", got)
 	}
-	if got := lockfile.Diff(nil, sample()); len(got) != 2 {
+	if got := lockfile.Diff(nil, sampleLock()); len(got) != 2 {
 		t.Errorf("got %d changes from nothing, want 2", len(got))
 	}
 }
 
-// TestBranchesMerge lets git merge two branches that each add and move pins.
+// TestBranchesMerge merges two branches with Git, each of which adds and changes pins.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -224,8 +223,8 @@ func TestBranchesMerge(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(lockfile.Format(sample()))
-	f.Add(lockfile.Format(declared()))
+	f.Add(lockfile.Format(sampleLock()))
+	f.Add(lockfile.Format(lockWithNamespaces()))
 	f.Add(lockfile.Format(lockfile.New(nil)))
 	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Lock\nschema: 1\npins: [{namespace: a, package: b, version: c, bundle: d, config: [1, {x: ~}]}]\n"))
 	f.Add([]byte("<<<<<<< HEAD\n"))
@@ -253,7 +252,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzFormat puts any text and any JSON into a lock: it must come back.
+// FuzzFormat formats a lock with any text and any JSON: Parse must return the same values.
 func FuzzFormat(f *testing.F) {
 	f.Add("a: b", `{"a":[[1,[2]],{"b":{}}],"":null}`)
 	f.Add("no", `[[[]],[{"x":[{}]}]]`)

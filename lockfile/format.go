@@ -12,26 +12,26 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Format returns the canonical bytes of f. Parse restores f from them, and equal locks have equal
-// bytes.
+// Format returns the canonical bytes of f. Parse returns an equal lock for them. Equal locks have
+// equal bytes.
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside resolve; do not edit. Each block has a checksum of its own.\n")
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nschema: %d\n", APIVersion, Kind, Schema)
 	if len(f.Namespaces) > 0 {
-		section(&b, "namespaces", f.Namespaces)
+		writeSection(&b, "namespaces", f.Namespaces)
 	}
-	section(&b, "pins", f.Pins)
+	writeSection(&b, "pins", f.Pins)
 	if len(f.Leaving) > 0 {
-		section(&b, "leaving", f.Leaving)
+		writeSection(&b, "leaving", f.Leaving)
 	}
 	return b.Bytes()
 }
 
-// section writes one list of blocks. An empty line before each block lets Git merge changes of
+// writeSection writes one list of blocks. An empty line before each block lets Git merge changes of
 // neighbouring blocks.
-func section[T block](b *bytes.Buffer, name string, items []T) {
+func writeSection[T block](b *bytes.Buffer, name string, items []T) {
 	if len(items) == 0 {
 		fmt.Fprintf(b, "%s: []\n", name)
 		return
@@ -128,7 +128,7 @@ func writeMembers(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
 	for _, f := range yamlnode.Fields(item.Type()) {
 		value := item.FieldByIndex(f.Index)
-		if !isShown(f, value) {
+		if !isWritten(f, value) {
 			continue
 		}
 		b.WriteString(sep)
@@ -146,8 +146,8 @@ func writeMembers(b *bytes.Buffer, item reflect.Value) {
 	}
 }
 
-// isShown reports whether writeMembers writes a field.
-func isShown(f reflect.StructField, v reflect.Value) bool {
+// isWritten reports whether writeMembers writes a field.
+func isWritten(f reflect.StructField, v reflect.Value) bool {
 	return v.Kind() == reflect.Slice || !v.IsZero() || yamlnode.Required(f)
 }
 

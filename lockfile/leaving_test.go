@@ -9,19 +9,18 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// leaves returns the sample with an operator that one of its pins replaces.
-func leaves() *lockfile.File {
-	f := sample()
+// lockWithLeaving returns the sample lock with an operator that one of its pins replaces.
+func lockWithLeaving() *lockfile.File {
+	f := sampleLock()
 	old := f.Pins[1]
 	old.Namespace, old.Package, old.Bundle = "old-etcd", "etcd-classic", "classic.v0.9.4"
 	f.Leaving = []lockfile.Leaving{{ReplacedBy: f.Pins[1].Key(), Pin: old}}
 	return f
 }
 
-// TestLeaving fixes the text of an operator that another one replaces: as it was pinned,
-// in a list of its own.
+// TestLeaving fixes the format of a replaced operator: its last pin, in a separate list.
 func TestLeaving(t *testing.T) {
-	f := leaves()
+	f := lockWithLeaving()
 	text := string(lockfile.Format(f))
 	const want = "\nleaving:\n\n- replacedBy: my-etcd/etcd\n  namespace: old-etcd\n  package: etcd-classic\n"
 	if !strings.Contains(text, want) {
@@ -40,22 +39,22 @@ func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		before, after *lockfile.File
 		kind          lockfile.ChangeKind
-	}{{sample(), got, lockfile.Added}, {got, sample(), lockfile.Removed}} {
+	}{{sampleLock(), got, lockfile.Added}, {got, sampleLock(), lockfile.Removed}} {
 		changes := lockfile.Diff(c.before, c.after)
 		if len(changes) != 1 || changes[0].Kind != c.kind || changes[0].Leaving != "my-etcd/etcd" || changes[0].Package != "etcd-classic" || changes[0].Pruned {
 			t.Errorf("got %+v", changes)
 		}
 	}
-	pruned := leaves()
+	pruned := lockWithLeaving()
 	pruned.Leaving[0].ReplacedBy = ""
-	if changes := lockfile.Diff(sample(), pruned); len(changes) != 1 || !changes[0].Pruned || changes[0].Leaving != "" {
+	if changes := lockfile.Diff(sampleLock(), pruned); len(changes) != 1 || !changes[0].Pruned || changes[0].Leaving != "" {
 		t.Errorf("without a successor: got %+v", changes)
 	}
 }
 
 // TestLeaves finds each leaving operator, and no other.
 func TestLeaves(t *testing.T) {
-	f := leaves()
+	f := lockWithLeaving()
 	second := f.Leaving[0]
 	second.Package = "etcd-older"
 	f.Leaving = append(f.Leaving, second)
@@ -71,7 +70,7 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestLeavingFaults reads locks whose leaving operators do not fit the pins.
+// TestLeavingFaults parses locks whose leaving operators contradict the pins.
 func TestLeavingFaults(t *testing.T) {
 	for _, c := range []struct {
 		says string
@@ -82,13 +81,13 @@ func TestLeavingFaults(t *testing.T) {
 		{`its successor "old-etcd/etcd-classic" is not pinned`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "old-etcd/etcd-classic" }},
 		{`leaving operator "old-etcd/etcd-classic" appears twice`, func(f *lockfile.File) { f.Leaving = append(f.Leaving, f.Leaving[0]) }},
 	} {
-		f := leaves()
+		f := lockWithLeaving()
 		c.edit(f)
 		if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("got %v, want %q", err, c.says)
 		}
 	}
-	text := strings.Replace(string(lockfile.Format(leaves())), "package: etcd-classic", "package: etcd-other", 1)
+	text := strings.Replace(string(lockfile.Format(lockWithLeaving())), "package: etcd-classic", "package: etcd-other", 1)
 	if _, err := lockfile.Parse("quayside.lock", []byte(text)); err == nil || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("edited: got %v", err)
 	}

@@ -1,10 +1,10 @@
 // Package lockfile reads and writes quayside.lock.
 //
-// The lock is the contract between resolving and rendering. It records decisions: everything
-// that rendering needs in addition to bundle content and quayside.yaml, and nothing that follows
-// from declarations, catalogs or content. Its bytes are canonical and the same on every machine.
-// Each block has its own checksum and depends on one pin or on settings only, so that branches
-// of different operators merge. The package never resolves and never renders.
+// The lock is the contract between resolving and rendering. It records the decisions of the resolver:
+// everything that rendering needs in addition to bundle content and quayside.yaml. It omits all data
+// that rendering can derive from these. Its bytes are canonical and the same on every machine.
+// Each block has its own checksum and depends on one pin or on settings only, so that Git can merge
+// branches that change different operators. The package neither resolves nor renders.
 //
 // The package is public: docs/contributing/library.md has its compatibility promise.
 //
@@ -30,13 +30,13 @@ const Schema = 1
 // Kind is the kind of the document in a lock.
 const Kind = "Lock"
 
-// New returns a lock of these pins, sorted and in canonical form: lists without a meaningful
+// New returns a lock with the given pins, sorted and in canonical form: lists without a meaningful
 // order are sorted, empty lists are nil, and JSON has sorted keys. It does not modify its
-// argument. It panics on invalid JSON.
+// argument. It panics if a pin contains invalid JSON.
 func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock of these pins and the other blocks of f, in the same form as New. It does
-// not modify f. A nil f is empty.
+// With returns a lock with the given pins and the other blocks of f, in the same form as New. It does
+// not modify f. A nil f counts as an empty lock.
 func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
 	out.Pins = slices.Clone(pins)
@@ -156,13 +156,13 @@ func compareImages(a, b RelatedImage) int {
 // Key returns "namespace/package", the identity of an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
 
-// BundleDigest returns the digest of the bundle image or, without one, of the manifests embedded
-// in the catalog. It returns "" if the content of the pin is not fixed yet.
+// BundleDigest returns the digest of the bundle image or, if the catalog embeds the manifests, of
+// these. It returns "" if the pin has no digest yet.
 func (p Pin) BundleDigest() Digest {
 	return cmp.Or(Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
 }
 
-// Pin returns the pin of a package in a namespace.
+// Pin returns the pin of a package in a namespace, and whether there is one.
 func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	i, ok := slices.BinarySearchFunc(f.Pins, Pin{Namespace: namespace, Package: pkg}, comparePins)
 	if !ok {
@@ -175,7 +175,7 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 // for a nil lock.
 func (f *File) IsOlder() bool { return f != nil && f.ReadSchema != 0 && f.ReadSchema < Schema }
 
-// Generated reports whether the package is a dependency without a declaration of its own.
+// Generated reports whether the package is a dependency that no declaration requests.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 
 // Subscription returns the name of the pin's first declaration or, for a dependency, the name of
@@ -193,8 +193,8 @@ func GeneratedName(pkg, channel string, id ID) string {
 	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }
 
-// Needed returns the direct and transitive requirements of an operator. Operators are identified
-// by "namespace/package". In a cycle, the result contains the operator itself.
+// Needed returns the operators that an operator requires, directly or transitively. Operators are
+// identified by "namespace/package". In a cycle, the result contains the operator itself.
 func (f *File) Needed(operator string) map[string]bool {
 	requires := map[string][]Requirement{}
 	for _, p := range f.Pins {
@@ -225,7 +225,8 @@ func (f *File) RequiredBy(p Pin) []Requirement {
 	return out
 }
 
-// Leaves returns the block of a leaving operator, given by "namespace/package".
+// Leaves returns the block of the leaving operator with the given "namespace/package", and whether
+// there is one.
 func (f *File) Leaves(operator string) (Leaving, bool) {
 	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
 	if i < 0 {
@@ -267,13 +268,13 @@ func (f *File) Catalogs() []Catalog {
 
 // checkUnique adds a fault for each duplicate block, and the faults of checkSuccessors.
 func checkUnique(f *File, errs *diag.List) {
-	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos })
-	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos })
-	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos })
+	checkDuplicates(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos })
+	checkDuplicates(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos })
+	checkDuplicates(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos })
 	checkSuccessors(errs, f)
 }
 
-func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) {
+func checkDuplicates[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) {
 	for i := 1; i < len(sorted); i++ {
 		if first, b := sorted[i-1], sorted[i]; b.title() == first.title() {
 			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block, or take one side with 'git checkout --theirs' or '--ours', and run 'quayside resolve'", b.title(), at(first).Line)

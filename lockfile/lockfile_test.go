@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func sample() *lockfile.File {
+func sampleLock() *lockfile.File {
 	hub := lockfile.NewCatalog(model.ID{Namespace: "olm", Name: "hub"}, "oci:catalogs/hub", model.DigestOf([]byte("hub")))
 	return lockfile.New([]lockfile.Pin{
 		{
@@ -49,7 +49,7 @@ func ignorePos() cmp.Option {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for name, f := range map[string]*lockfile.File{"full": sample(), "empty": lockfile.New(nil)} {
+	for name, f := range map[string]*lockfile.File{"full": sampleLock(), "empty": lockfile.New(nil)} {
 		text := lockfile.Format(f)
 		got, err := lockfile.Parse("quayside.lock", text)
 		if err != nil {
@@ -64,11 +64,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestText fixes the canonical bytes: another text would make every committed
-// lock differ.
+// TestText fixes the canonical bytes: a change of the format would change every committed lock.
 func TestText(t *testing.T) {
 	const file = "testdata/sample.lock"
-	got := lockfile.Format(sample())
+	got := lockfile.Format(sampleLock())
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -83,9 +82,9 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestPositions parses a lock and finds each field of a pin where its position points.
+// TestPositions checks the position of each field of a pin in a parsed lock.
 func TestPositions(t *testing.T) {
-	text := lockfile.Format(sample())
+	text := lockfile.Format(sampleLock())
 	f, err := lockfile.Parse("quayside.lock", text)
 	if err != nil {
 		t.Fatal(err)
@@ -105,15 +104,14 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestChecksum compares what a pin says of itself with the lock's text, whether
-// the pin comes from a file or not.
+// TestChecksum compares Pin.Checksum with the checksum in the formatted lock, for parsed and new pins.
 func TestChecksum(t *testing.T) {
-	text := lockfile.Format(sample())
+	text := lockfile.Format(sampleLock())
 	parsed, err := lockfile.Parse("quayside.lock", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pin := range append(parsed.Pins, sample().Pins...) {
+	for _, pin := range append(parsed.Pins, sampleLock().Pins...) {
 		if want := "  checksum: " + string(pin.Checksum()) + "\n"; !strings.Contains(string(text), want) {
 			t.Errorf("%s/%s: no %q in\n%s", pin.Namespace, pin.Package, want, text)
 		}

@@ -8,26 +8,26 @@ type Side struct {
 	Lock *File  // nil: the commit has no lock
 }
 
-// Lowering is a pin with a lower version than on one side of a merge.
+// Lowering is a pin that has a lower version after a merge than on one of the merged sides.
 type Lowering struct {
-	Pin    Pin    // in the settled lock; empty if the operator has no pin there
-	Higher Pin    // on the side
+	Pin    Pin    // pin in the settled lock, the result of the merge; empty if there is none
+	Higher Pin    // pin on the side
 	Side   string // name of the side
 }
 
-// Lowerings returns the pins of the settled lock with a lower version than one of the sides,
-// if that side raised the version since the base. The highest side counts. A pin that the
-// base lacks counts as raised. Intentional downgrades are left out: pins that another side
-// lowered to the same version, and pins with the higher bundle in Replaces, which resolve
-// records for an allowed downgrade. A nil lock is empty.
+// Lowerings returns the pins of the settled lock that have a lower version than one of the sides, if
+// that side raised the version since the base. Of several sides, the one with the highest version is
+// returned. A pin that is not in the base counts as raised. Intentional downgrades are omitted: pins
+// that another side lowered to the same version, and pins with the higher bundle in Replaces, which
+// resolve records for an allowed downgrade. A nil lock counts as an empty lock.
 func Lowerings(settled, base *File, sides ...Side) []Lowering {
 	var out []Lowering
 	for _, pin := range settled.sorted().Pins {
-		was, known := find(base, pin)
+		was, known := findPin(base, pin)
 		var highest Lowering
 		lowered := false
 		for _, s := range sides {
-			theirs, ok := find(s.Lock, pin)
+			theirs, ok := findPin(s.Lock, pin)
 			switch {
 			case !ok:
 			case known && theirs.CompareVersions(was) < 0:
@@ -43,19 +43,19 @@ func Lowerings(settled, base *File, sides ...Side) []Lowering {
 	return out
 }
 
-// Accepted returns the lowered pin with the higher bundle recorded in Replaces.
+// Accepted returns the lowered pin, marked as an allowed downgrade: Replaces is the higher bundle.
 func (l Lowering) Accepted() Pin {
 	l.Pin.Replaces, l.Pin.Skipped = l.Higher.Bundle, nil
 	return l.Pin
 }
 
-// Vanished returns the operators that have a pin on a side but none in the settled lock, with
-// the highest version of all sides. Their Pin is empty. A nil lock is empty.
+// Vanished returns the operators that have a pin on a side but none in the settled lock, each with
+// the side that has the highest version. Their Pin is empty. A nil lock counts as an empty lock.
 func Vanished(settled *File, sides ...Side) []Lowering {
 	var out []Lowering
 	for _, s := range sides {
 		for _, pin := range s.Lock.sorted().Pins {
-			if _, ok := find(settled, pin); ok {
+			if _, ok := findPin(settled, pin); ok {
 				continue
 			}
 			i := slices.IndexFunc(out, func(l Lowering) bool { return l.Higher.Key() == pin.Key() })
@@ -69,8 +69,8 @@ func Vanished(settled *File, sides ...Side) []Lowering {
 	return out
 }
 
-// find returns the pin of the same operator in a lock.
-func find(f *File, pin Pin) (Pin, bool) {
+// findPin returns the pin of the same operator in a lock.
+func findPin(f *File, pin Pin) (Pin, bool) {
 	if f == nil {
 		return Pin{}, false
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// versions holds the minor version of each operator; one without is not pinned.
-type versions map[string]int
+// minorVersions holds the minor version of each pinned operator.
+type minorVersions map[string]int
 
-func (v versions) lock() *lockfile.File {
+func (v minorVersions) lock() *lockfile.File {
 	var pins []lockfile.Pin
 	for pkg, minor := range v {
 		pins = append(pins, lockfile.Pin{Namespace: "ns", Package: pkg, Version: fmt.Sprintf("0.%d.0", minor), Bundle: fmt.Sprintf("%s.v0.%d.0", pkg, minor)})
@@ -22,10 +22,10 @@ func (v versions) lock() *lockfile.File {
 	return lockfile.New(pins)
 }
 
-// moved returns versions with some operators changed by at least from and less than to,
-// added and, where from is negative, removed.
-func moved(t *rapid.T, v versions, name string, from, to int) versions {
-	out := versions{}
+// drawMoves returns versions in which some operators changed by at least from and less than to, were
+// added or, if from is negative, removed.
+func drawMoves(t *rapid.T, v minorVersions, name string, from, to int) minorVersions {
+	out := minorVersions{}
 	for _, pkg := range operators() {
 		old, pinned := v[pkg]
 		switch rapid.IntRange(0, 4).Draw(t, name+pkg) {
@@ -47,7 +47,7 @@ func moved(t *rapid.T, v versions, name string, from, to int) versions {
 // operators returns the packages of the random locks.
 func operators() []string { return []string{"a", "b", "c", "d", "e", "f"} }
 
-func lowered(settled, base versions, sides ...versions) []string {
+func loweredOperators(settled, base minorVersions, sides ...minorVersions) []string {
 	var out []string
 	var of []lockfile.Side
 	for i, s := range sides {
@@ -59,28 +59,28 @@ func lowered(settled, base versions, sides ...versions) []string {
 	return out
 }
 
-// TestLoweringsOfSide takes a side whose moves include the other's: nothing is lowered.
+// TestLoweringsOfSide settles on a side that includes the changes of the other: nothing is lowered.
 func TestLoweringsOfSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		base := moved(t, nil, "base", 1, 20)
-		ours := moved(t, base, "ours", -5, 5)
-		theirs := moved(t, ours, "theirs", 0, 5)
-		if got := lowered(theirs, base, ours, theirs); got != nil {
+		base := drawMoves(t, nil, "base", 1, 20)
+		ours := drawMoves(t, base, "ours", -5, 5)
+		theirs := drawMoves(t, ours, "theirs", 0, 5)
+		if got := loweredOperators(theirs, base, ours, theirs); got != nil {
 			t.Errorf("base %v, ours %v, theirs %v, taken: %v", base, ours, theirs, got)
 		}
 	})
 }
 
-// TestLoweringsOfCleanMerge merges sides that move different operators, in any
-// direction, as Git does.
+// TestLoweringsOfCleanMerge merges sides that upgrade or downgrade different operators: nothing is
+// lowered.
 func TestLoweringsOfCleanMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		base := moved(t, nil, "base", 1, 20)
-		ours, theirs, merged := versions{}, versions{}, versions{}
-		moves := moved(t, base, "moves", -5, 5)
+		base := drawMoves(t, nil, "base", 1, 20)
+		ours, theirs, merged := minorVersions{}, minorVersions{}, minorVersions{}
+		moves := drawMoves(t, base, "moves", -5, 5)
 		for _, pkg := range slices.Sorted(maps.Keys(moves)) {
 			by, mine := moves[pkg], rapid.Bool().Draw(t, "mine"+pkg)
-			for side, is := range map[*versions]bool{&ours: mine, &theirs: !mine, &merged: true} {
+			for side, is := range map[*minorVersions]bool{&ours: mine, &theirs: !mine, &merged: true} {
 				if old, ok := base[pkg]; is {
 					(*side)[pkg] = by
 				} else if ok {
@@ -88,24 +88,24 @@ func TestLoweringsOfCleanMerge(t *testing.T) {
 				}
 			}
 		}
-		if got := lowered(merged, base, ours, theirs); got != nil {
+		if got := loweredOperators(merged, base, ours, theirs); got != nil {
 			t.Errorf("base %v, ours %v, theirs %v, merged %v: %v", base, ours, theirs, merged, got)
 		}
 	})
 }
 
-// TestLoweringsOfAny compares with the definition, operator by operator, and accepts
-// all: nothing is lowered then.
+// TestLoweringsOfAny compares Lowerings with its definition, operator by operator. After all are
+// accepted, nothing is lowered.
 func TestLoweringsOfAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		base := moved(t, nil, "base", 1, 20)
-		ours, theirs := moved(t, base, "ours", -5, 5), moved(t, base, "theirs", -5, 5)
-		settled := moved(t, base, "settled", -5, 5)
-		got := lowered(settled, base, ours, theirs)
+		base := drawMoves(t, nil, "base", 1, 20)
+		ours, theirs := drawMoves(t, base, "ours", -5, 5), drawMoves(t, base, "theirs", -5, 5)
+		settled := drawMoves(t, base, "settled", -5, 5)
+		got := loweredOperators(settled, base, ours, theirs)
 		for pkg, v := range settled {
 			was, known := base[pkg]
 			raised, onPurpose := -1, false
-			for _, side := range []versions{ours, theirs} {
+			for _, side := range []minorVersions{ours, theirs} {
 				if at, ok := side[pkg]; ok && (!known || at > was) {
 					raised = max(raised, at)
 				} else if ok && at < was && at == v {
@@ -128,12 +128,12 @@ func TestLoweringsOfAny(t *testing.T) {
 	})
 }
 
-// TestVanished finds each operator that a side has and the settled lock has not, at the
-// higher version, of the first side that has it.
+// TestVanished checks that each operator of a side without a pin in the settled lock is returned, with
+// the highest version and the first side that has it.
 func TestVanished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours, theirs, settled := moved(t, nil, "ours", 1, 9), moved(t, nil, "theirs", 1, 9), moved(t, nil, "settled", 1, 9)
-		want := versions{}
+		ours, theirs, settled := drawMoves(t, nil, "ours", 1, 9), drawMoves(t, nil, "theirs", 1, 9), drawMoves(t, nil, "settled", 1, 9)
+		want := minorVersions{}
 		for _, pkg := range operators() {
 			if _, ok := settled[pkg]; !ok && max(ours[pkg], theirs[pkg]) > 0 {
 				want[pkg] = max(ours[pkg], theirs[pkg])

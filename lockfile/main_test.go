@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMain fixes the seed of the property tests; -rapid.seed=0 takes a fresh one.
+// TestMain fixes the seed of the property tests; -rapid.seed=0 uses a random one.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)

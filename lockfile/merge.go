@@ -36,9 +36,9 @@ func mergeBlocks[T block](onto, base, next []T, compare func(a, b T) int) []T {
 	return out
 }
 
-// Apart reports whether Git can merge two files derived from base without conflict, in either
-// order. Their changes must touch different blocks, and they must add and remove blocks in
-// different places.
+// Apart reports whether Git can merge a and b, both derived from base, without conflict, in either
+// order. This requires that they change different blocks, and add and remove blocks in different
+// places.
 func Apart(base, a, b *File) bool {
 	x, y := editsOf(base, a), editsOf(base, b)
 	for _, i := range x.touched {
@@ -54,8 +54,8 @@ func Apart(base, a, b *File) bool {
 	return true
 }
 
-// edits are the numbers of the blocks and gaps that a change touches. Pins are numbered before
-// leaving operators. Gap i is before block i.
+// edits holds the numbers of the blocks and gaps that a change touches. Pins are numbered before
+// leaving operators. Gap i is the gap before block i.
 type edits struct{ touched, gaps []int }
 
 func editsOf(base, next *File) edits {
@@ -68,9 +68,9 @@ func editsOf(base, next *File) edits {
 	return e
 }
 
-// addBlocks adds the touched places of one list to e. The first block of the list has the number
-// first. It returns the number after the last block. A removed block also touches the gaps on
-// both sides.
+// addBlocks adds the touched blocks and gaps of one list to e. The first block of the list has the
+// number first. It returns the number after that of the last block. A removed block also touches the
+// gaps on both sides.
 func addBlocks[T block](e *edits, first int, base, next []T, compare func(a, b T) int) int {
 	for i, b := range base {
 		j := slices.IndexFunc(next, func(n T) bool { return compare(n, b) == 0 })

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-func declared() *lockfile.File {
-	f := sample()
+func lockWithNamespaces() *lockfile.File {
+	f := sampleLock()
 	f.Namespaces = []lockfile.Namespace{
 		{Name: "my-etcd", Labels: map[string]string{"openshift.io/cluster-monitoring": "true", "a": ""}, Annotations: map[string]string{"note": "a: b # c\nd"}},
 		{Name: "apps"},
@@ -24,10 +24,10 @@ func declared() *lockfile.File {
 	return f
 }
 
-// TestNamespaces fixes the text of declared Namespaces, and that what stands
-// before and after them is as it was without.
+// TestNamespaces fixes the format of declared Namespaces, and checks that they do not change the rest
+// of the lock.
 func TestNamespaces(t *testing.T) {
-	text := string(lockfile.Format(declared()))
+	text := string(lockfile.Format(lockWithNamespaces()))
 	const want = `namespaces:
 
 - name: apps
@@ -42,7 +42,7 @@ func TestNamespaces(t *testing.T) {
   checksum: sha256:c30f5184e3373a4a2da1a0ad6948f6e7a869fe7c779fd14584642701124e8a3b
 
 `
-	before, after, _ := strings.Cut(string(lockfile.Format(sample())), "pins:\n")
+	before, after, _ := strings.Cut(string(lockfile.Format(sampleLock())), "pins:\n")
 	if d := cmp.Diff(before+want+"pins:\n"+after, text); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -50,7 +50,7 @@ func TestNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(lockfile.Format(declared()), lockfile.Format(got)); d != "" || len(got.Namespaces) != 2 || got.Namespaces[1].Annotations["note"] != "a: b # c\nd" {
+	if d := cmp.Diff(lockfile.Format(lockWithNamespaces()), lockfile.Format(got)); d != "" || len(got.Namespaces) != 2 || got.Namespaces[1].Annotations["note"] != "a: b # c\nd" {
 		t.Errorf("got %v %s", got.Namespaces, d)
 	}
 	if rest := got.With(nil); len(rest.Namespaces) != 2 || len(rest.Pins) != 0 {
@@ -59,7 +59,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestNamespaceFaults(t *testing.T) {
-	text := string(lockfile.Format(declared()))
+	text := string(lockfile.Format(lockWithNamespaces()))
 	block := text[strings.Index(text, "- name: apps"):strings.Index(text, "- name: my-etcd")]
 	for name, c := range map[string]struct{ old, new, want string }{
 		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:10:3: Namespace "my-etcd" does not match its checksum on line 16: undo the edit, or delete the block and run 'quayside resolve'`},
@@ -81,7 +81,7 @@ func TestNamespaceFaults(t *testing.T) {
 
 // TestEveryEditOfANamespaceIsFound changes each byte of the blocks in turn.
 func TestEveryEditOfANamespaceIsFound(t *testing.T) {
-	text := lockfile.Format(declared())
+	text := lockfile.Format(lockWithNamespaces())
 	want, err := lockfile.Parse("quayside.lock", text)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestEveryEditOfANamespaceIsFound(t *testing.T) {
 }
 
 func TestDiffOfNamespaces(t *testing.T) {
-	next := declared()
+	next := lockWithNamespaces()
 	next.Namespaces[0].Labels = map[string]string{"a": ""}
 	next.Namespaces[1].Name = "web"
 	want := []lockfile.Change{
@@ -105,17 +105,17 @@ func TestDiffOfNamespaces(t *testing.T) {
 		{Kind: lockfile.Changed, Namespace: "my-etcd", Fields: []string{"labels"}},
 		{Kind: lockfile.Added, Namespace: "web"},
 	}
-	if d := cmp.Diff(want, lockfile.Diff(declared(), next)); d != "" {
+	if d := cmp.Diff(want, lockfile.Diff(lockWithNamespaces(), next)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	changes := lockfile.Diff(nil, declared())
+	changes := lockfile.Diff(nil, lockWithNamespaces())
 	if len(changes) != 4 || changes[0].Namespace != "apps" || changes[0].Package != "" || changes[2].Package == "" {
 		t.Errorf("want Namespaces, then pins: %v", changes)
 	}
 }
 
-// TestNamespacesMerge lets git merge two branches that each declare another
-// Namespace and label one.
+// TestNamespacesMerge merges two branches with Git, each of which declares a Namespace and labels
+// another.
 func TestNamespacesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// Parse reads a lock of the current schema, or of an older one, which it migrates. File.ReadSchema
+// Parse parses a lock of the current schema, or of an older schema, which it migrates. File.ReadSchema
 // is the schema of the input. The error is a diag.List of all faults with their positions.
 // Parse rejects newer schemas, blocks that do not match their checksum, and files with
 // conflict markers of Git.
@@ -30,9 +30,9 @@ type Edit struct {
 	Pos                diag.Pos
 }
 
-// ParseEdited reads a lock in which a person or a bot may have overwritten versions of pins.
-// It returns the lock with the original versions, and the edits in the order of the file.
-// Every other edit is a fault, as in Parse.
+// ParseEdited parses a lock in which a user or a bot may have edited versions of pins. It returns the
+// lock with the original versions, and the edits in the order of the file. Any other edit is an
+// error, as in Parse.
 func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 	var edits []Edit
 	p := newParser(file)
@@ -70,8 +70,8 @@ func parse(p parser, data []byte) (*File, error) {
 		return nil, err
 	}
 	f := &File{
-		ReadSchema: schema, Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
-		Pins: blocks[Pin](&p, "pin", w.Pins), Leaving: blocks[Leaving](&p, "leaving", w.Leaving),
+		ReadSchema: schema, Namespaces: parseBlocks[Namespace](&p, "Namespace", w.Namespaces),
+		Pins: parseBlocks[Pin](&p, "pin", w.Pins), Leaving: parseBlocks[Leaving](&p, "leaving", w.Leaving),
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ type parser struct {
 	file       string
 	schema     int                   // current schema, the one of this package's types
 	migrations []migration           // from schema 1 on
-	sums       map[*yaml.Node]string // migrated block → its checksum before the migration
+	sums       map[*yaml.Node]string // for a migrated block: its checksum before the migration
 	errs       diag.List
 	edits      *[]Edit // collects edited versions; nil: edits are faults
 }
@@ -156,28 +156,28 @@ func (p *parser) migrate(doc *yaml.Node, from int) error {
 	return nil
 }
 
-// blocks reads each block by itself, so that a fault in one block hides none in another. It
-// verifies checksums only for blocks without faults and without an edited version.
-func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
+// parseBlocks parses each block separately, so that a fault in one block does not hide faults in
+// others. It verifies checksums only of blocks without faults and without an edited version.
+func parseBlocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	var out []T
 	for _, n := range nodes {
 		q := parser{file: p.file, sums: p.sums, edits: p.edits}
-		var w written[T]
+		var w blockWithChecksum[T]
 		q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 		v := reflect.ValueOf(&w.Block).Elem()
 		v.FieldByName("Pos").Set(reflect.ValueOf(yamlnode.At(p.file, n)))
 		if at := v.FieldByName("Fields"); at.IsValid() {
-			at.Set(reflect.ValueOf(q.fields(n)))
+			at.Set(reflect.ValueOf(q.fieldPositions(n)))
 		}
 		for _, f := range yamlnode.Fields(v.Type()) {
-			q.check(n, what, f, v.FieldByIndex(f.Index))
+			q.checkField(n, what, f, v.FieldByIndex(f.Index))
 		}
 		restored := false
 		if pin, ok := any(&w.Block).(*Pin); ok && q.errs == nil && p.edits != nil {
-			restored = q.restore(n, pin, w.Checksum)
+			restored = q.recordEdit(n, pin, w.Checksum)
 		}
 		if q.errs == nil && !restored {
-			q.sum(n, w.Block, w.Checksum)
+			q.verifyChecksum(n, w.Block, w.Checksum)
 		}
 		p.errs = append(p.errs, q.errs...)
 		out = append(out, w.Block)
@@ -185,8 +185,8 @@ func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	return out
 }
 
-// fields returns the positions of the field names in a block.
-func (p *parser) fields(n *yaml.Node) diag.Fields {
+// fieldPositions returns the positions of the field names in a block.
+func (p *parser) fieldPositions(n *yaml.Node) diag.Fields {
 	out := diag.Fields{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		out[n.Content[i].Value] = yamlnode.At(p.file, n.Content[i])
@@ -194,8 +194,8 @@ func (p *parser) fields(n *yaml.Node) diag.Fields {
 	return out
 }
 
-// check validates one field of a block.
-func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
+// checkField validates one field of a block.
+func (p *parser) checkField(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
 	at := yamlnode.At(p.file, n)
 	if _, said := yamlnode.Field(n, f.Name); said != nil {
 		at = yamlnode.At(p.file, said)
@@ -234,9 +234,9 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 	p.errs.Add(at, err)
 }
 
-// sum verifies the checksum of a block. The checksum covers the canonical value, so quoting,
+// verifyChecksum verifies the checksum of a block. The checksum covers the canonical value, so quoting,
 // order of keys and line wrapping do not matter.
-func (p *parser) sum(n *yaml.Node, b block, checksum string) {
+func (p *parser) verifyChecksum(n *yaml.Node, b block, checksum string) {
 	got, migrated := p.sums[n]
 	if !migrated {
 		var err error
@@ -262,9 +262,9 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
 }
 
-// restore undoes an edit of the pin's version and records it in p.edits. It reports whether
-// there was such an edit.
-func (p *parser) restore(n *yaml.Node, pin *Pin, checksum string) bool {
+// recordEdit restores the original version of an edited pin and records the edit in p.edits. It
+// returns false if the version was not edited.
+func (p *parser) recordEdit(n *yaml.Node, pin *Pin, checksum string) bool {
 	before, ok := undoVersionEdit(*pin, checksum)
 	if !ok {
 		return false

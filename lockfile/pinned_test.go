@@ -8,10 +8,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestNoNoise wants a block that cannot be read to be told of once: its
-// checksum says nothing then.
+// TestNoNoise checks that a block that cannot be parsed has only one error, and none about its checksum.
 func TestNoNoise(t *testing.T) {
-	text := string(lockfile.Format(declared()))
+	text := string(lockfile.Format(lockWithNamespaces()))
 	for what, edit := range map[string][2]string{
 		"catalog":   {"source: oci:catalogs/hub,", "sauce: x,"},
 		"Namespace": {"  labels:\n    a: \"\"\n", "  lables:\n    a: \"\"\n"},
@@ -28,15 +27,15 @@ func TestNoNoise(t *testing.T) {
 	}
 }
 
-// TestMoved calls a pin moved by its bundle or by its version alone.
+// TestMoved checks that a change of only the bundle or only the version is a Moved change.
 func TestMoved(t *testing.T) {
 	for what, change := range map[string]func(*lockfile.Pin){
 		"version": func(p *lockfile.Pin) { p.Version = "9.9.9" },
 		"bundle":  func(p *lockfile.Pin) { p.Bundle = "other" },
 	} {
-		next := sample()
+		next := sampleLock()
 		change(&next.Pins[1])
-		got := lockfile.Diff(sample(), next)
+		got := lockfile.Diff(sampleLock(), next)
 		if len(got) != 1 || got[0].Kind != lockfile.Moved || fmt.Sprint(got[0].Fields) != "["+what+"]" {
 			t.Errorf("%s: got %v", what, got)
 		}

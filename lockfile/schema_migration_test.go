@@ -19,9 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// TestSchemas reads a lock of every schema that was ever released. No flag rewrites
-// these files: a change that cannot read one of them needs a migration, and the file
-// that it is migrated to beside it.
+// TestSchemas parses a lock of every released schema. The -update flag does not rewrite these files: an
+// incompatible change of the format needs a migration, and the migrated file next to the original.
 func TestSchemas(t *testing.T) {
 	for schema := 1; schema <= Schema; schema++ {
 		file := fmt.Sprintf("testdata/schema-%d.lock", schema)
@@ -31,7 +30,7 @@ func TestSchemas(t *testing.T) {
 		}
 		f, err := Parse(file, text)
 		if err != nil {
-			t.Fatalf("%v\nif the schema is not released yet, write the new checksums:\n%s", err, cmp.Diff(string(text), resum(t, string(text))))
+			t.Fatalf("%v\nif the schema is not released yet, write the new checksums:\n%s", err, cmp.Diff(string(text), updateChecksums(t, string(text))))
 		}
 		if f.ReadSchema != schema || len(f.Namespaces) == 0 || len(f.Pins) == 0 || len(f.Leaving) == 0 {
 			t.Errorf("%s: schema %d, %d Namespaces, %d pins, %d leaving", file, f.ReadSchema, len(f.Namespaces), len(f.Pins), len(f.Leaving))
@@ -54,8 +53,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// scratch returns a parser of a schema 2 that has another name for two fields of schema 1.
-func scratch() parser {
+// newSchema2Parser returns a parser for a fictional schema 2 that renames two fields of schema 1.
+func newSchema2Parser() parser {
 	return parser{file: "f", schema: 2, migrations: []migration{func(doc *yaml.Node) {
 		for _, list := range []string{"pins", "leaving"} {
 			if _, blocks := yamlnode.Field(doc, list); blocks != nil {
@@ -74,36 +73,36 @@ func renameField(block *yaml.Node, from, to string) {
 	}
 }
 
-// TestMigration reads a lock of an older schema, whose checksums are of the values as
-// they were, and finds an edit in it.
+// TestMigration parses a lock of an older schema, whose checksums are those of the old values, and
+// detects an edit in it.
 func TestMigration(t *testing.T) {
 	f := New([]Pin{
 		{Namespace: "a", Package: "p", Version: "1.0.0", Bundle: "p.v1", Hold: "broken", OperatorGroup: "og"},
 		{Namespace: "b", Package: "q", Version: "1.0.0", Bundle: "q.v1"},
 	})
 	old := strings.NewReplacer("  hold:", "  reasonToHold:", "  operatorGroup:", "  group:").Replace(string(Format(f)))
-	old = resum(t, old)
-	got, err := parse(scratch(), []byte(old))
+	old = updateChecksums(t, old)
+	got, err := parse(newSchema2Parser(), []byte(old))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.ReadSchema != 1 || string(Format(got)) != string(Format(f)) {
 		t.Errorf("schema %d: %s", got.ReadSchema, Format(got))
 	}
-	if _, err := parse(scratch(), []byte(strings.Replace(old, "group: og", "group: other", 1))); err == nil || !strings.Contains(err.Error(), `pin "a/p" does not match its checksum`) {
+	if _, err := parse(newSchema2Parser(), []byte(strings.Replace(old, "group: og", "group: other", 1))); err == nil || !strings.Contains(err.Error(), `pin "a/p" does not match its checksum`) {
 		t.Errorf("an edit of the older lock: %v", err)
 	}
 	if _, err := Parse("f", []byte(old)); err == nil || !strings.Contains(err.Error(), `unknown field "group"`) {
 		t.Errorf("without the migration: %v", err)
 	}
 	newer := strings.Replace(string(Format(f)), "schema: 1", "schema: 3", 1)
-	if _, err := parse(scratch(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this program reads 2)") {
+	if _, err := parse(newSchema2Parser(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this program reads 2)") {
 		t.Errorf("a newer schema: %v", err)
 	}
 }
 
-// resum gives each block of a lock the checksum of its values.
-func resum(t *testing.T, text string) string {
+// updateChecksums returns a lock with the correct checksum in each block.
+func updateChecksums(t *testing.T, text string) string {
 	docs, err := yamlnode.Documents("f", []byte(text), yamlnode.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +119,8 @@ func resum(t *testing.T, text string) string {
 	return text
 }
 
-// TestChecksumIsOfValues writes random locks with other quotes, another order of keys
-// and other wrapping: they stay readable, and are the same lock.
+// TestChecksumIsOfValues rewrites random locks with other quotes, key order and line wrapping: they must
+// still parse as the same locks.
 func TestChecksumIsOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{"a", "no", "1.0", "a: b", "ünï", "x\ny", "1e3", "~", "\"", "0x1F", "😀"})
@@ -155,8 +154,8 @@ func TestChecksumIsOfValues(t *testing.T) {
 	})
 }
 
-// restyle writes a document otherwise and leaves its values: strings in quotes of either
-// kind, mappings and lists on one line or several, keys in another order.
+// restyle changes the style of a document but not its values: quotes of strings, flow or block style
+// of mappings and lists, and the order of keys.
 func restyle(n *yaml.Node, random *rand.Rand) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -171,14 +170,14 @@ func restyle(n *yaml.Node, random *rand.Rand) {
 				n.Content[2*i+1], n.Content[2*j+1] = n.Content[2*j+1], n.Content[2*i+1]
 			})
 		}
-	default: // a document, an alias: no style of its own
+	default: // documents and aliases have no style
 	}
 	for _, child := range n.Content {
 		restyle(child, random)
 	}
 }
 
-// TestLargeIntegers tells integers apart that are one number as a double.
+// TestLargeIntegers checks that large integers that are equal as float64 have different checksums.
 func TestLargeIntegers(t *testing.T) {
 	sums := map[model.Digest]bool{}
 	for _, n := range []string{"9007199254740992", "9007199254740993", "12345678901234567890", "12345678901234567891"} {

@@ -9,9 +9,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestStorage fixes how the lock tells that an operator waits for its objects.
+// TestStorage fixes the format of a storage migration.
 func TestStorage(t *testing.T) {
-	f := sample()
+	f := sampleLock()
 	gadgets := lockfile.StoredVersions{Definition: "gadgets.example.com", From: "v1beta1", To: "v1"}
 	widgets := lockfile.StoredVersions{Definition: "widgets.example.com", From: "v1alpha1", To: "v1"}
 	f.Pins[1].Storage = &lockfile.Storage{State: lockfile.StorageMigrate, Objects: []lockfile.StoredVersions{widgets, gadgets, widgets}}
@@ -32,7 +32,7 @@ func TestStorage(t *testing.T) {
 	if again := string(lockfile.Format(got)); again != text {
 		t.Errorf("not canonical: %s", cmp.Diff(text, again))
 	}
-	changes := lockfile.Diff(sample(), got)
+	changes := lockfile.Diff(sampleLock(), got)
 	if len(changes) != 1 || changes[0].Kind != lockfile.Changed || !cmp.Equal(changes[0].Fields, []string{"storage"}) {
 		t.Errorf("got %+v", changes)
 	}

@@ -27,7 +27,7 @@ type Property = model.Property
 // RelatedImage is an image that a bundle needs.
 type RelatedImage = model.RelatedImage
 
-// File is a whole lock. New builds a sorted one.
+// File is a complete lock. New returns a sorted one.
 type File struct {
 	Namespaces []Namespace // by name; nil if none is declared
 	Pins       []Pin       // by namespace, then package
@@ -37,12 +37,12 @@ type File struct {
 	ReadSchema int
 }
 
-// The tags of the types below define the file: Format writes the fields in this order, Parse
-// reads them, and JSONSchema describes them. docs/lock.md names the reader of each field.
+// The types below and their tags define the format of the file: Format writes the fields in this
+// order, Parse decodes them, and JSONSchema describes them. docs/lock.md lists the use of each field.
 
-// Catalog is the catalog of a pin, at the time of pinning. Other pins of the same catalog may
-// have another digest: every byte of a pin depends on that pin or on settings only, so that
-// upgrades of two operators merge.
+// Catalog is the catalog of a pin as it was when the bundle was pinned. Other pins of the same
+// catalog may have another digest, because every byte of a pin depends only on this pin or on
+// settings, so that Git can merge the upgrades of two operators.
 type Catalog struct {
 	ID       ID     `json:"name" form:"required" doc:"namespace/name, or name."`
 	Source   string `json:"source" doc:"Canonical reference, never a mirror's, without the digest: image:quay.io/operatorhubio/catalog:latest, oci:catalogs/operatorhubio."`
@@ -50,8 +50,8 @@ type Catalog struct {
 	Identity string `json:"identity" doc:"Signer, where a signature is demanded."`
 }
 
-// NewCatalog returns the record of a catalog. It drops a digest in the source, because Digest
-// holds it.
+// NewCatalog returns the record of a catalog. It removes a digest from the source, because Digest
+// contains it.
 func NewCatalog(id ID, source string, digest Digest) Catalog {
 	return Catalog{ID: id, Source: SourceName(source), Digest: digest}
 }
@@ -62,13 +62,13 @@ func SourceName(source string) string {
 	return name
 }
 
-// IsAt reports whether the record has this source and this digest. Without a recorded digest it
-// returns false.
+// IsAt reports whether the record has this source and this digest. It returns false if the record has
+// no digest.
 func (c Catalog) IsAt(source string, digest Digest) bool {
 	return c.Digest != "" && c.Digest == digest && c.Source == SourceName(source)
 }
 
-// Namespace is a declared Namespace. Only the rendered tree creates it in a cluster.
+// Namespace is a declared Namespace. The rendered tree contains it.
 type Namespace struct {
 	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
 	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
@@ -85,9 +85,9 @@ type Namespace struct {
 //   - Replaces: a fresh install.
 //
 // Image is canonical and by digest, as in "quay.io/x/y@sha256:…". Config is canonical JSON.
-// WatchNamespaces, RequestedBy and Requires are sorted. Properties keep the pin valid after the
-// catalog drops its bundle. Pos and Fields are the positions of the block and of its field names
-// in the parsed file, as in the other blocks.
+// WatchNamespaces, RequestedBy and Requires are sorted. Properties are recorded so that the pin can
+// still be resolved after the catalog drops its bundle. Pos and Fields are the positions of the block
+// and of its field names in the parsed file, as in the other blocks.
 type Pin struct {
 	Namespace       string          `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string          `json:"package" form:"required nonempty" doc:"Name of the package."`
@@ -134,8 +134,8 @@ type Leaving struct {
 	Pin        `json:",inline"`
 }
 
-// Adopted records the parts of an operator that are rendered as OLM installed them, so that the
-// adoption restarts no pod. It omits everything that can be derived from the bundle.
+// Adopted records the details of an operator that are rendered as OLM installed them, so that the
+// adoption restarts no pods. It omits all details that can be derived from the bundle.
 type Adopted struct {
 	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are given."`
 	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider issues them."`
@@ -150,7 +150,7 @@ type Annotation struct {
 	Absent     bool   `json:"absent" doc:"Whether the pods lack it although the bundle has it."`
 }
 
-// Storage is the migration step before an upgrade to a bundle that drops stored versions. The
+// Storage is the storage migration before an upgrade to a bundle that drops stored versions. The
 // pinned bundle has both the old and the new versions.
 type Storage struct {
 	State   StorageState     `json:"stage" form:"required enum=store|migrate" doc:"store: objects written from now on are stored in the other version. migrate: those written before are rewritten, too."`
@@ -210,8 +210,8 @@ func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) 
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
 func (l Leaving) title() string   { return "leaving operator " + strconv.Quote(l.Key()) }
 
-// written is a block with its checksum, as in the file.
-type written[T block] struct {
+// blockWithChecksum is a block with its checksum, as in the file.
+type blockWithChecksum[T block] struct {
 	Block    T      `json:",inline"`
 	Checksum string `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
 }
@@ -229,5 +229,5 @@ type document[N, P, L any] struct {
 // JSONSchema returns the JSON schema of quayside.lock.
 func JSONSchema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/lock.schema.json", "quayside lock",
-		document[written[Namespace], written[Pin], written[Leaving]]{})
+		document[blockWithChecksum[Namespace], blockWithChecksum[Pin], blockWithChecksum[Leaving]]{})
 }

@@ -25,16 +25,16 @@ const (
 // operator is an operator that is installed in the cluster or pinned in the lock.
 type operator struct {
 	OperatorKey
-	pin          *lockfile.Pin // nil: not in the lock
-	subscription *snapshot.Subscription
-	rivals       []string           // other Subscriptions to the package, by name
-	csvs         []snapshot.CSV     // originals
-	members      []*snapshot.Object // of the cluster
+	pin                *lockfile.Pin // nil: not in the lock
+	subscription       *snapshot.Subscription
+	otherSubscriptions []string           // names of other Subscriptions to the package
+	csvs               []snapshot.CSV     // originals
+	members            []*snapshot.Object // its objects in the cluster
 
-	tree    []k8s.Object          // of the tree
-	objects []Object              // of this operator alone, classified
-	reasons []Reason              // collected during classification
-	made    map[string]k8s.Object // Deployments in the form that OLM creates, by name; nil: not known yet
+	tree      []k8s.Object          // its objects in the tree
+	objects   []Object              // classified objects that belong only to this operator
+	reasons   []Reason              // collected during classification
+	generated map[string]k8s.Object // Deployments as OLM generates them, by name; nil: not computed yet
 }
 
 // csv returns the installed ClusterServiceVersion: the pinned one, otherwise the one in the
@@ -66,13 +66,13 @@ func (op *operator) installed() []string {
 	return out
 }
 
-// cluster is a snapshot with its objects assigned to operators.
-type cluster struct {
+// clusterState is a snapshot with its objects assigned to operators.
+type clusterState struct {
 	*snapshot.Snapshot
-	operators []*operator // by namespace and package
-	of        map[k8s.Key][]*operator
-	unpacks   map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
-	plans     map[string][]snapshot.InstallPlan // by namespace
+	operators   []*operator // by namespace and package
+	operatorsOf map[k8s.Key][]*operator
+	unpacks     map[k8s.Key]bool                  // objects that OLM uses to unpack bundles
+	plans       map[string][]snapshot.InstallPlan // by namespace
 
 	byKey       map[string]*operator
 	byCSV       map[[2]string]*operator // namespace and name
@@ -80,11 +80,11 @@ type cluster struct {
 	byComponent map[string]*operator
 }
 
-// find returns the operators of a cluster and of a lock, with all objects that OLM assigns
-// to them by labels, owner references, names or lists.
-func find(s *snapshot.Snapshot, lock *lockfile.File) *cluster {
-	c := &cluster{
-		Snapshot: s, of: map[k8s.Key][]*operator{}, unpacks: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
+// newCluster returns the operators of a cluster and of a lock, with all objects that OLM assigns to
+// them by labels, owner references, names or lists.
+func newCluster(s *snapshot.Snapshot, lock *lockfile.File) *clusterState {
+	c := &clusterState{
+		Snapshot: s, operatorsOf: map[k8s.Key][]*operator{}, unpacks: map[k8s.Key]bool{}, plans: map[string][]snapshot.InstallPlan{}, byKey: map[string]*operator{},
 		byCSV: map[[2]string]*operator{}, byCSVName: map[string][]*operator{}, byComponent: map[string]*operator{},
 	}
 	for i := range lock.Pins {
@@ -105,8 +105,8 @@ func find(s *snapshot.Snapshot, lock *lockfile.File) *cluster {
 	return c
 }
 
-// operator returns the operator of a package in a namespace and creates it if it is missing.
-func (c *cluster) operator(namespace, pkg string) *operator {
+// operator returns the operator of a package in a namespace, and adds it if it is missing.
+func (c *clusterState) operator(namespace, pkg string) *operator {
 	key := OperatorKey{namespace, pkg}
 	if c.byKey[key.Key()] == nil {
 		c.byKey[key.Key()] = &operator{OperatorKey: key}
@@ -114,14 +114,14 @@ func (c *cluster) operator(namespace, pkg string) *operator {
 	return c.byKey[key.Key()]
 }
 
-// subscribe adds a Subscription. If several belong to the operator, the one with an installed
-// version takes precedence; the others become rivals.
+// subscribe adds a Subscription. If several are for the same package, one with an installed version
+// takes precedence; the others are added to otherSubscriptions.
 func (op *operator) subscribe(sub *snapshot.Subscription) {
 	if was := op.subscription; was != nil {
 		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
 			was, sub = sub, was
 		}
-		op.subscription, op.rivals = was, append(op.rivals, sub.Name)
+		op.subscription, op.otherSubscriptions = was, append(op.otherSubscriptions, sub.Name)
 		return
 	}
 	op.subscription = sub
@@ -129,7 +129,7 @@ func (op *operator) subscribe(sub *snapshot.Subscription) {
 
 // packageOf returns the package of a ClusterServiceVersion: from a Subscription or pin,
 // otherwise from OLM's component label, otherwise the CSV name without its version.
-func (c *cluster) packageOf(csv snapshot.CSV) string {
+func (c *clusterState) packageOf(csv snapshot.CSV) string {
 	for _, op := range c.byKey {
 		if op.Namespace == csv.Namespace && slices.Contains(op.installed(), csv.Name) {
 			return op.Package
@@ -144,7 +144,7 @@ func (c *cluster) packageOf(csv snapshot.CSV) string {
 	return csvBase(csv.Name)
 }
 
-func (c *cluster) index() {
+func (c *clusterState) index() {
 	for _, key := range slices.Sorted(maps.Keys(c.byKey)) {
 		op := c.byKey[key]
 		c.operators = append(c.operators, op)
@@ -173,13 +173,13 @@ func ComponentLabel(namespace, pkg string) string {
 }
 
 // assignAll assigns every object to its operators.
-func (c *cluster) assignAll() {
+func (c *clusterState) assignAll() {
 	c.assignNamed()
 	all := c.All()
 	for _, o := range all {
 		c.add(o, c.operatorsByLabel(o)...)
 	}
-	for range 2 { // an owner, and its owner
+	for range 2 { // owners, and owners of owners
 		for _, o := range all {
 			c.add(o, c.owners(o)...)
 		}
@@ -187,20 +187,20 @@ func (c *cluster) assignAll() {
 }
 
 // add assigns an object to operators.
-func (c *cluster) add(o *snapshot.Object, ops ...*operator) {
+func (c *clusterState) add(o *snapshot.Object, ops ...*operator) {
 	if o == nil {
 		return
 	}
 	for _, op := range ops {
-		if op != nil && !slices.Contains(c.of[o.Key], op) {
-			c.of[o.Key] = append(c.of[o.Key], op)
+		if op != nil && !slices.Contains(c.operatorsOf[o.Key], op) {
+			c.operatorsOf[o.Key] = append(c.operatorsOf[o.Key], op)
 			op.members = append(op.members, o)
 		}
 	}
 }
 
-// assignNamed assigns the objects listed by OLM and the objects identified by name alone.
-func (c *cluster) assignNamed() {
+// assignNamed assigns the objects that OLM lists, and objects that are identified only by their names.
+func (c *clusterState) assignNamed() {
 	for _, o := range c.Kind(snapshot.OLM, "Operator") {
 		op := c.byComponent[prefixComponent+o.Name]
 		for _, ref := range k8s.Items(o.Body(), "status", "components", "refs") {
@@ -227,9 +227,9 @@ func (c *cluster) assignNamed() {
 	}
 }
 
-// assignStep assigns the object of an InstallPlan step. For a removed version, the object must
-// still have a mark of OLM.
-func (c *cluster) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
+// assignStep assigns the object of an InstallPlan step. If the version was removed, the object must
+// still have a label of OLM.
+func (c *clusterState) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	op := c.versionOf(plan.Namespace, step.CSV)
 	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
 	for _, namespace := range []string{"", plan.Namespace} {
@@ -240,10 +240,10 @@ func (c *cluster) assignStep(plan snapshot.InstallPlan, step snapshot.Step) {
 	}
 }
 
-// assignServed assigns the objects that OLM creates for the webhooks and APIs of a Deployment.
-// Some OLM versions do not label them. Other objects with these names have another role, or no
-// mark of OLM.
-func (c *cluster) assignServed(d *snapshot.Object, op *operator) {
+// assignServed assigns the objects that OLM creates for the webhooks and APIs of a Deployment. Some
+// versions of OLM do not label them, so they are identified by name, and by their roleRef, owner or
+// labels.
+func (c *clusterState) assignServed(d *snapshot.Object, op *operator) {
 	service := d.Name + "-service"
 	reader := c.Get(k8s.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
 	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
@@ -251,7 +251,7 @@ func (c *cluster) assignServed(d *snapshot.Object, op *operator) {
 	}
 	for _, key := range []k8s.Key{{Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}, {Kind: "Secret"}} {
 		key.Namespace, key.Name = d.Namespace, service+"-cert"
-		if o := c.Get(key); o != nil && (isManaged(o) || ownedBy(o, "ClusterServiceVersion")) {
+		if o := c.Get(key); o != nil && (isManaged(o) || hasOwnerOfKind(o, "ClusterServiceVersion")) {
 			c.add(o, op)
 		}
 	}
@@ -259,7 +259,7 @@ func (c *cluster) assignServed(d *snapshot.Object, op *operator) {
 
 // assignUnpacked assigns the objects that OLM used to unpack a bundle image, in the namespace of
 // its catalog.
-func (c *cluster) assignUnpacked(l snapshot.Lookup, op *operator) {
+func (c *clusterState) assignUnpacked(l snapshot.Lookup, op *operator) {
 	name := unpackedName(l.Image)
 	for _, key := range []k8s.Key{{Kind: "ConfigMap"}, {Group: "batch", Kind: "Job"}, {Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}} {
 		key.Namespace, key.Name = l.Catalog.Namespace, name
@@ -274,10 +274,10 @@ func unpackedName(image string) string {
 	return hex.EncodeToString(sum[:])[:k8s.MaxLabel]
 }
 
-// versionOf returns the operator of a ClusterServiceVersion. A removed version belongs to
-// the only operator in its namespace with the same CSV base name. It returns nil if there is
-// none or more than one.
-func (c *cluster) versionOf(namespace, name string) *operator {
+// versionOf returns the operator of a ClusterServiceVersion. A removed version belongs to the only
+// operator in its namespace with the same base name. versionOf returns nil if there is no such
+// operator, or more than one.
+func (c *clusterState) versionOf(namespace, name string) *operator {
 	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
 		return op
 	}
@@ -302,7 +302,7 @@ func csvBase(csv string) string {
 }
 
 // operatorsByLabel returns the operators of an object by its labels and kind.
-func (c *cluster) operatorsByLabel(o *snapshot.Object) []*operator {
+func (c *clusterState) operatorsByLabel(o *snapshot.Object) []*operator {
 	var out []*operator
 	for key := range o.Labels {
 		if strings.HasPrefix(key, prefixComponent) {
@@ -337,12 +337,12 @@ func (c *cluster) operatorsByLabel(o *snapshot.Object) []*operator {
 		out = append(out, c.operatorsIn(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
-		if isOurs(o) { // perhaps of an earlier version, named when that was installed
+		if isOurs(o) { // its name may be that of an earlier version
 			out = append(out, c.byKey[o.Labels[k8s.LabelNamespace]+"/"+o.Labels[k8s.LabelPackage]])
 		}
 	case "Subscription":
 		for _, op := range c.operatorsIn(o.Namespace) {
-			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.rivals, o.Name) {
+			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.otherSubscriptions, o.Name) {
 				out = append(out, op)
 			}
 		}
@@ -358,7 +358,7 @@ func keyOf(op *operator) string {
 }
 
 // operatorsIn returns the operators of a namespace.
-func (c *cluster) operatorsIn(namespace string) []*operator {
+func (c *clusterState) operatorsIn(namespace string) []*operator {
 	var out []*operator
 	for _, op := range c.operators {
 		if op.Namespace == namespace {
@@ -368,10 +368,9 @@ func (c *cluster) operatorsIn(namespace string) []*operator {
 	return out
 }
 
-// owners returns the operators of an object by its owner references: to a
-// ClusterServiceVersion, including a copy that may be deleted, and to an operator's object
-// that OLM makes an owner.
-func (c *cluster) owners(o *snapshot.Object) []*operator {
+// owners returns the operators of an object by its owner references: to a ClusterServiceVersion or a
+// copy of it, even if that no longer exists, and to other objects that OLM uses as owners.
+func (c *clusterState) owners(o *snapshot.Object) []*operator {
 	var out []*operator
 	for _, ref := range o.Owners {
 		owner := c.ByUID(ref.UID)
@@ -394,7 +393,7 @@ func (c *cluster) owners(o *snapshot.Object) []*operator {
 			continue
 		}
 		if owner != nil {
-			out = append(out, c.of[owner.Key]...)
+			out = append(out, c.operatorsOf[owner.Key]...)
 		}
 	}
 	return out

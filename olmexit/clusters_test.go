@@ -12,19 +12,18 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// ownedBy returns an object with an ownerReference to another one.
-func ownedBy(o, owner k8s.Object) k8s.Object {
+// withOwner returns an object with an ownerReference to another one.
+func withOwner(o, owner k8s.Object) k8s.Object {
 	return k8s.With(o, any([]any{map[string]any{
 		"apiVersion": owner.APIVersion(), "kind": owner.Kind(), "name": owner.Name(), "uid": k8s.Text(owner, "metadata", "uid"),
 	}}), "metadata", "ownerReferences")
 }
 
-// TestClustersAsTheyAre has what clusters hold beside what OLM makes today: what
-// operators and people made, what versions before left, and what OLM itself made in
-// other versions.
+// TestClustersAsTheyAre inspects clusters with objects that a new installation does not have: objects
+// of operators and users, objects of earlier versions, and objects of other versions of OLM.
 func TestClustersAsTheyAre(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io/v1"
-	csv, sub := installed("ns", "Succeeded")[0], installed("ns", "Succeeded")[1]
+	csv, sub := newInstalled("ns", "Succeeded")[0], newInstalled("ns", "Succeeded")[1]
 	listed := map[string]string{olm + "/x.ns": ""}
 	managed := map[string]string{"olm.managed": "true"}
 	of := func(version, namespace string) map[string]string {
@@ -32,40 +31,40 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 	with := func(o k8s.Object, v any, path ...string) k8s.Object { return k8s.With(o, v, path...) }
 	reader := func(role string) k8s.Object {
-		return with(object(rbac, "RoleBinding", "kube-system", "d-service-auth-reader", nil), map[string]any{"name": role}, "roleRef")
+		return with(newObject(rbac, "RoleBinding", "kube-system", "d-service-auth-reader", nil), map[string]any{"name": role}, "roleRef")
 	}
-	second := object(olm+"/v1alpha1", "Subscription", "ns", "again", nil)
+	second := newObject(olm+"/v1alpha1", "Subscription", "ns", "again", nil)
 	second["spec"] = map[string]any{"name": "x"}
-	waiting := ownedBy(object(olm+"/v1alpha1", "InstallPlan", "ns", "install-2", nil), sub)
+	waiting := withOwner(newObject(olm+"/v1alpha1", "InstallPlan", "ns", "install-2", nil), sub)
 	waiting["spec"], waiting["status"] = map[string]any{"approval": "Manual", "clusterServiceVersionNames": []any{"x.v2"}}, map[string]any{"phase": "RequiresApproval"}
-	done := ownedBy(object(olm+"/v1alpha1", "InstallPlan", "ns", "install-0", nil), sub)
+	done := withOwner(newObject(olm+"/v1alpha1", "InstallPlan", "ns", "install-0", nil), sub)
 	done["status"] = map[string]any{"phase": "Complete", "plan": []any{map[string]any{"resolving": "x.v0", "resource": map[string]any{"group": "rbac.authorization.k8s.io", "kind": "Role", "name": "shipped"}}}}
 	og := map[string]string{"olm.owner": "og", "olm.owner.kind": "OperatorGroup", "olm.owner.namespace": "ns"}
 
 	for name, c := range map[string]struct {
 		more []k8s.Object
-		want string // the state, the reasons, and what becomes of each object of more, in their order
+		want string // the state, the reasons, and the outcome of each additional object, in order
 	}{
-		"made by the operator, for as long as it is installed":  {[]k8s.Object{ownedBy(object("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
-		"made by the operator, listed by OLM":                   {[]k8s.Object{object("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
-		"a workload of the operator's own":                      {[]k8s.Object{ownedBy(object("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
-		"made by people":                                        {[]k8s.Object{object("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), object("v1", "ResourceQuota", "ns", "q", nil), object("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
-		"shipped by a version before":                           {[]k8s.Object{done, object(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
-		"by others, under a name that a version before shipped": {[]k8s.Object{done, object(rbac, "Role", "ns", "shipped", nil)}, "Adoptable; olm clean-up -"},
-		"rights of a version before":                            {[]k8s.Object{object(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), object(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
-		"a webhook of a version before":                         {[]k8s.Object{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
-		"rights of an operator that is gone":                    {[]k8s.Object{object(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
-		"names with random ends":                                {[]k8s.Object{object(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), object(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
-		"what serves webhooks, without OLM's later marks":       {[]k8s.Object{reader("extension-apiserver-authentication-reader"), ownedBy(object(rbac, "Role", "ns", "d-service-cert", nil), csv), ownedBy(object("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
-		"names that OLM would take, by others":                  {[]k8s.Object{reader("view"), object(rbac, "Role", "ns", "d-service-cert", nil), object("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
+		"made by the operator, for as long as it is installed":  {[]k8s.Object{withOwner(newObject("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
+		"made by the operator, listed by OLM":                   {[]k8s.Object{newObject("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
+		"a workload of the operator's own":                      {[]k8s.Object{withOwner(newObject("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
+		"made by people":                                        {[]k8s.Object{newObject("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), newObject("v1", "ResourceQuota", "ns", "q", nil), newObject("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
+		"shipped by a version before":                           {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
+		"by others, under a name that a version before shipped": {[]k8s.Object{done, newObject(rbac, "Role", "ns", "shipped", nil)}, "Adoptable; olm clean-up -"},
+		"rights of a version before":                            {[]k8s.Object{newObject(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), newObject(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
+		"a webhook of a version before":                         {[]k8s.Object{newObject("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
+		"rights of an operator that is gone":                    {[]k8s.Object{newObject(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
+		"names with random ends":                                {[]k8s.Object{newObject(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), newObject(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
+		"what serves webhooks, without OLM's later marks":       {[]k8s.Object{reader("extension-apiserver-authentication-reader"), withOwner(newObject(rbac, "Role", "ns", "d-service-cert", nil), csv), withOwner(newObject("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
+		"names that OLM would take, by others":                  {[]k8s.Object{reader("view"), newObject(rbac, "Role", "ns", "d-service-cert", nil), newObject("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
 		"a plan that waits for approval":                        {[]k8s.Object{waiting}, "Adoptable; olm clean-up"},
 		"subscribed to twice":                                   {[]k8s.Object{second}, "Blocked several-subscriptions; olm detach"},
-		"OLM's marks on what OLM does not make":                 {[]k8s.Object{object("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "Blocked unknown-object; unknown"},
+		"OLM's marks on what OLM does not make":                 {[]k8s.Object{newObject("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "Blocked unknown-object; unknown"},
 	} {
-		live := deployment("ns", "i", "x.v1")
-		seen := cluster(t, append([]k8s.Object{csv, sub, live}, c.more...)...)
+		live := newDeployment("ns", "i", "x.v1")
+		seen := newSnapshot(t, append([]k8s.Object{csv, sub, live}, c.more...)...)
 		rep := olmexit.Inspect(olmexit.Input{
-			Snapshot: seen, Lock: lockfile.New([]lockfile.Pin{pin("ns")}),
+			Snapshot: seen, Lock: lockfile.New([]lockfile.Pin{newPin("ns")}),
 			Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}},
 			Made:     func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{live}, nil },
 		})
@@ -94,18 +93,18 @@ func TestClustersAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWithoutSubscription has what OLM installed, and nobody subscribes to any more:
-// import does not pin it, so that says what to do; pinned all the same, it goes.
+// TestWithoutSubscription inspects an operator whose Subscription was deleted: import does not pin it, so
+// the reason has the remedy. If it is pinned nevertheless, it can be adopted.
 func TestWithoutSubscription(t *testing.T) {
-	live := deployment("ns", "i", "x.v1")
-	seen := cluster(t, installed("ns", "Succeeded")[0], live)
+	live := newDeployment("ns", "i", "x.v1")
+	seen := newSnapshot(t, newInstalled("ns", "Succeeded")[0], live)
 	inspect := func(pins ...lockfile.Pin) olmexit.Operator {
 		return olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lockfile.New(pins), Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}}}).Operators[0]
 	}
 	if op := inspect(); op.State != olmexit.Blocked || !strings.Contains(op.Reasons[0].Message, "spec.startingCSV x.v1") {
 		t.Errorf("%s: %v", op.State, op.Reasons)
 	}
-	if op := inspect(pin("ns")); op.State != olmexit.Adoptable {
+	if op := inspect(newPin("ns")); op.State != olmexit.Adoptable {
 		t.Errorf("%s: %v", op.State, op.Reasons)
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Field is a difference between a live object and its replacement. Items of lists are
-// identified by name if they have one:
-// "spec.template.spec.containers[manager].env[A].value".
+// Field is a difference between a live object and its rendered counterpart. Items of lists are
+// identified by name if they have one: "spec.template.spec.containers[manager].env[A].value".
 type Field struct {
 	Path string `json:"path" doc:"Where in the object."`
 	How  How    `json:"kind" form:"enum=changed|cluster-only|tree-only|order" doc:"changed: the values do; cluster-only: only the cluster has it; tree-only: only the tree has it; order: the same items in another order."`
@@ -36,28 +35,28 @@ const (
 // compare returns the differing fields of two objects, by path.
 func compare(live, ours k8s.Object) []Field {
 	var out []Field
-	walk(&out, "", map[string]any(live), map[string]any(ours))
+	compareValues(&out, "", map[string]any(live), map[string]any(ours))
 	return out
 }
 
-func walk(out *[]Field, at string, live, ours any) {
+func compareValues(out *[]Field, at string, live, ours any) {
 	a, aIsMap := live.(map[string]any)
 	b, bIsMap := ours.(map[string]any)
 	if aIsMap && bIsMap {
-		walkMaps(out, at, a, b)
+		compareMaps(out, at, a, b)
 		return
 	}
 	x, xIsList := live.([]any)
 	y, yIsList := ours.([]any)
 	switch {
 	case xIsList && yIsList:
-		walkLists(out, at, x, y)
+		compareLists(out, at, x, y)
 	case !k8s.Equal(live, ours):
 		*out = append(*out, Field{at, Differs})
 	}
 }
 
-func walkMaps(out *[]Field, at string, live, ours map[string]any) {
+func compareMaps(out *[]Field, at string, live, ours map[string]any) {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(live)), maps.Keys(ours))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -73,23 +72,23 @@ func walkMaps(out *[]Field, at string, live, ours map[string]any) {
 func compareMember(out *[]Field, at string, live, ours map[string]any, key string) {
 	a, there := live[key]
 	b, wanted := ours[key]
-	_, below := a.(map[string]any)
-	_, above := b.(map[string]any)
+	_, liveIsMap := a.(map[string]any)
+	_, oursIsMap := b.(map[string]any)
 	switch {
-	case byKey(at) && (below || above):
-		walk(out, at, toMapping(a), toMapping(b))
+	case isComparedByKey(at) && (liveIsMap || oursIsMap):
+		compareValues(out, at, toMapping(a), toMapping(b))
 	case !wanted:
 		*out = append(*out, Field{at, OnlyLive})
 	case !there:
 		*out = append(*out, Field{at, OnlyOurs})
 	default:
-		walk(out, at, a, b)
+		compareValues(out, at, a, b)
 	}
 }
 
-// byKey reports whether the mapping at a path is compared key by key even if one side lacks
-// it.
-func byKey(at string) bool {
+// isComparedByKey reports whether the mapping at a path is compared key by key even if it is missing on
+// one side.
+func isComparedByKey(at string) bool {
 	return strings.HasSuffix(at, "metadata.labels") || strings.HasSuffix(at, "metadata.annotations")
 }
 
@@ -98,7 +97,7 @@ func toMapping(v any) map[string]any {
 	return m
 }
 
-func walkLists(out *[]Field, at string, live, ours []any) {
+func compareLists(out *[]Field, at string, live, ours []any) {
 	a, names := namedItems(live)
 	b, wanted := namedItems(ours)
 	switch {
@@ -108,7 +107,7 @@ func walkLists(out *[]Field, at string, live, ours []any) {
 		}
 		return
 	case a == nil || b == nil:
-		walkItems(out, at, live, ours)
+		compareItems(out, at, live, ours)
 		return
 	}
 	for _, name := range mergeSorted(names, wanted) {
@@ -127,8 +126,8 @@ func isPlainList(list []any) bool {
 	return slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
 }
 
-// walkItems compares lists item by item.
-func walkItems(out *[]Field, at string, live, ours []any) {
+// compareItems compares lists item by item.
+func compareItems(out *[]Field, at string, live, ours []any) {
 	for i := range max(len(live), len(ours)) {
 		here := diag.Item(at, i)
 		switch {
@@ -137,7 +136,7 @@ func walkItems(out *[]Field, at string, live, ours []any) {
 		case i >= len(live):
 			*out = append(*out, Field{here, OnlyOurs})
 		default:
-			walk(out, here, live[i], ours[i])
+			compareValues(out, here, live[i], ours[i])
 		}
 	}
 }
@@ -158,8 +157,7 @@ func namedItems(list []any) (map[string]any, []string) {
 	return out, names
 }
 
-// mergeSorted returns the names of both lists without duplicates, those of the first one
-// first.
+// mergeSorted returns the names of a, followed by those of b that are not in a.
 func mergeSorted(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, name := range b {
@@ -173,16 +171,16 @@ func mergeSorted(a, b []string) []string {
 // comparer compares live objects with rendered ones.
 type comparer struct{ types *admit.Types }
 
-// compared is the result of comparing a live object with a rendered one.
-type compared struct {
+// comparison is the result of comparing a live object with a rendered one.
+type comparison struct {
 	fields []Field
 	err    error
 }
 
 // compareAll compares each live object with its rendered counterpart. The result is empty
 // for an object that is not in the tree. It uses all processors.
-func (x *inspector) compareAll(live []*snapshot.Object) []compared {
-	out := make([]compared, len(live))
+func (x *inspector) compareAll(live []*snapshot.Object) []comparison {
+	out := make([]comparison, len(live))
 	var next atomic.Int64
 	var work sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -199,8 +197,8 @@ func (x *inspector) compareAll(live []*snapshot.Object) []compared {
 	return out
 }
 
-// fields returns the differing fields of a live and a rendered object. It compares both in
-// the form that the API server stores, without fields that only the API server sets.
+// fields returns the differing fields of a live and a rendered object. It compares the form of both in
+// which the API server stores them, without fields that only the API server sets.
 func (c comparer) fields(live, ours k8s.Object) ([]Field, error) {
 	live, ours = normalizePair(withoutSecretData(live), withoutSecretData(ours))
 	a, err := c.types.Stored(live)
@@ -226,9 +224,9 @@ func withoutSecretData(o k8s.Object) k8s.Object {
 	return o
 }
 
-// normalizePair returns both objects without equal top-level fields and without equal versions of
-// a CRD. Conversion to the stored form is slow, and these fields do not affect the stored form of
-// other fields.
+// normalizePair returns both objects without their equal top-level fields, and without equal versions
+// of a CRD. This is faster, because conversion to the stored form is slow, and the result is the same,
+// because these fields do not affect the stored form of others.
 func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
 	a, b = live, ours
 	if k8s.IsCRD(ours) {
@@ -239,7 +237,7 @@ func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
 	}
 	for field, v := range ours {
 		if slices.Contains([]string{"apiVersion", "kind", "metadata", "aggregationRule"}, field) {
-			continue // type information, or written by controllers
+			continue // needed for the conversion, or set by controllers
 		}
 		if w, there := live[field]; there && k8s.Equal(v, w) {
 			a, b = k8s.Without(a, field), k8s.Without(b, field)
@@ -248,8 +246,8 @@ func normalizePair(live, ours k8s.Object) (a, b k8s.Object) {
 	return a, b
 }
 
-// withoutAssigned returns an object without the fields that the API server sets. It keeps those
-// that ours sets too.
+// withoutAssigned returns an object without the fields that the API server sets, except those that
+// ours sets, too.
 func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	for _, field := range []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		o = k8s.Without(o, "metadata", field)
@@ -265,8 +263,8 @@ func withoutAssigned(o, ours k8s.Object) k8s.Object {
 	return o
 }
 
-// assignedFields returns the fields of a kind that are filled in by the API server or by
-// controllers.
+// assignedFields returns the fields of a kind that the API server or controllers set if they are
+// missing.
 func assignedFields(key k8s.Key) [][]string {
 	switch key.Group + "/" + key.Kind {
 	case "/Service":
@@ -281,7 +279,7 @@ func assignedFields(key k8s.Key) [][]string {
 	return nil
 }
 
-// Differences returns the differing fields of a live object and its future state, by path,
+// Differences returns the fields that differ between a live object and its intended state, by path,
 // without fields that only the API server sets.
 func Differences(live, after k8s.Object) []Field {
 	return compare(withoutAssigned(live, after), withoutAssigned(after, after))

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// sides returns fields that objects have in a cluster or in a tree, by kind.
-func sides() []string {
+// objectVariants returns the possible values of fields in a cluster or in a tree, by kind.
+func objectVariants() []string {
 	return []string{
 		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: [{ports: [{port: 80}]}, {ports: [{port: 80, protocol: TCP}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}, {type: NodePort}]}`,
 		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [[{name: a}], [{name: b}]], imagePullSecrets: [[{name: a}]], automountServiceAccountToken: [true, false]}`,
@@ -31,12 +31,11 @@ func sides() []string {
 	}
 }
 
-// TestAlikeHidesNothing draws what a cluster and a tree may have of an object, and
-// wants no other difference where what is the same is left out before they are
-// compared.
+// TestAlikeHidesNothing draws a live and a rendered object: omitting their equal fields before the
+// comparison must not change the differences.
 func TestAlikeHidesNothing(t *testing.T) {
 	var all []map[string]any
-	for _, text := range sides() {
+	for _, text := range objectVariants() {
 		var o map[string]any
 		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 			t.Fatal(err)

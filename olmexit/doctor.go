@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Diagnosis lists the runtime dependences of operators on OLM.
+// Diagnosis lists how running operators depend on OLM.
 type Diagnosis struct {
 	Operators []Dependence      `json:"operators" doc:"By namespace and package."`
 	Unread    []snapshot.Unread `json:"unreadable" doc:"Kinds whose objects could not be read; the result is incomplete."`
@@ -36,14 +36,14 @@ func DiagnoseTree(lock *lockfile.File, rendered []render.Rendered) *Diagnosis {
 // DiagnoseCluster returns the dependences on OLM of the operators that OLM installed in a
 // cluster. Nothing is modified.
 func DiagnoseCluster(s *snapshot.Snapshot) *Diagnosis {
-	c := find(s, &lockfile.File{})
+	c := newCluster(s, &lockfile.File{})
 	d := &Diagnosis{Operators: []Dependence{}, Unread: append([]snapshot.Unread{}, s.Unread...)}
 	for _, op := range c.operators {
 		csv := op.csv()
 		if csv == nil || csv.Name == snapshot.Packageserver {
 			continue
 		}
-		objects := promisedObjects(csv.Body())
+		objects := objectsOfCSV(csv.Body())
 		for _, o := range op.members {
 			if IsRelevant(o.Group, o.Kind) && o.Group != snapshot.OLM && !c.unpacks[o.Key] {
 				objects = append(objects, o.Body())
@@ -70,7 +70,7 @@ func IsRelevant(group, kind string) bool {
 	return false
 }
 
-// add diagnoses an operator from its objects and inserts it in order.
+// add completes the diagnosis of an operator from its objects, and inserts it in order.
 func (d *Diagnosis) add(one Dependence, objects []k8s.Object) {
 	granted, watched := rbacSignals(objects)
 	one.Signals = append(append([]Signal{}, one.Signals...), granted...)
@@ -95,9 +95,9 @@ func (d *Diagnosis) add(one Dependence, objects []k8s.Object) {
 	d.Operators = slices.Insert(d.Operators, at, one)
 }
 
-// promisedObjects returns the objects that OLM creates from a ClusterServiceVersion: its
+// objectsOfCSV returns the objects that OLM creates from a ClusterServiceVersion: its
 // Deployments and its permissions, regardless of their namespace.
-func promisedObjects(csv k8s.Object) []k8s.Object {
+func objectsOfCSV(csv k8s.Object) []k8s.Object {
 	var out []k8s.Object
 	strategy := k8s.Map(csv, "spec", "install", "spec")
 	for _, d := range k8s.Items(strategy, "deployments") {
@@ -117,8 +117,8 @@ func promisedObjects(csv k8s.Object) []k8s.Object {
 	return out
 }
 
-// bundleSignals returns a signal for each object of an OLM kind, except the
-// OperatorCondition, which every tree has.
+// bundleSignals returns a signal for each object of an OLM kind, except OperatorConditions, which every
+// tree has.
 func bundleSignals(objects []k8s.Object) []Signal {
 	var out []Signal
 	for _, o := range objects {
@@ -178,8 +178,7 @@ func textSignals(o k8s.Object) []Signal {
 	return out
 }
 
-// isCommonAnnotation reports whether every tree sets a pod annotation in the same way as
-// OLM.
+// isCommonAnnotation reports whether quayside sets a pod annotation to the same value as OLM.
 func isCommonAnnotation(key string) bool {
 	return slices.Contains([]string{"olm.operatorGroup", "olm.operatorNamespace", "olm.properties", "olm.targetNamespaces"}, key)
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// rule returns one rule of a role.
-func rule(group, resources, verbs string) map[string]any {
+// newRule returns a rule of a role.
+func newRule(group, resources, verbs string) map[string]any {
 	return map[string]any{"apiGroups": k8s.Values(group), "resources": k8s.Values(strings.Fields(resources)...), "verbs": k8s.Values(strings.Fields(verbs)...)}
 }
 
-// bound returns a role with rules, bound to the ServiceAccount sa of a namespace.
-func bound(namespace string, rules ...map[string]any) []k8s.Object {
+// newBoundRole returns a Role with rules, and its binding to the ServiceAccount sa of a namespace.
+func newBoundRole(namespace string, rules ...map[string]any) []k8s.Object {
 	role := k8s.New("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r")
-	role["rules"] = listed(rules)
+	role["rules"] = asList(rules)
 	binding := k8s.New("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "r")
 	binding["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
 	binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": namespace, "name": "sa"}}
 	return []k8s.Object{role, binding}
 }
 
-func listed(rules []map[string]any) []any {
+func asList(rules []map[string]any) []any {
 	var out []any
 	for _, r := range rules {
 		out = append(out, r)
@@ -40,17 +40,17 @@ func listed(rules []map[string]any) []any {
 	return out
 }
 
-// inTree returns the diagnosis of an operator a/x whose tree has these objects.
-func inTree(objects ...k8s.Object) olmexit.Dependence {
+// diagnoseTree returns the diagnosis of an operator a/x with these objects in the tree.
+func diagnoseTree(objects ...k8s.Object) olmexit.Dependence {
 	var rendered []render.Rendered
 	for i, o := range objects {
 		rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
 	}
-	lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
+	lock := (&lockfile.File{}).With([]lockfile.Pin{newPin("a")})
 	return olmexit.DiagnoseTree(lock, rendered).Operators[0]
 }
 
-func told(d olmexit.Dependence) string {
+func summarize(d olmexit.Dependence) string {
 	var out []string
 	for _, s := range d.Signals {
 		out = append(out, s.Code+": "+s.What)
@@ -73,40 +73,40 @@ func TestDiagnosis(t *testing.T) {
 	hook["webhooks"] = []any{map[string]any{"rules": []any{map[string]any{"apiGroups": k8s.Values(olm), "resources": k8s.Values("subscriptions")}}}}
 	text := k8s.New("v1", "ConfigMap", "a", "c")
 	text["data"] = map[string]any{"template": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\n"}
-	admin := bound("a")[1]
+	admin := newBoundRole("a")[1]
 	admin["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "admin"}
-	root := bound("a")[1]
+	root := newBoundRole("a")[1]
 	root["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "cluster-admin"}
-	people := bound("a", rule(olm, "subscriptions", "*"))
+	people := newBoundRole("a", newRule(olm, "subscriptions", "*"))
 	people[1]["subjects"] = []any{map[string]any{"kind": "Group", "name": "admins"}}
-	unbound := bound("a", rule(olm, "subscriptions", "*"))[:1]
+	unbound := newBoundRole("a", newRule(olm, "subscriptions", "*"))[:1]
 
 	for name, c := range map[string]struct {
 		objects []k8s.Object
 		want    string
 	}{
 		"nothing":          {nil, "no [] "},
-		"others' rights":   {bound("a", rule("apps", "subscriptions", "*")), "no [] "},
-		"its condition":    {bound("a", rule(olm, "operatorconditions operatorconditions/status", "get list watch update")), "no [] "},
+		"others' rights":   {newBoundRole("a", newRule("apps", "subscriptions", "*")), "no [] "},
+		"its condition":    {newBoundRole("a", newRule(olm, "operatorconditions operatorconditions/status", "get list watch update")), "no [] "},
 		"not bound":        {unbound, "no [] "},
 		"bound to people":  {people, "no [] "},
-		"subscribes":       {bound("a", rule(olm, "subscriptions", "create get")), "yes [installs: may create subscriptions] "},
-		"approves":         {bound("a", rule(olm, "installplans", "patch")), "yes [installs: may patch installplans] "},
-		"installs with v1": {bound("a", rule("olm.operatorframework.io", "clusterextensions", "create")), "yes [installs: may create clusterextensions] "},
-		"removes":          {bound("a", rule(olm, "clusterserviceversions", "delete update list")), "yes [installs: may delete clusterserviceversions] "},
+		"subscribes":       {newBoundRole("a", newRule(olm, "subscriptions", "create get")), "yes [installs: may create subscriptions] "},
+		"approves":         {newBoundRole("a", newRule(olm, "installplans", "patch")), "yes [installs: may patch installplans] "},
+		"installs with v1": {newBoundRole("a", newRule("olm.operatorframework.io", "clusterextensions", "create")), "yes [installs: may create clusterextensions] "},
+		"removes":          {newBoundRole("a", newRule(olm, "clusterserviceversions", "delete update list")), "yes [installs: may delete clusterserviceversions] "},
 		"all of OLM's": {
-			bound("a", rule(olm, "*", "*")),
+			newBoundRole("a", newRule(olm, "*", "*")),
 			"yes [installs: may all verbs on clusterserviceversions, all verbs on installplans, all verbs on subscriptions] " +
 				"catalogsources.operators.coreos.com clusterserviceversions.operators.coreos.com installplans.operators.coreos.com olmconfigs.operators.coreos.com operatorgroups.operators.coreos.com operators.operators.coreos.com subscriptions.operators.coreos.com",
 		},
 		"changes": {
-			bound("a", rule(olm, "clusterserviceversions", "get watch patch update")),
+			newBoundRole("a", newRule(olm, "clusterserviceversions", "get watch patch update")),
 			"partly [changes-csv: may patch and update clusterserviceversions; reads: may get and watch clusterserviceversions] clusterserviceversions.operators.coreos.com",
 		},
-		"prepares":            {bound("a", rule(olm, "operatorgroups", "create")), "partly [prepares: may create operatorgroups] "},
-		"looks for packages":  {bound("a", rule("packages.operators.coreos.com", "packagemanifests", "get")), "partly [packages: may get packagemanifests] "},
-		"may all":             {bound("a", rule("*", "*", "*")), "unknown [everything: may all verbs on all objects] "},
-		"may all of a name":   {bound("a", rule("*", "deployments", "*")), "no [] "},
+		"prepares":            {newBoundRole("a", newRule(olm, "operatorgroups", "create")), "partly [prepares: may create operatorgroups] "},
+		"looks for packages":  {newBoundRole("a", newRule("packages.operators.coreos.com", "packagemanifests", "get")), "partly [packages: may get packagemanifests] "},
+		"may all":             {newBoundRole("a", newRule("*", "*", "*")), "unknown [everything: may all verbs on all objects] "},
+		"may all of a name":   {newBoundRole("a", newRule("*", "deployments", "*")), "no [] "},
 		"cluster-admin":       {[]k8s.Object{root}, "unknown [everything: may all verbs on all objects] "},
 		"admin":               {[]k8s.Object{admin}, "unknown [everything: may all verbs on what ClusterRole admin permits, to which OLM adds its own kinds] "},
 		"ships":               {[]k8s.Object{k8s.New(olm+"/v1alpha1", "Subscription", "a", "s")}, "yes [ships: uses OLM's API] "},
@@ -122,8 +122,8 @@ func TestDiagnosis(t *testing.T) {
 		"its certificate":     {[]k8s.Object{k8s.With(reads("olmcahash"), any("x"), "spec", "template", "metadata", "annotations", "olmcahash")}, "partly [annotation: reads the annotation olmcahash of its pods] "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := inTree(c.objects...)
-			if d := cmp.Diff(c.want, told(got)); d != "" {
+			got := diagnoseTree(c.objects...)
+			if d := cmp.Diff(c.want, summarize(got)); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 			for _, s := range got.Signals {
@@ -135,14 +135,14 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// TestDiagnosesAgree draws rights, and holds that they mean the same in a
-// ClusterServiceVersion, which is all that some dumps have, and in a tree; that
-// more rights never mean less need; and that inspect refuses who installs.
+// TestDiagnosesAgree draws permissions. They must give the same diagnosis in a tree and in a
+// ClusterServiceVersion, which is the only source in some dumps; more permissions must never indicate
+// less need of OLM; and Inspect must block operators that install others.
 func TestDiagnosesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []map[string]any {
 			return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) map[string]any {
-				return rule(
+				return newRule(
 					rapid.SampledFrom([]string{olm, "olm.operatorframework.io", "packages.operators.coreos.com", "*", "apps", ""}).Draw(t, "group"),
 					rapid.SampledFrom([]string{"subscriptions", "installplans", "clusterserviceversions", "clusterserviceversions/status", "operatorgroups", "clusterextensions", "operatorconditions", "*", "pods subscriptions"}).Draw(t, "resource"),
 					rapid.SampledFrom([]string{"get", "list watch", "update", "create delete", "*"}).Draw(t, "verb"))
@@ -150,44 +150,44 @@ func TestDiagnosesAgree(t *testing.T) {
 		}
 		some, more := draw("some"), draw("more")
 
-		live := installed("a", "Succeeded")
-		permission := map[string]any{"serviceAccountName": "sa", "rules": listed(some)}
+		live := newInstalled("a", "Succeeded")
+		permission := map[string]any{"serviceAccountName": "sa", "rules": asList(some)}
 		live[0] = k8s.With(live[0], any([]any{permission}), "spec", "install", "spec", "clusterPermissions")
-		seen := cluster(t, live...)
-		there, here := olmexit.DiagnoseCluster(seen).Operators[0], inTree(bound("a", some...)...)
+		seen := newSnapshot(t, live...)
+		there, here := olmexit.DiagnoseCluster(seen).Operators[0], diagnoseTree(newBoundRole("a", some...)...)
 		if d := cmp.Diff(here, there); d != "" {
 			t.Fatalf("the tree and the cluster differ (-tree +cluster):\n%s", d)
 		}
 
 		order := map[olmexit.Need]int{olmexit.NeedsNone: 0, olmexit.MayNeed: 1, olmexit.InPart: 2, olmexit.NeedsOLM: 3}
-		if with := inTree(bound("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
-			t.Fatalf("%s with more rights, %s without", told(with), told(here))
+		if with := diagnoseTree(newBoundRole("a", append(some, more...)...)...); order[with.NeedsOLM] < order[here.NeedsOLM] {
+			t.Fatalf("%s with more rights, %s without", summarize(with), summarize(here))
 		}
 
 		var rendered []render.Rendered
-		for i, o := range bound("a", some...) {
+		for i, o := range newBoundRole("a", some...) {
 			rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
 		}
-		lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
+		lock := (&lockfile.File{}).With([]lockfile.Pin{newPin("a")})
 		refused := false
 		for _, r := range olmexit.Inspect(olmexit.Input{Snapshot: seen, Lock: lock, Rendered: rendered}).Operators[0].Reasons {
 			refused = refused || r.Code == "drives-olm"
 		}
 		if refused != (here.NeedsOLM == olmexit.NeedsOLM) {
-			t.Fatalf("%s, and inspect refuses: %v", told(here), refused)
+			t.Fatalf("%s, and inspect refuses: %v", summarize(here), refused)
 		}
 	})
 }
 
-// TestPackageserver is no operator that needs OLM: it is a part of it.
+// TestPackageserver checks that the packageserver, which is part of OLM, is not diagnosed.
 func TestPackageserver(t *testing.T) {
-	csv := k8s.With(installed("a", "Succeeded")[0], any("packageserver"), "metadata", "name")
-	if got := olmexit.DiagnoseCluster(cluster(t, csv)).Operators; len(got) != 0 {
+	csv := k8s.With(newInstalled("a", "Succeeded")[0], any("packageserver"), "metadata", "name")
+	if got := olmexit.DiagnoseCluster(newSnapshot(t, csv)).Operators; len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// TestDiagnosisOfCorpus names which of the published operators need OLM.
+// TestDiagnosisOfCorpus lists the published operators that need OLM.
 func TestDiagnosisOfCorpus(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CORPUS")
 	if dir == "" {
@@ -211,7 +211,7 @@ func TestDiagnosisOfCorpus(t *testing.T) {
 		csvs = append(csvs, k8s.With(o, any(pkg), "metadata", "namespace"))
 	}
 	got := map[olmexit.Need][]string{}
-	for _, op := range olmexit.DiagnoseCluster(cluster(t, csvs...)).Operators {
+	for _, op := range olmexit.DiagnoseCluster(newSnapshot(t, csvs...)).Operators {
 		got[op.NeedsOLM] = append(got[op.NeedsOLM], op.Namespace)
 	}
 	if len(got[olmexit.NeedsNone]) < 30 {

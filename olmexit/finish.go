@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Finish returns the lock without the OLM settings kept for these operators
-// (namespace/package), which are in the field Adopted of their pins. No names means all
-// operators. The argument is not modified.
+// Finish returns the lock without the OLM settings of the named operators (namespace/package), which
+// are in the field Adopted of their pins. Without names, it removes those of all operators. It does
+// not modify its argument.
 func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
@@ -23,7 +23,7 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 	return lock.With(pins)
 }
 
-// Finished lists the changes to an operator when no OLM settings are kept for it any more.
+// Finished lists the changes to an operator when its OLM settings are removed from the lock.
 type Finished struct {
 	OperatorKey
 	Bundle       string    `json:"bundle" doc:"Name of the bundle."`
@@ -73,12 +73,12 @@ func CompareFinished(before, after *lockfile.File, was, now []render.Rendered) (
 		mine := func(r render.Rendered) bool {
 			return operatorOf(r) == p.Key() || strings.HasPrefix(r.Path, "crds/"+p.Package+"/")
 		}
-		operators = append(operators, shed{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.finished())
+		operators = append(operators, treeChange{p, objectsByKey(was, mine), objectsByKey(now, mine), served}.finished())
 	}
 	shared := func(r render.Rendered) bool {
 		return operatorOf(r) == "" && !slices.ContainsFunc(before.Pins, func(p lockfile.Pin) bool { return strings.HasPrefix(r.Path, "crds/"+p.Package+"/") })
 	}
-	return operators, shed{was: objectsByKey(was, shared), now: objectsByKey(now, shared)}.changes()
+	return operators, treeChange{was: objectsByKey(was, shared), now: objectsByKey(now, shared)}.changes()
 }
 
 func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) map[k8s.Key]k8s.Object {
@@ -91,14 +91,14 @@ func objectsByKey(rendered []render.Rendered, mine func(render.Rendered) bool) m
 	return out
 }
 
-// shed is a part of the tree before and after Finish.
-type shed struct {
+// treeChange is a part of the tree before and after Finish.
+type treeChange struct {
 	pin      lockfile.Pin
 	was, now map[k8s.Key]k8s.Object
-	served   map[k8s.Key]bool // kinds in the tree before, and kinds of its CRDs
+	served   map[k8s.Key]bool // kinds of the tree before Finish, and kinds of the CRDs of the tree after it
 }
 
-func (s shed) finished() Finished {
+func (s treeChange) finished() Finished {
 	f := Finished{
 		OperatorKey: OperatorKey{s.pin.Namespace, s.pin.Package}, Bundle: s.pin.Bundle,
 		Restarts: []Restart{}, Condition: Renamed{From: s.pin.Adopted.Condition}, Certificates: []string{}, Needs: []string{}, Objects: s.changes(),
@@ -130,12 +130,12 @@ func (s shed) finished() Finished {
 
 // isForeign reports whether the kind of an object is new to the tree and defined neither by
 // Kubernetes nor by the tree.
-func (s shed) isForeign(c Change) bool {
+func (s treeChange) isForeign(c Change) bool {
 	return !k8s.IsBuiltinGroup(c.Group) && !s.served[k8s.Key{Group: c.Group, Kind: c.Kind}]
 }
 
 // changes returns the differences of the part, ordered by object key.
-func (s shed) changes() []Change {
+func (s treeChange) changes() []Change {
 	both := maps.Clone(s.was)
 	maps.Copy(both, s.now)
 	out := []Change{}
@@ -156,8 +156,8 @@ func (s shed) changes() []Change {
 	return out
 }
 
-// calledServices returns the Services (namespace/name) that the API server calls over TLS for an
-// object.
+// calledServices returns the Services (namespace/name) that the API server calls over TLS according to
+// an object.
 func calledServices(o k8s.Object) []string {
 	var out []string
 	for _, c := range ClientConfigs(o) {

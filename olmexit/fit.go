@@ -16,22 +16,22 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Begin returns the lock with every pin installed by OLM marked as adopted, including the
-// CAs of the certificates that OLM issued. Pins already marked are unchanged. The arguments
-// are not modified.
+// Begin returns the lock with every pin that OLM installed marked as adopted, including the CAs of the
+// certificates that OLM issued. Pins that are already marked remain unchanged. Begin does not modify
+// its arguments.
 func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
-	c := find(s, lock)
+	c := newCluster(s, lock)
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {
 		if op := c.byKey[p.Key()]; p.Adopted == nil && c.fromOLM(op) {
-			pins[i].Adopted = &lockfile.Adopted{Condition: p.Bundle, Certificates: c.authorities(op)}
+			pins[i].Adopted = &lockfile.Adopted{Condition: p.Bundle, Certificates: c.caCertificates(op)}
 		}
 	}
 	return lock.With(pins)
 }
 
 // fromOLM reports whether OLM installed the pinned version of an operator.
-func (c *cluster) fromOLM(op *operator) bool {
+func (c *clusterState) fromOLM(op *operator) bool {
 	if csv := op.csv(); csv != nil {
 		return csv.Name == op.pin.Bundle
 	}
@@ -40,13 +40,13 @@ func (c *cluster) fromOLM(op *operator) bool {
 	})
 }
 
-// isOurs reports whether quayside rendered an object. It checks the package label, because a
-// bundle may set the managed-by label itself.
+// isOurs reports whether quayside rendered an object. It checks the package label, because bundles may
+// set the managed-by label.
 func isOurs(o *snapshot.Object) bool { return o.Labels[k8s.LabelPackage] != "" }
 
-// authorities returns the CA certificates that OLM created for an operator: those in its
-// Secrets and those in its webhook and API configurations. Unreadable ones are omitted.
-func (c *cluster) authorities(op *operator) []string {
+// caCertificates returns the CA certificates that OLM created for an operator, from its Secrets and from
+// its webhook and API configurations. It omits malformed ones.
+func (c *clusterState) caCertificates(op *operator) []string {
 	found := map[string]bool{}
 	take := func(text any) {
 		encoded, _ := text.(string)
@@ -78,9 +78,10 @@ func (c *cluster) authorities(op *operator) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Record completes Begin: it returns the lock and its rendered tree with the pod annotations of
-// the cluster that differ from rendered, the rendered tree of begun. Pins that were adopted
-// earlier are unchanged. The arguments are not modified.
+// Record completes Begin: begun is the result of Begin for the lock before, and rendered is its rendered
+// tree. Record adds the pod annotations of the cluster that differ from the tree, and returns the lock
+// and its rendered tree. Pins that were already adopted before remain unchanged. Record does not modify
+// its arguments.
 func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []render.Rendered) (*lockfile.File, []render.Rendered) {
 	found := map[string][]lockfile.Annotation{}
 	out := slices.Clone(rendered)
@@ -140,8 +141,8 @@ func differingAnnotations(live, ours k8s.Object, pin lockfile.Pin) []lockfile.An
 	return out
 }
 
-// operatorOf returns the operator with a rendered object in its base, or "" if the object is
-// elsewhere in the tree.
+// operatorOf returns the operator (namespace/package) of a rendered object, from the path of its file,
+// or "" if the file belongs to no operator.
 func operatorOf(r render.Rendered) string {
 	if key, ok := layout.Operator(r.Path); ok {
 		return key

@@ -1,6 +1,6 @@
-// Package olmexit compares the operators that OLM installed in a cluster with the rendered
-// tree of a lock. It decides whether the tree can adopt an operator, classifies every
-// object, and finds the OLM settings that the tree must keep to avoid pod restarts.
+// Package olmexit compares the operators that OLM installed in a cluster with the rendered tree of a
+// lock. It decides whether operators can be adopted from OLM, classifies every object, and finds the
+// OLM settings that the tree must keep to avoid pod restarts.
 //
 // It is pure: the input is a snapshot of the cluster, a lock and rendered objects; the
 // output is a report or a lock.
@@ -21,22 +21,22 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Input holds the state of a cluster and its intended replacement for OLM.
+// Input holds the state of a cluster, and the rendered tree that replaces OLM.
 type Input struct {
 	Snapshot *snapshot.Snapshot
 	Lock     *lockfile.File
 	Rendered []render.Rendered // rendered tree of Lock
 
-	// Made returns the Deployments that OLM creates for a pin, as far as they can be determined
-	// without the cluster. It is called if a Deployment in the tree differs from the cluster.
+	// Made returns the Deployments that OLM generates for a pin, as far as they do not depend on the
+	// cluster. It is called only if a Deployment in the tree differs from the cluster.
 	Made func(lockfile.Pin) ([]k8s.Object, error)
 }
 
-// Inspect reports for every operator of the cluster and of the lock whether it can be
-// adopted, and classifies all their objects. Nothing is modified.
+// Inspect reports for every operator of the cluster and of the lock whether it can be adopted, and
+// classifies all objects of these operators. It modifies nothing.
 func Inspect(in Input) *Report {
 	x := &inspector{
-		Input: in, cluster: find(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
+		Input: in, clusterState: newCluster(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
 		ours: map[k8s.Key]render.Rendered{}, shared: []Object{},
 	}
 	for _, r := range in.Rendered {
@@ -45,10 +45,10 @@ func Inspect(in Input) *Report {
 			op.tree = append(op.tree, r.Object)
 		}
 		if o := in.Snapshot.Get(r.Object.Key()); o != nil {
-			x.add(o, x.wants(r)...)
+			x.add(o, x.operatorsFor(r)...)
 		}
 	}
-	x.sort()
+	x.classifyAll()
 	rep := &Report{Operators: []Operator{}, Shared: x.shared, Unread: append([]snapshot.Unread{}, in.Snapshot.Unread...)}
 	rep.Counts = count(x.shared)
 	for _, op := range x.operators {
@@ -62,15 +62,15 @@ func Inspect(in Input) *Report {
 // inspector assigns a class to every object.
 type inspector struct {
 	Input
-	*cluster
+	*clusterState
 	comparer
 
 	ours   map[k8s.Key]render.Rendered
 	shared []Object // objects of several operators, or of none
 }
 
-// wants returns the operators of a rendered object.
-func (x *inspector) wants(r render.Rendered) []*operator {
+// operatorsFor returns the operators of a rendered object.
+func (x *inspector) operatorsFor(r render.Rendered) []*operator {
 	parts := strings.Split(r.Path, "/")
 	switch {
 	case parts[0] == "operators":
@@ -89,18 +89,18 @@ func (x *inspector) wants(r render.Rendered) []*operator {
 	return nil
 }
 
-// sort classifies the objects of the cluster and of the tree.
-func (x *inspector) sort() {
+// classifyAll classifies the objects of the cluster and of the tree.
+func (x *inspector) classifyAll() {
 	all := x.All()
 	compared := x.compareAll(all)
 	for i, o := range all {
-		ops := x.of[o.Key]
+		ops := x.operatorsOf[o.Key]
 		r, wanted := x.ours[o.Key]
 		switch {
 		case wanted:
-			x.put(x.classifyShared(o, r, compared[i], ops), ops)
+			x.addObject(x.classifyShared(o, r, compared[i], ops), ops)
 		case len(ops) > 0:
-			x.put(x.classifyLive(o), ops)
+			x.addObject(x.classifyLive(o), ops)
 		}
 	}
 	for _, r := range x.Rendered {
@@ -108,12 +108,12 @@ func (x *inspector) sort() {
 			continue
 		}
 		o := Object{Key: r.Object.Key(), Class: Added}
-		ops := x.wants(r)
+		ops := x.operatorsFor(r)
 		if len(ops) == 1 && ops[0] != nil && x.isLost(ops[0], r.Object) {
 			ops[0].addReason(Reason{Code: "lost", Object: o.String(), Message: "OLM's object is missing: " + o.String() +
 				"; the rendered tree contains it. Check that the operator works with it, and apply it by hand first"})
 		}
-		x.put(o, ops)
+		x.addObject(o, ops)
 	}
 	sortByKey(x.shared)
 	for _, op := range x.operators {
@@ -125,8 +125,9 @@ func sortByKey(objects []Object) {
 	slices.SortFunc(objects, func(a, b Object) int { return a.Compare(b.Key) })
 }
 
-// classifyLive classifies a live object that the tree lacks. Objects that OLM creates for an
-// OperatorCondition remain if the tree has that OperatorCondition: OLM would recreate them.
+// classifyLive classifies a live object that is not in the tree. Objects that OLM creates for an
+// OperatorCondition are not removed if the tree has that OperatorCondition, because OLM would recreate
+// them.
 func (x *inspector) classifyLive(o *snapshot.Object) Object {
 	out := x.classify(o)
 	for _, by := range o.Owners {
@@ -138,8 +139,8 @@ func (x *inspector) classifyLive(o *snapshot.Object) Object {
 	return out
 }
 
-// put adds an object to its operator, or to the shared objects.
-func (x *inspector) put(o Object, ops []*operator) {
+// addObject adds an object to its operator, or to the shared objects.
+func (x *inspector) addObject(o Object, ops []*operator) {
 	if len(ops) == 1 && ops[0] != nil {
 		ops[0].objects = append(ops[0].objects, o)
 		return

@@ -21,8 +21,8 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-// cluster returns a snapshot of objects.
-func cluster(t fataler, objects ...k8s.Object) *snapshot.Snapshot {
+// newSnapshot returns a snapshot of the objects.
+func newSnapshot(t fataler, objects ...k8s.Object) *snapshot.Snapshot {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	if err != nil {
@@ -37,36 +37,35 @@ func cluster(t fataler, objects ...k8s.Object) *snapshot.Snapshot {
 
 const olm = "operators.coreos.com"
 
-// object returns an object with labels.
-func object(apiVersion, kind, namespace, name string, labels map[string]string) k8s.Object {
+// newObject returns an object with labels.
+func newObject(apiVersion, kind, namespace, name string, labels map[string]string) k8s.Object {
 	o := k8s.New(apiVersion, kind, namespace, name)
 	o = k8s.With(o, any(kind+"/"+namespace+"/"+name), "metadata", "uid")
 	return k8s.Label(o, labels)
 }
 
-// installed returns what OLM keeps of an operator x.v1 in a namespace.
-func installed(namespace, phase string) []k8s.Object {
-	csv := object(olm+"/v1alpha1", "ClusterServiceVersion", namespace, "x.v1", map[string]string{olm + "/x." + namespace: ""})
+// newInstalled returns OLM's objects for an operator x.v1 in a namespace.
+func newInstalled(namespace, phase string) []k8s.Object {
+	csv := newObject(olm+"/v1alpha1", "ClusterServiceVersion", namespace, "x.v1", map[string]string{olm + "/x." + namespace: ""})
 	csv["status"] = map[string]any{"phase": phase}
-	sub := object(olm+"/v1alpha1", "Subscription", namespace, "sub", nil)
+	sub := newObject(olm+"/v1alpha1", "Subscription", namespace, "sub", nil)
 	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
 	return []k8s.Object{csv, sub}
 }
 
-func deployment(namespace, image, condition string) k8s.Object {
-	o := object("apps/v1", "Deployment", namespace, "d", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace})
+func newDeployment(namespace, image, condition string) k8s.Object {
+	o := newObject("apps/v1", "Deployment", namespace, "d", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace})
 	container := map[string]any{"name": "c", "image": image, "env": []any{map[string]any{"name": "OPERATOR_CONDITION_NAME", "value": condition}}}
 	o["spec"] = map[string]any{"selector": map[string]any{}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}
 	return o
 }
 
-func pin(namespace string) lockfile.Pin {
+func newPin(namespace string) lockfile.Pin {
 	return lockfile.Pin{Namespace: namespace, Package: "x", Bundle: "x.v1", Version: "1.0.0"}
 }
 
-// TestPartition draws clusters and trees, and holds that every object of theirs is
-// in one class, what bears a mark of an operator among them, and that the counts
-// are those of the objects.
+// TestPartition draws clusters and trees. Every object of the tree, and every live object with a label
+// of an operator, must have exactly one class, and the counts must match.
 func TestPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		namespaces := []string{"a", "b"}
@@ -74,10 +73,10 @@ func TestPartition(t *testing.T) {
 		var lock lockfile.File
 		for _, ns := range namespaces {
 			if rapid.Bool().Draw(t, "installed") {
-				live = append(live, installed(ns, rapid.SampledFrom([]string{"Succeeded", "Failed", ""}).Draw(t, "phase"))...)
+				live = append(live, newInstalled(ns, rapid.SampledFrom([]string{"Succeeded", "Failed", ""}).Draw(t, "phase"))...)
 			}
 			if rapid.Bool().Draw(t, "pinned") {
-				lock.Pins = append(lock.Pins, pin(ns))
+				lock.Pins = append(lock.Pins, newPin(ns))
 			}
 		}
 		marks := rapid.SampledFrom([]map[string]string{
@@ -96,7 +95,7 @@ func TestPartition(t *testing.T) {
 		owners := []any{nil, "ClusterServiceVersion/a/x.v1", "ClusterServiceVersion/b/x.v1", "Role/a/n0", "gone"}
 		for i := range rapid.IntRange(0, 12).Draw(t, "objects") {
 			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
-			o := object(kind[0], kind[1], rapid.SampledFrom(namespaces).Draw(t, "namespace"), fmt.Sprintf("n%d", i), marks.Draw(t, "marks"))
+			o := newObject(kind[0], kind[1], rapid.SampledFrom(namespaces).Draw(t, "namespace"), fmt.Sprintf("n%d", i), marks.Draw(t, "marks"))
 			if uid := rapid.SampledFrom(owners).Draw(t, "owner"); uid != nil {
 				o = k8s.With(o, any([]any{map[string]any{"apiVersion": olm + "/v1alpha1", "kind": "ClusterServiceVersion", "name": "x.v1", "uid": uid}}), "metadata", "ownerReferences")
 			}
@@ -108,7 +107,7 @@ func TestPartition(t *testing.T) {
 				tree = append(tree, k8s.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name()))
 			}
 		}
-		seen := cluster(t, live...)
+		seen := newSnapshot(t, live...)
 		var rendered []render.Rendered
 		for _, o := range tree {
 			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/" + o.Namespace() + ".x/" + o.Name() + ".yaml"})
@@ -150,20 +149,20 @@ func TestPartition(t *testing.T) {
 	})
 }
 
-// TestState has an operator in each state.
+// TestState checks an operator in each state.
 func TestState(t *testing.T) {
-	plan := object(olm+"/v1alpha1", "InstallPlan", "ns", "install-1", nil)
+	plan := newObject(olm+"/v1alpha1", "InstallPlan", "ns", "install-1", nil)
 	plan["spec"], plan["status"] = map[string]any{"clusterServiceVersionNames": []any{"x.v1"}}, map[string]any{"phase": "Installing"}
-	next := object(olm+"/v1alpha1", "ClusterServiceVersion", "ns", "x.v2", map[string]string{olm + "/x.ns": ""})
+	next := newObject(olm+"/v1alpha1", "ClusterServiceVersion", "ns", "x.v2", map[string]string{olm + "/x.ns": ""})
 	next["status"] = map[string]any{"phase": "Pending"}
-	ours := k8s.Label(k8s.Without(deployment("ns", "i", "x.v1"), "metadata", "labels"), map[string]string{"app.kubernetes.io/managed-by": "olm", "olm.owner": "x.v1", "quayside.dev/package": "x"})
-	odd := object("x.example/v1", "Odd", "ns", "odd", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"})
-	other := pin("ns")
+	ours := k8s.Label(k8s.Without(newDeployment("ns", "i", "x.v1"), "metadata", "labels"), map[string]string{"app.kubernetes.io/managed-by": "olm", "olm.owner": "x.v1", "quayside.dev/package": "x"})
+	odd := newObject("x.example/v1", "Odd", "ns", "odd", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"})
+	other := newPin("ns")
 	other.Bundle = "x.v0"
-	parent := installed("ns", "")
+	parent := newInstalled("ns", "")
 	parent[0] = k8s.Annotate(parent[0], map[string]string{"olm.operatorNamespace": "elsewhere"})
 	with := func(objects []k8s.Object, more ...k8s.Object) []k8s.Object { return append(objects, more...) }
-	live := deployment("ns", "i", "x.v1")
+	live := newDeployment("ns", "i", "x.v1")
 	for name, c := range map[string]struct {
 		live []k8s.Object
 		tree []k8s.Object
@@ -171,34 +170,34 @@ func TestState(t *testing.T) {
 		pins []lockfile.Pin
 		want string
 	}{
-		"as it is":         {with(installed("ns", "Succeeded"), live), []k8s.Object{live}, nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
-		"settings":         {with(installed("ns", "Succeeded"), live), []k8s.Object{deployment("ns", "mirror/i", "x.v1")}, live, []lockfile.Pin{pin("ns")}, "AdoptableWithRestart restart"},
-		"edited":           {with(installed("ns", "Succeeded"), deployment("ns", "edited", "x.v1")), []k8s.Object{live}, live, []lockfile.Pin{pin("ns")}, "Blocked unlike-bundle"},
-		"lost":             {installed("ns", "Succeeded"), []k8s.Object{live}, live, []lockfile.Pin{pin("ns")}, "Blocked lost"},
-		"failed":           {installed("ns", "Failed"), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked csv-not-succeeded"},
-		"copy":             {parent, nil, nil, []lockfile.Pin{pin("ns")}, "Blocked copy-as-parent"},
-		"gone":             {installed("ns", "")[1:], nil, nil, []lockfile.Pin{pin("ns")}, "Blocked installed-csv-gone"},
-		"left, no tree":    {[]k8s.Object{object("rbac.authorization.k8s.io/v1", "Role", "ns", "r", map[string]string{"olm.managed": "true", olm + "/x.ns": "", "olm.owner": "x.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"})}, nil, nil, []lockfile.Pin{pin("ns")}, "Blocked not-in-tree"},
-		"not in the tree":  {installed("ns", "Succeeded"), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked not-in-tree"},
-		"not pinned":       {installed("ns", "Succeeded"), nil, nil, nil, "Blocked not-pinned"},
-		"pinned otherwise": {installed("ns", "Succeeded"), nil, nil, []lockfile.Pin{other}, "Blocked other-version"},
-		"upgrading":        {with(installed("ns", "Succeeded"), next), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked replacing"},
-		"in flight":        {with(installed("ns", "Succeeded"), plan), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked plan-in-flight"},
-		"unknown":          {with(installed("ns", "Succeeded"), odd), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked unknown-object"},
-		"changes its CSV":  {installed("ns", "Succeeded"), bound("ns", rule(olm, "clusterserviceversions", "get update")), nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
-		"; these functions stop with OLM (see 'quayside adopt check')": {installed("ns", "Succeeded"), bound("ns", rule(olm, "subscriptions", "get create")), nil, []lockfile.Pin{pin("ns")}, "Blocked drives-olm"},
-		"destroyed":       {[]k8s.Object{object("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})}, []k8s.Object{live}, live, []lockfile.Pin{pin("ns")}, "Blocked lost"},
-		"detached":        {[]k8s.Object{live}, []k8s.Object{live}, nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
-		"detached, moved": {[]k8s.Object{live}, []k8s.Object{deployment("ns", "mirror/i", "x.v1")}, live, []lockfile.Pin{pin("ns")}, "AdoptableWithRestart restart"},
-		"adopted":         {with(nil, ours, object("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})), []k8s.Object{live}, nil, []lockfile.Pin{pin("ns")}, "AlreadyAdopted"},
-		"never OLM's":     {[]k8s.Object{ours}, []k8s.Object{live}, nil, []lockfile.Pin{pin("ns")}, "NotOLM"},
+		"as it is":         {with(newInstalled("ns", "Succeeded"), live), []k8s.Object{live}, nil, []lockfile.Pin{newPin("ns")}, "Adoptable"},
+		"settings":         {with(newInstalled("ns", "Succeeded"), live), []k8s.Object{newDeployment("ns", "mirror/i", "x.v1")}, live, []lockfile.Pin{newPin("ns")}, "AdoptableWithRestart restart"},
+		"edited":           {with(newInstalled("ns", "Succeeded"), newDeployment("ns", "edited", "x.v1")), []k8s.Object{live}, live, []lockfile.Pin{newPin("ns")}, "Blocked unlike-bundle"},
+		"lost":             {newInstalled("ns", "Succeeded"), []k8s.Object{live}, live, []lockfile.Pin{newPin("ns")}, "Blocked lost"},
+		"failed":           {newInstalled("ns", "Failed"), nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked csv-not-succeeded"},
+		"copy":             {parent, nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked copy-as-parent"},
+		"gone":             {newInstalled("ns", "")[1:], nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked installed-csv-gone"},
+		"left, no tree":    {[]k8s.Object{newObject("rbac.authorization.k8s.io/v1", "Role", "ns", "r", map[string]string{"olm.managed": "true", olm + "/x.ns": "", "olm.owner": "x.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"})}, nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked not-in-tree"},
+		"not in the tree":  {newInstalled("ns", "Succeeded"), nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked not-in-tree"},
+		"not pinned":       {newInstalled("ns", "Succeeded"), nil, nil, nil, "Blocked not-pinned"},
+		"pinned otherwise": {newInstalled("ns", "Succeeded"), nil, nil, []lockfile.Pin{other}, "Blocked other-version"},
+		"upgrading":        {with(newInstalled("ns", "Succeeded"), next), nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked replacing"},
+		"in flight":        {with(newInstalled("ns", "Succeeded"), plan), nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked plan-in-flight"},
+		"unknown":          {with(newInstalled("ns", "Succeeded"), odd), nil, nil, []lockfile.Pin{newPin("ns")}, "Blocked unknown-object"},
+		"changes its CSV":  {newInstalled("ns", "Succeeded"), newBoundRole("ns", newRule(olm, "clusterserviceversions", "get update")), nil, []lockfile.Pin{newPin("ns")}, "Adoptable"},
+		"; these functions stop with OLM (see 'quayside adopt check')": {newInstalled("ns", "Succeeded"), newBoundRole("ns", newRule(olm, "subscriptions", "get create")), nil, []lockfile.Pin{newPin("ns")}, "Blocked drives-olm"},
+		"destroyed":       {[]k8s.Object{newObject("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})}, []k8s.Object{live}, live, []lockfile.Pin{newPin("ns")}, "Blocked lost"},
+		"detached":        {[]k8s.Object{live}, []k8s.Object{live}, nil, []lockfile.Pin{newPin("ns")}, "Adoptable"},
+		"detached, moved": {[]k8s.Object{live}, []k8s.Object{newDeployment("ns", "mirror/i", "x.v1")}, live, []lockfile.Pin{newPin("ns")}, "AdoptableWithRestart restart"},
+		"adopted":         {with(nil, ours, newObject("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})), []k8s.Object{live}, nil, []lockfile.Pin{newPin("ns")}, "AlreadyAdopted"},
+		"never OLM's":     {[]k8s.Object{ours}, []k8s.Object{live}, nil, []lockfile.Pin{newPin("ns")}, "NotOLM"},
 	} {
 		var rendered []render.Rendered
 		for _, o := range c.tree {
 			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/ns.x/o.yaml"})
 		}
 		rep := olmexit.Inspect(olmexit.Input{
-			Snapshot: cluster(t, c.live...), Lock: lockfile.New(c.pins), Rendered: rendered,
+			Snapshot: newSnapshot(t, c.live...), Lock: lockfile.New(c.pins), Rendered: rendered,
 			Made: func(lockfile.Pin) ([]k8s.Object, error) { return []k8s.Object{c.made}, nil },
 		})
 		if len(rep.Operators) != 1 {

@@ -13,7 +13,7 @@ import (
 )
 
 // classifyShared classifies a live object that is also in the tree.
-func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c compared, ops []*operator) Object {
+func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c comparison, ops []*operator) Object {
 	out := Object{Key: live.Key}
 	if c.err != nil {
 		out.Class = Unknown
@@ -32,7 +32,7 @@ func (x *inspector) classifyShared(live *snapshot.Object, r render.Rendered, c c
 	return out
 }
 
-// isMark reports whether a field only identifies the manager of the object.
+// isMark reports whether a field only identifies the owner or the manager of the object.
 func (f Field) isMark() bool {
 	if strings.HasPrefix(f.Path, "metadata.ownerReferences") || strings.HasPrefix(f.Path, "metadata.finalizers") {
 		return true
@@ -56,9 +56,9 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// judgePods adds a reason for differences in a Deployment's spec. A live Deployment that deviates
-// from the bundle blocks the adoption; otherwise the differences come from workspace
-// settings, and those in the pod template restart the pods.
+// judgePods adds a reason for differences in a Deployment's spec. A live Deployment that differs from
+// the bundle blocks the adoption. Otherwise the differences are due to settings of the workspace, and
+// those in the pod template restart the pods.
 func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
@@ -81,9 +81,9 @@ func (x *inspector) judgePods(op *operator, live *snapshot.Object, ours k8s.Obje
 	}
 }
 
-// deployment returns a Deployment in the form that OLM creates for the operator's pin.
+// deployment returns a Deployment as OLM generates it for the operator's pin.
 func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
-	if op.made == nil {
+	if op.generated == nil {
 		pin := *op.pin
 		if op.subscription != nil {
 			var err error
@@ -95,12 +95,12 @@ func (x *inspector) deployment(op *operator, name string) (k8s.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		op.made = map[string]k8s.Object{}
+		op.generated = map[string]k8s.Object{}
 		for _, o := range all {
-			op.made[o.Name()] = o
+			op.generated[o.Name()] = o
 		}
 	}
-	return op.made[name], nil
+	return op.generated[name], nil
 }
 
 // fieldsBelow returns the fields below a path.
@@ -129,9 +129,9 @@ func fieldPaths(fields []Field) string {
 	return text
 }
 
-// isLost reports whether OLM created an object that is now missing: an object listed in the
-// InstallPlan, or one derived from the ClusterServiceVersion that has the same name in quayside.
-// If OLM has forgotten the operator, only its Deployments and APIServices count.
+// isLost reports whether an object of the tree that is missing from the cluster was once created by
+// OLM: it is listed in the InstallPlan, or derived from the ClusterServiceVersion with the same name as
+// in the tree. If OLM no longer manages the operator, only Deployments and APIServices count.
 func (x *inspector) isLost(op *operator, o k8s.Object) bool {
 	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
 	csv := op.csv()
@@ -174,11 +174,11 @@ func (x *inspector) judge(op *operator) Operator {
 func (x *inspector) state(op *operator) (State, []Reason) {
 	reasons := []Reason{}
 	if op.subscription != nil || len(op.csvs) > 0 {
-		reasons = x.refusals(op)
+		reasons = x.blockingReasons(op)
 	} else if state := op.forgottenState(); state != Adoptable {
 		return state, reasons
 	}
-	reasons = append(reasons, op.unknown()...)
+	reasons = append(reasons, op.unknownObjectReasons()...)
 	restart := false
 	for _, r := range op.reasons {
 		restart = restart || r.Code == "restart"
@@ -202,8 +202,8 @@ func notInTree() Reason {
 	return Reason{Code: "not-in-tree", Message: "the cluster does not get it from the tree, so nothing would replace OLM: add it to the cluster's operators in quayside.yaml"}
 }
 
-// forgottenState returns the state of an operator that OLM does not manage, or no longer manages:
-// Adoptable if it has objects of OLM and none rendered by quayside.
+// forgottenState returns the state of an operator without a Subscription and ClusterServiceVersion. It
+// is Adoptable if it has objects of OLM and none that quayside rendered.
 func (op *operator) forgottenState() State {
 	theirs, own := 0, 0
 	for _, o := range op.members {
@@ -223,8 +223,8 @@ func (op *operator) forgottenState() State {
 	return Adoptable
 }
 
-// unknown returns a reason for each object of unknown origin.
-func (op *operator) unknown() []Reason {
+// unknownObjectReasons returns a reason that blocks the adoption for each object of unknown origin.
+func (op *operator) unknownObjectReasons() []Reason {
 	var out []Reason
 	for _, o := range op.objects {
 		if o.Class == Unknown {
@@ -235,8 +235,8 @@ func (op *operator) unknown() []Reason {
 	return out
 }
 
-// refusals returns the reasons in OLM's state that block an adoption.
-func (x *inspector) refusals(op *operator) []Reason {
+// blockingReasons returns the reasons in the state of OLM's objects that block an adoption.
+func (x *inspector) blockingReasons(op *operator) []Reason {
 	out := []Reason{}
 	no := func(code, format string, args ...any) {
 		out = append(out, Reason{Code: code, Message: fmt.Sprintf(format, args...)})
@@ -250,10 +250,10 @@ func (x *inspector) refusals(op *operator) []Reason {
 	case parentOf(csv) != "" && parentOf(csv) != csv.Namespace:
 		no("copy-as-parent", "ClusterServiceVersion %s has the annotation olm.operatorNamespace: %s, so OLM treats it as a copy and never installed the operator; publish it without this annotation", csv.Name, parentOf(csv))
 	case csv.Phase != "Succeeded":
-		no("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, phaseOf(csv), strings.TrimSuffix(": "+csv.Message, ": "))
+		no("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
 	}
-	if len(op.rivals) > 0 {
-		no("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.rivals, ", "), op.subscription.Name)
+	if len(op.otherSubscriptions) > 0 {
+		no("several-subscriptions", "Subscription %s is for the same package: delete all but %s, with --cascade=orphan, because OLM installs from any remaining one", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
 	}
 	switch {
 	case op.pin == nil && op.subscription == nil:
@@ -266,7 +266,7 @@ func (x *inspector) refusals(op *operator) []Reason {
 	if len(op.csvs) > 1 {
 		var names []string
 		for _, c := range op.csvs {
-			names = append(names, c.Name+" ("+phaseOf(&c)+")")
+			names = append(names, c.Name+" ("+formatPhase(&c)+")")
 		}
 		no("replacing", "an upgrade is in progress: %s; wait until only one is left", strings.Join(names, ", "))
 	}
@@ -283,25 +283,24 @@ func (x *inspector) refusals(op *operator) []Reason {
 
 // inFlight reports whether OLM is executing an InstallPlan of an operator.
 func (x *inspector) inFlight(op *operator, plan snapshot.InstallPlan) bool {
-	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.of[plan.Key], op)
+	return (plan.Phase == "Installing" || plan.Phase == "Planning") && slices.Contains(x.operatorsOf[plan.Key], op)
 }
 
-func phaseOf(csv *snapshot.CSV) string {
+func formatPhase(csv *snapshot.CSV) string {
 	if csv.Phase == "" {
 		return "without a phase"
 	}
 	return csv.Phase
 }
 
-// parentOf returns the namespace in which OLM installed a ClusterServiceVersion, from its
-// annotation. The default is the namespace of the ClusterServiceVersion itself, which a bundle can
-// override.
+// parentOf returns the annotation olm.operatorNamespace of a ClusterServiceVersion, or "". OLM sets it
+// to the namespace in which it installs the operator, but a bundle can override it.
 func parentOf(csv *snapshot.CSV) string {
 	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
 	return namespace
 }
 
-// installPermissions returns the permissions in the tree that allow an operator to install others
+// installPermissions describes the permissions in the tree that allow an operator to install others
 // through OLM.
 func (op *operator) installPermissions() []string {
 	signals, _ := rbacSignals(op.tree)

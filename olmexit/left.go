@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// classify returns the class of a live object that no tree contains.
-func (c *cluster) classify(o *snapshot.Object) Object {
+// classify returns the class of a live object that is not in the tree.
+func (c *clusterState) classify(o *snapshot.Object) Object {
 	out := Object{Key: o.Key, Class: OLMOnly}
 	if out.Goes, out.Why = c.leftover(o); out.Goes == "" {
 		out.Class = Unknown
@@ -16,9 +16,9 @@ func (c *cluster) classify(o *snapshot.Object) Object {
 	return out
 }
 
-// leftover returns the stage that removes an object that OLM created and no tree contains, and
+// leftover returns the stage that removes an object that OLM created and that is not in the tree, and
 // the reason. It returns "" if OLM did not create the object.
-func (c *cluster) leftover(o *snapshot.Object) (Stage, string) {
+func (c *clusterState) leftover(o *snapshot.Object) (Stage, string) {
 	if o.Group == snapshot.OLM {
 		if stage, why := olmLeftover(o); stage != "" {
 			return stage, why
@@ -40,7 +40,7 @@ func (c *cluster) leftover(o *snapshot.Object) (Stage, string) {
 		return Never, "a CRD that the bundle does not contain (any more): deleting it would delete its custom resources"
 	case o.Labels[labelManaged] == "true":
 		return Never, "installed by OLM from this or an earlier version of the bundle, and not in the tree: stays without an owner, unmanaged"
-	case ownedBy(o, "ClusterServiceVersion"):
+	case hasOwnerOfKind(o, "ClusterServiceVersion"):
 		return Never, "created by the operator or by hand, owned by the ClusterServiceVersion: deletion with Orphan keeps it, without an owner"
 	case isManaged(o):
 		return Never, "created by the operator or by hand, only labelled by OLM: stays unchanged"
@@ -48,7 +48,7 @@ func (c *cluster) leftover(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// olmLeftover is leftover for objects of OLM's own kinds.
+// olmLeftover is like leftover, for objects of OLM's own kinds.
 func olmLeftover(o *snapshot.Object) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != "":
@@ -69,13 +69,13 @@ func olmLeftover(o *snapshot.Object) (Stage, string) {
 	return "", ""
 }
 
-// rbacLeftover is leftover for roles and bindings.
+// rbacLeftover is like leftover, for roles and bindings.
 func rbacLeftover(o *snapshot.Object) (Stage, string) {
 	binding := o.Kind == "RoleBinding" || o.Kind == "ClusterRoleBinding"
 	switch {
 	case !binding && o.Kind != "Role" && o.Kind != "ClusterRole":
 		return "", ""
-	case ownedBy(o, "OperatorCondition"):
+	case hasOwnerOfKind(o, "OperatorCondition"):
 		return AtCleanUp, "the operator's permission to write its OperatorCondition: deleted with it"
 	case hasOwnerLabels(o, "OperatorGroup"):
 		return AtCleanUp, "user permissions on the APIs of the OperatorGroup: OLM deletes them with the OperatorGroup"
@@ -85,13 +85,13 @@ func rbacLeftover(o *snapshot.Object) (Stage, string) {
 		return AtCleanUp, "the permission to read OLM's certificate: not needed to mount it"
 	case o.Kind == "RoleBinding" && strings.HasSuffix(o.Name, "-service-auth-reader"):
 		return AtCleanUp, "the permission to read the API server's authentication settings: the tree has it where needed"
-	case o.Kind == "ClusterRole" && (ownedBy(o, "CustomResourceDefinition") || ownedBy(o, "APIService")):
+	case o.Kind == "ClusterRole" && (hasOwnerOfKind(o, "CustomResourceDefinition") || hasOwnerOfKind(o, "APIService")):
 		return AtCleanUp, "user permissions on an API under OLM's name: the tree has them under its own"
 	}
 	return "", ""
 }
 
-// hasOwnerLabels reports whether OLM's labels name an owner of a kind.
+// hasOwnerLabels reports whether OLM's labels identify an owner of a kind.
 func hasOwnerLabels(o *snapshot.Object, kind string) bool {
 	return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 }
@@ -110,8 +110,8 @@ func isManaged(o *snapshot.Object) bool {
 	return false
 }
 
-// ownedBy reports whether an object has an owner of a kind, ignoring case: OLM writes some
+// hasOwnerOfKind reports whether an object has an owner of a kind, ignoring case: OLM writes some
 // kinds in lower case.
-func ownedBy(o *snapshot.Object, kind string) bool {
+func hasOwnerOfKind(o *snapshot.Object, kind string) bool {
 	return slices.ContainsFunc(o.Owners, func(ref snapshot.Owner) bool { return strings.EqualFold(ref.Kind, kind) })
 }

@@ -14,8 +14,8 @@ type Need string
 // The needs, the strongest first.
 const (
 	NeedsOLM  Need = "yes"     // OLM performs its main function
-	InPart    Need = "partly"  // it runs without OLM, with less function
-	MayNeed   Need = "unknown" // it could use OLM; actual use cannot be observed
+	InPart    Need = "partly"  // it runs without OLM, but some functions are lost
+	MayNeed   Need = "unknown" // it could use OLM, but actual use cannot be observed
 	NeedsNone Need = "no"
 )
 
@@ -38,18 +38,18 @@ type Signal struct {
 	Do     string `json:"hint" doc:"Possible remedy."`
 }
 
-// sign is a category of signals.
-type sign struct {
+// signalCategory is a category of signals.
+type signalCategory struct {
 	code      string
 	need      Need
 	loses, do string
 }
 
-// signalKinds returns every category of signals, the most important first.
-func signalKinds() []sign {
+// signalKinds returns all categories of signals, the most important first.
+func signalKinds() []signalCategory {
 	const declare = "declare and pin in Git what it has installed so far; or leave this operator, with everything that it installs, to OLM"
 	const tell = "set OPERATOR_CONDITION_NAME to an empty value in spec.config.env of its Subscription: most operators then work without OLM"
-	return []sign{
+	return []signalCategory{
 		{"installs", NeedsOLM, "operators that it installs, upgrades or removes through OLM stay unchanged: OLM no longer processes its requests", declare},
 		{"ships", NeedsOLM, "it is no longer processed, and a cluster without OLM's CRDs refuses it", declare},
 		{"changes-csv", InPart, "OLM no longer copies these settings to its Deployments, and its own ClusterServiceVersion is missing", "move these settings to spec.config of its Subscription or to a patch in the cluster's overlay; " + tell},
@@ -66,15 +66,15 @@ func signalKinds() []sign {
 // packagesGroup is the API group of OLM's packageserver.
 const packagesGroup = "packages.operators.coreos.com"
 
-// olmAccess is a use of OLM that an operator makes by writing to a resource.
+// olmAccess is the use of OLM that write access to a resource indicates.
 type olmAccess struct {
 	resource string
-	verbs    []string // verbs that count; nil: all that write
+	verbs    []string // the verbs that indicate it; nil: all that write
 	code     string
 }
 
-// olmAccesses maps writes to OLM resources to signal codes; the first match counts. For other
-// resources, only reads count.
+// olmAccesses returns the signal codes of write access to OLM resources. The first match counts. For
+// other OLM resources, only read access is a signal.
 func olmAccesses() []olmAccess {
 	return []olmAccess{
 		{"subscriptions", nil, "installs"},
@@ -89,7 +89,7 @@ func olmAccesses() []olmAccess {
 	}
 }
 
-// olmResources returns the OLM resources that indicate no need of OLM, by group.
+// olmResources returns the OLM resources whose use indicates a dependence on OLM, by group.
 // OperatorConditions are not included, because every tree has them.
 func olmResources() map[string][]string {
 	return map[string][]string{
@@ -106,8 +106,8 @@ type permission struct{ verb, group, resource string }
 // definition returns the name of the resource's CRD.
 func (r permission) definition() string { return r.resource + "." + r.group }
 
-// codes returns the signals that a permission on an OLM resource indicates.
-func (r permission) codes() []string {
+// signalCodes returns the codes of the signals that a permission on an OLM resource indicates.
+func (r permission) signalCodes() []string {
 	var out []string
 	for _, a := range olmAccesses() {
 		if a.resource == r.resource && (slices.Contains(a.verbs, r.verb) || a.verbs == nil && !slices.Contains(readVerbs(), r.verb)) {
@@ -146,26 +146,26 @@ func isWildcard(g k8s.Grant) bool {
 	return false
 }
 
-// aggregationLabels returns the default roles that OLM extends with its own by aggregation.
+// aggregationLabels returns the default roles to which OLM adds permissions by aggregation.
 func aggregationLabels() []string {
 	return []string{"ClusterRole admin", "ClusterRole edit", "ClusterRole view"}
 }
 
-// held lists the permissions of accounts on OLM resources.
-type held struct {
-	may     map[[3]string][]string // verbs, by code, account and resource
-	watched []string               // names of CRDs
+// permissionIndex holds the permissions of accounts on OLM resources.
+type permissionIndex struct {
+	verbs   map[[3]string][]string // verbs, by code, account and resource
+	watched []string               // names of CRDs whose objects may be watched
 }
 
-func (h *held) note(code, account, resource, verb string) {
+func (h *permissionIndex) note(code, account, resource, verb string) {
 	at := [3]string{code, account, resource}
-	h.may[at] = append(h.may[at], verb)
+	h.verbs[at] = append(h.verbs[at], verb)
 }
 
 // grant records one permission of an account.
-func (h *held) grant(account string, g k8s.Grant) {
+func (h *permissionIndex) grant(account string, g k8s.Grant) {
 	for _, r := range olmPermissions(g) {
-		for _, code := range r.codes() {
+		for _, code := range r.signalCodes() {
 			h.note(code, account, r.resource, r.verb)
 		}
 		if r.verb == "watch" || r.verb == "*" {
@@ -182,9 +182,9 @@ func (h *held) grant(account string, g k8s.Grant) {
 	}
 }
 
-// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of
-// the watched resources. An operator that installs others gets no further signals for changing or
-// reading OLM objects.
+// rbacSignals returns signals for the permissions of accounts on OLM resources, and the CRDs of the
+// resources that they may watch. For an operator that installs others, it omits signals for changing
+// and reading OLM objects.
 func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
 	list := make([]map[string]any, len(objects))
 	for i, o := range objects {
@@ -194,13 +194,13 @@ func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
 	if err != nil {
 		return []Signal{newSignal("everything", "its roles", "contain more permissions than the limit")}, nil
 	}
-	h := held{may: map[[3]string][]string{}}
-	for _, gift := range model.ObjectGrants() {
-		if gift.To.Kind != "ServiceAccount" && !strings.HasPrefix(gift.To.Name, "system:serviceaccount") {
+	h := permissionIndex{verbs: map[[3]string][]string{}}
+	for _, granted := range model.ObjectGrants() {
+		if granted.To.Kind != "ServiceAccount" && !strings.HasPrefix(granted.To.Name, "system:serviceaccount") {
 			continue // users and groups
 		}
-		for _, g := range gift.Grants {
-			h.grant(gift.To.String(), g)
+		for _, g := range granted.Grants {
+			h.grant(granted.To.String(), g)
 		}
 	}
 	out := h.signals()
@@ -212,9 +212,9 @@ func rbacSignals(objects []k8s.Object) ([]Signal, []string) {
 }
 
 // signals returns the permissions as signals, one per code and account.
-func (h *held) signals() []Signal {
+func (h *permissionIndex) signals() []Signal {
 	parts := map[[2]string][]string{}
-	for at, verbs := range h.may {
+	for at, verbs := range h.verbs {
 		of := [2]string{at[0], at[1]}
 		parts[of] = append(parts[of], describeVerbs(at[0], verbs)+" "+at[2])
 	}
@@ -249,6 +249,6 @@ func describeVerbs(code string, verbs []string) string {
 // newSignal returns a signal of a category.
 func newSignal(code, object, what string) Signal {
 	all := signalKinds()
-	s := all[slices.IndexFunc(all, func(s sign) bool { return s.code == code })]
+	s := all[slices.IndexFunc(all, func(s signalCategory) bool { return s.code == code })]
 	return Signal{Code: code, Need: s.need, Object: object, What: what, Loses: s.loses, Do: s.do}
 }

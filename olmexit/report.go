@@ -7,8 +7,7 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Report lists the objects of the operators that OLM installed and of those that the lock
-// pins.
+// Report lists the operators that OLM installed and those that the lock pins, with their objects.
 type Report struct {
 	Operators []Operator        `json:"operators" doc:"By namespace and package."`
 	Shared    []Object          `json:"shared" doc:"Objects of several operators, and those that the tree holds for none, as operators' objects."`
@@ -66,7 +65,7 @@ type Object struct {
 	Operators []string `json:"operators,omitempty" doc:"Owners of a shared object: namespace/package."`
 }
 
-// Class is the effect of an adoption on an object. Each object has exactly one class.
+// Class describes the effect of an adoption on an object. Each object has exactly one class.
 type Class string
 
 // The classes of objects.
@@ -88,7 +87,8 @@ const (
 	Never     Stage = "never"    // it is not removed
 )
 
-// Counts holds the number of objects per class. Live counts all except the added ones.
+// Counts holds the number of objects per class. Live is the number of all objects except the added
+// ones.
 type Counts struct {
 	Live    int `json:"live" doc:"Objects that the cluster has."`
 	Equal   int `json:"equal"`
@@ -122,8 +122,8 @@ func (n Counts) plus(m Counts) Counts {
 	return Counts{n.Live + m.Live, n.Equal + m.Equal, n.Changed + m.Changed, n.Added + m.Added, n.OLM + m.OLM, n.Unknown + m.Unknown}
 }
 
-// Changes returns the fields in which the tree differs from the cluster, except those that
-// only identify the manager of the object.
+// Changes returns the fields that differ between the tree and the cluster, except those that only
+// identify the owner or the manager of the object.
 func (o Object) Changes() []Field {
 	return slices.DeleteFunc(slices.Clone(o.Fields), Field.isMark)
 }

@@ -20,7 +20,7 @@ func (rep *Report) Blocked() (names []string) {
 	return names
 }
 
-// Text prints each operator with its reasons, and on request each object.
+// Text prints each operator with its reasons and, if objects is true, its objects.
 func (rep *Report) Text(w io.Writer, objects bool) {
 	for _, op := range rep.Operators {
 		name := op.Key()
@@ -32,12 +32,12 @@ func (rep *Report) Text(w io.Writer, objects bool) {
 			fmt.Fprintf(w, "    %s\n", inert.Line(r.Message))
 		}
 		if objects {
-			list(w, op.Objects)
+			listObjects(w, op.Objects)
 		}
 	}
 	if objects && len(rep.Shared) > 0 {
 		fmt.Fprint(w, "shared by several operators, or of none\n")
-		list(w, rep.Shared)
+		listObjects(w, rep.Shared)
 	}
 	writeUnread(w, rep.Unread)
 	fmt.Fprintf(w, "%s; %s\n", diag.Count(len(rep.Operators), "operator"), formatCounts(rep.Counts))
@@ -48,7 +48,7 @@ func formatCounts(n Counts) string {
 		diag.Count(n.Live, "object"), n.Equal, n.Changed, n.OLM, n.Unknown, n.Added)
 }
 
-func list(w io.Writer, objects []Object) {
+func listObjects(w io.Writer, objects []Object) {
 	for _, x := range objects {
 		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key)
 		if x.Goes != "" {

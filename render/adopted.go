@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
 
-// keepCertificates keeps OLM's certificates of an adopted install, as long as the lock has their
-// CA.
+// keepCertificates makes an adopted install keep OLM's certificates as long as the lock contains
+// their CA.
 func (in *install) keepCertificates() error {
 	if in.pin.Adopted == nil || len(in.pin.Adopted.Certificates) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (m certificateMount) addAsOLM(pod map[string]any, secret string) {
 	}
 }
 
-// besideOLM reports whether OLM still runs in the clusters, because some install is adopted.
-func (t *tree) besideOLM() bool {
-	return slices.ContainsFunc(t.installs, func(in opened) bool { return in.pin.Adopted != nil })
+// runsOLM reports whether OLM still runs in the clusters, because some install is adopted.
+func (t *tree) runsOLM() bool {
+	return slices.ContainsFunc(t.installs, func(in operator) bool { return in.pin.Adopted != nil })
 }

@@ -18,30 +18,30 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// certificate returns a certificate such as OLM makes, in PEM.
+// certificate returns a CA certificate like those of OLM, in PEM.
 func certificate(t *testing.T) string {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(zeros{})
+	public, private, err := ed25519.GenerateKey(zeroReader{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true}
-	der, err := x509.CreateCertificate(zeros{}, of, of, public, private)
+	der, err := x509.CreateCertificate(zeroReader{}, of, of, public, private)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// zeros is a source of keys that are no secret.
-type zeros struct{}
+// zeroReader is a source of randomness for keys that need not be secret.
+type zeroReader struct{}
 
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+func (zeroReader) Read(p []byte) (int, error) { return len(p), nil }
 
-// hooked is a bundle with a conversion webhook, an admission webhook, and pods
-// that mount a certificate of the author's where OLM mounts its own.
-func hooked() fstest.MapFS {
-	b := small("x", "1.0.0", "v1")
+// newWebhookBundle returns a bundle with a conversion webhook, an admission webhook, and pods that
+// mount the author's certificate at the path where OLM mounts its own.
+func newWebhookBundle() fstest.MapFS {
+	b := newBundle("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)
 	csv = strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {note: of the CSV, own: of the CSV, gone: of the CSV}}", 1)
 	csv = strings.Replace(csv, "{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}, ", "", 1)
@@ -70,7 +70,7 @@ func renderAdopted(t *testing.T, adopted *lockfile.Adopted) map[string]Object {
 	lock := &lockfile.File{Pins: []lockfile.Pin{{
 		Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", OperatorGroup: "og", Adopted: adopted,
 	}}}
-	res, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return hooked(), nil })
+	res, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return newWebhookBundle(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func renderAdopted(t *testing.T, adopted *lockfile.Adopted) map[string]Object {
 	return out
 }
 
-// TestAdopted holds what an adopted operator keeps of OLM's, and that one that is
-// not has none of it.
+// TestAdopted checks which details of OLM an adopted operator keeps, and that other operators have
+// none of them.
 func TestAdopted(t *testing.T) {
 	ca := certificate(t)
 	block, _ := pem.Decode([]byte(ca))
@@ -147,12 +147,12 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestAdoptedCertificates refuses what is no certificate, a private key before
-// all: it would come to lie in the tree.
+// TestAdoptedCertificates checks that other data than certificates is rejected, especially private
+// keys, which would be written to the tree.
 func TestAdoptedCertificates(t *testing.T) {
 	for _, text := range []string{"%", base64.StdEncoding.EncodeToString([]byte("key"))} {
 		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", Adopted: &lockfile.Adopted{Condition: "x.v1.0.0", Certificates: []string{text}}}}}
-		_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return hooked(), nil })
+		_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return newWebhookBundle(), nil })
 		if err == nil || !strings.Contains(err.Error(), "adopted: certificates[0]: ") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -23,9 +23,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// small returns a bundle of one CRD, one deployment and whatever else the
-// files say.
-func small(pkg, version, crdVersion string, files ...string) fstest.MapFS {
+// newBundle returns a bundle with one CRD, one deployment and the given manifests.
+func newBundle(pkg, version, crdVersion string, files ...string) fstest.MapFS {
 	out := fstest.MapFS{
 		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: " + pkg + "}")},
 		"manifests/csv.yaml": {Data: fmt.Appendf(nil, `kind: ClusterServiceVersion
@@ -54,25 +53,25 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: Thing, plural: things},
 	return out
 }
 
-// renderSmall renders bundles by "namespace/package", each watching its own
-// namespace unless watch says otherwise.
-func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options, declared ...lockfile.Namespace) (*Result, error) {
-	return All(smallLock(bundles, watch, declared), opt, openSmall(bundles))
+// renderBundles renders bundles by "namespace/package". Each watches its own namespace, or the
+// namespaces in watch.
+func renderBundles(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options, declared ...lockfile.Namespace) (*Result, error) {
+	return All(newLock(bundles, watch, declared), opt, openBundles(bundles))
 }
 
-// renderNeeding renders bundles like renderSmall, of which some need others.
-func renderNeeding(bundles map[string]fstest.MapFS, needs map[string][]string, opt Options) (*Result, error) {
-	lock := smallLock(bundles, nil, nil)
+// renderRequiring is like renderBundles, with requirements between the bundles.
+func renderRequiring(bundles map[string]fstest.MapFS, needs map[string][]string, opt Options) (*Result, error) {
+	lock := newLock(bundles, nil, nil)
 	for i := range lock.Pins {
 		p := &lock.Pins[i]
 		for _, other := range needs[p.Key()] {
 			p.Requires = append(p.Requires, lockfile.Requirement{Pin: other, Requirement: "olm.package.required"})
 		}
 	}
-	return All(lock, opt, openSmall(bundles))
+	return All(lock, opt, openBundles(bundles))
 }
 
-func smallLock(bundles map[string]fstest.MapFS, watch map[string][]string, declared []lockfile.Namespace) *lockfile.File {
+func newLock(bundles map[string]fstest.MapFS, watch map[string][]string, declared []lockfile.Namespace) *lockfile.File {
 	lock := &lockfile.File{Namespaces: declared}
 	for name, fsys := range bundles {
 		ns, pkg, _ := strings.Cut(name, "/")
@@ -89,7 +88,7 @@ func smallLock(bundles map[string]fstest.MapFS, watch map[string][]string, decla
 	return lock
 }
 
-func openSmall(bundles map[string]fstest.MapFS) func(lockfile.Pin) (fs.FS, error) {
+func openBundles(bundles map[string]fstest.MapFS) func(lockfile.Pin) (fs.FS, error) {
 	return func(p lockfile.Pin) (fs.FS, error) {
 		fsys := bundles[p.Namespace+"/"+p.Package]
 		if len(fsys) == 0 {
@@ -116,19 +115,19 @@ func TestAllErrors(t *testing.T) {
 		opt     Options
 		want    []string
 	}{
-		"error/two ship one object": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", config("1")), "b/y": small("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
-		"error/old version needed":  {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1alpha1"), "b/x": small("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
-		"error/no successor":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
-		"error/no apiVersion":       {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w" without apiVersion`}},
-		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": small("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
-		"error/cluster name":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "../up"}}}, []string{`"../up"`}},
-		"error/glob":                {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
-		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
-		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
+		"error/two ship one object": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", config("1")), "b/y": newBundle("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both contain PriorityClass.scheduling.k8s.io p"}},
+		"error/old version needed":  {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1alpha1"), "b/x": newBundle("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, but b/x (x.v2.0.0) provides the CRD without it"}},
+		"error/no successor":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
+		"error/no apiVersion":       {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w" without apiVersion`}},
+		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": newBundle("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
+		"error/cluster name":        {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "../up"}}}, []string{`"../up"`}},
+		"error/glob":                {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Clusters: []profile.Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
+		"error/gitops":              {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
+		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &profile.GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := renderSmall(c.bundles, nil, c.opt)
+			_, err := renderBundles(c.bundles, nil, c.opt)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want it to contain %q", err, want)
@@ -140,7 +139,7 @@ func TestAllErrors(t *testing.T) {
 
 func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	p := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: p}, value: 1}"
-	res, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", p), "b/y": small("y", "1.0.0", "v1", p)}, nil, Options{})
+	res, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", p), "b/y": newBundle("y", "1.0.0", "v1", p)}, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,17 +154,17 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// TestBindingsOfOnePackageAreJoined gives the role to the accounts of both
-// installs of a package, of each in a cluster that gets only that one. Two
-// packages, and two roles, are no less a conflict than before.
+// TestBindingsOfOnePackageAreJoined checks that a ClusterRoleBinding has the accounts of both installs
+// of a package, and in a cluster that gets one install only its account. Bindings of two packages, or
+// to two roles, are still a conflict.
 func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	binding := func(role string) string {
 		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
 			"}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}, {kind: Group, name: g, apiGroup: rbac.authorization.k8s.io}]}"
 	}
 	opt := Options{Clusters: []profile.Cluster{{Name: "all"}, {Name: "second", Operators: []string{"b/*"}}}}
-	res, err := renderSmall(map[string]fstest.MapFS{
-		"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.1.0", "v1", binding("view")), "c/x": small("x", "1.1.0", "v1", binding("view")),
+	res, err := renderBundles(map[string]fstest.MapFS{
+		"a/x": newBundle("x", "1.0.0", "v1", binding("view")), "b/x": newBundle("x", "1.1.0", "v1", binding("view")), "c/x": newBundle("x", "1.1.0", "v1", binding("view")),
 	}, nil, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -190,22 +189,21 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		t.Errorf("in a cluster with the second: got %v", got)
 	}
 	for name, other := range map[string]map[string]fstest.MapFS{
-		"a/x and b/y": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/y": small("y", "1.0.0", "v1", binding("view"))},
-		"a/x and b/x": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.0.0", "v1", binding("edit"))},
+		"a/x and b/y": {"a/x": newBundle("x", "1.0.0", "v1", binding("view")), "b/y": newBundle("y", "1.0.0", "v1", binding("view"))},
+		"a/x and b/x": {"a/x": newBundle("x", "1.0.0", "v1", binding("view")), "b/x": newBundle("x", "1.0.0", "v1", binding("edit"))},
 	} {
-		if _, err := renderSmall(other, nil, opt); err == nil || !strings.Contains(err.Error(), name+" both contain ClusterRoleBinding") {
+		if _, err := renderBundles(other, nil, opt); err == nil || !strings.Contains(err.Error(), name+" both contain ClusterRoleBinding") {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
-// TestShippedServiceKeepsItsSelector merges a Service that is shipped with the one
-// that webhooks need.
+// TestShippedServiceKeepsItsSelector merges a shipped Service with the generated one for webhooks.
 func TestShippedServiceKeepsItsSelector(t *testing.T) {
-	b := small("x", "1.0.0", "v1", "{kind: Service, apiVersion: v1, metadata: {name: d-service, labels: {mine: yes}}, spec: {type: NodePort, selector: {app: hooks}, ports: [{port: 80}]}}")
+	b := newBundle("x", "1.0.0", "v1", "{kind: Service, apiVersion: v1, metadata: {name: d-service, labels: {mine: yes}}, spec: {type: NodePort, selector: {app: hooks}, ports: [{port: 80}]}}")
 	csv := string(b["manifests/csv.yaml"].Data)
 	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv + "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: v.x.io, deploymentName: d, containerPort: 443, sideEffects: None, admissionReviewVersions: [v1]}]\n")}
-	res, err := renderSmall(map[string]fstest.MapFS{"a/x": b}, nil, Options{Certificates: "openshift-service-ca"})
+	res, err := renderBundles(map[string]fstest.MapFS{"a/x": b}, nil, Options{Certificates: "openshift-service-ca"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,14 +220,14 @@ func TestShippedServiceKeepsItsSelector(t *testing.T) {
 	}
 }
 
-// TestSecondInstall renders a package in two namespaces: the CRD once, from
-// the newer bundle, and no name of the first install changes or comes twice.
+// TestSecondInstall renders a package in two namespaces: the CRD is rendered once, from the newer
+// bundle, and names of the first install neither change nor repeat.
 func TestSecondInstall(t *testing.T) {
-	one, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, nil, Options{})
+	one, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/x": small("x", "1.1.0", "v1")}, map[string][]string{"b/x": {"a", "b"}}, Options{})
+	two, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/x": newBundle("x", "1.1.0", "v1")}, map[string][]string{"b/x": {"a", "b"}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +267,8 @@ func TestNoPins(t *testing.T) {
 	}
 }
 
-// TestNoPinsAnyMore wants every directory that a GitOps tool or the team's own
-// kustomization names to be there, empty, once the last operator is removed.
+// TestNoPinsAnyMore removes the last operator: every directory that a GitOps tool or the user's own
+// kustomization refers to must still exist, and be empty.
 func TestNoPinsAnyMore(t *testing.T) {
 	for name, dir := range map[profile.Name]string{profile.Plain: ".", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
 		for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
@@ -330,13 +328,12 @@ func TestNoPinsAnyMore(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreLeftAsTheyWere renders golden cases and compares the bundle
-// with a fresh copy.
+// TestArgumentsAreLeftAsTheyWere renders golden cases and checks that the bundles are unmodified.
 func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, _ := goldenLock(t, dir)
 		content := filepath.Join(filepath.Dir(dir), "bundle")
-		b, fresh := load(t, content), load(t, content)
+		b, fresh := loadBundle(t, content), loadBundle(t, content)
 		for _, pin := range lock.Pins {
 			if _, _, err := Manifests(b, pin, opt); err != nil {
 				t.Fatal(err)
@@ -353,15 +350,14 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestObjectsOnly holds that the objects and the files are the same ones without
-// the content of files.
+// TestObjectsOnly checks that Options.ObjectsOnly changes only the content of files.
 func TestObjectsOnly(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"a/p": small("p", "1.0.0", "v1"), "b/p": small("p", "1.1.0", "v1"), "c/q": small("q", "1.0.0", "v1")}
-	whole, err := renderSmall(bundles, nil, Options{})
+	bundles := map[string]fstest.MapFS{"a/p": newBundle("p", "1.0.0", "v1"), "b/p": newBundle("p", "1.1.0", "v1"), "c/q": newBundle("q", "1.0.0", "v1")}
+	whole, err := renderBundles(bundles, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	only, err := renderSmall(bundles, nil, Options{ObjectsOnly: true})
+	only, err := renderBundles(bundles, nil, Options{ObjectsOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

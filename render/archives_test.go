@@ -31,17 +31,16 @@ import (
 
 var whole = flag.Bool("whole", false, "take every bundle of the corpus and of its archives, not some of them") //nolint:gochecknoglobals // as flags are
 
-// TestArchives renders the bundles of the corpus' archives, a fortieth of them
-// without -whole, in every install mode that they support. Each is refused with
-// its files, or renders into objects that the API server takes, strictly where no
-// warning says otherwise, and of which kustomize builds what was rendered.
+// TestArchives renders the bundles of the corpus archives (one in forty without -whole) in all their
+// install modes. Each must be rejected with the names of its files, or give objects that the API
+// server accepts, in strict mode unless there is a warning, and that kustomize builds unchanged.
 func TestArchives(t *testing.T) {
 	for _, archive := range []string{"latest", "v1beta1"} {
 		t.Run(archive, func(t *testing.T) {
 			seen := map[string]int{}
-			bundles := archived(t, archive)
+			bundles := archivedBundles(t, archive)
 			for _, name := range slices.Sorted(maps.Keys(bundles)) {
-				t.Run(name, func(t *testing.T) { (&specimen{t: t, fsys: bundles[name], seen: seen}).test() })
+				t.Run(name, func(t *testing.T) { (&bundleTest{t: t, fsys: bundles[name], seen: seen}).test() })
 			}
 			for _, what := range slices.Sorted(maps.Keys(seen)) {
 				t.Logf("%5d %s", seen[what], what)
@@ -50,8 +49,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// archived returns the bundles of an archive by "package/version".
-func archived(t *testing.T, archive string) map[string]fstest.MapFS {
+// archivedBundles returns the bundles of an archive by "package/version".
+func archivedBundles(t *testing.T, archive string) map[string]fstest.MapFS {
 	t.Helper()
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" || testing.Short() {
@@ -97,28 +96,28 @@ func archived(t *testing.T, archive string) map[string]fstest.MapFS {
 	}
 }
 
-// specimen is one bundle under test.
-type specimen struct {
+// bundleTest is the test of one bundle.
+type bundleTest struct {
 	t    *testing.T
 	fsys fstest.MapFS
-	seen map[string]int // what was counted
+	seen map[string]int // counters for the summary
 }
 
-func (s *specimen) test() {
+func (s *bundleTest) test() {
 	b, err := bundle.Load(s.fsys)
 	if err != nil {
-		s.refused("not read", err)
+		s.checkRefusal("not read", err)
 		return
 	}
-	known := notes{}
+	known := memoryCRDs{}
 	for i, mode := range b.CSV.Modes {
-		res, err := All(&lockfile.File{Pins: []lockfile.Pin{modePin(b, mode)}}, Options{Taken: known}, func(lockfile.Pin) (fs.FS, error) { return s.fsys, nil })
+		res, err := All(&lockfile.File{Pins: []lockfile.Pin{modePin(b, mode)}}, Options{AcceptedCRDs: known}, func(lockfile.Pin) (fs.FS, error) { return s.fsys, nil })
 		if err != nil {
-			s.refused("refused", err)
+			s.checkRefusal("refused", err)
 			continue
 		}
 		s.seen["rendered"]++
-		loose := map[string]bool{} // objects that a strict apply refuses, as a warning says
+		loose := map[string]bool{} // objects that strict validation rejects, according to a warning
 		for _, w := range res.Warnings {
 			s.seen["warning "+w.Code]++
 			if w.Code == "unknown-field" {
@@ -129,18 +128,18 @@ func (s *specimen) test() {
 		for _, r := range res.Objects {
 			key := r.Object.Key()
 			if k8s.IsCRD(r.Object) && i > 0 {
-				continue // no mode changes it
+				continue // the same in all modes
 			}
-			s.taken(r.Object, loose[key.String()] || loose[Key{Group: key.Group, Kind: key.Kind, Name: key.Name}.String()])
+			s.checkAccepted(r.Object, loose[key.String()] || loose[Key{Group: key.Group, Kind: key.Kind, Name: key.Name}.String()])
 		}
 		if i == 0 || *whole {
-			builtIsRendered(s.t, res)
+			checkBuiltIsRendered(s.t, res)
 		}
 	}
 }
 
-// refused wants every fault of a refusal to name a file.
-func (s *specimen) refused(how string, err error) {
+// checkRefusal checks that every fault in err names a file.
+func (s *bundleTest) checkRefusal(how string, err error) {
 	for line := range strings.Lines(err.Error()) {
 		why := strings.TrimSpace(line)
 		if regexp.MustCompile(`^(rendering|bundle) \S+ .*:$`).MatchString(why) {
@@ -154,9 +153,9 @@ func (s *specimen) refused(how string, err error) {
 	s.seen[how]++
 }
 
-// taken wants an object to be taken by the API server's own decoder and, of what
-// it has a library for, by its own validation.
-func (s *specimen) taken(o Object, loose bool) {
+// checkAccepted checks that the API server's decoder accepts an object, and also its validation for
+// kinds with a library.
+func (s *bundleTest) checkAccepted(o Object, loose bool) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		s.t.Fatal(err)

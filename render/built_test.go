@@ -24,18 +24,17 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// failer is a test of any sort.
-type failer interface {
+// testingT is implemented by *testing.T, *testing.B and *rapid.T.
+type testingT interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// builtIsRendered holds what every other promise rests on: what is built of the
-// directories of a tree, and what lies in those that no tool builds, are the objects
-// that render says it wrote, all of them, no others, each with the same content. So
-// is the list of everything, where there is one.
-func builtIsRendered(t failer, res *Result) {
+// checkBuiltIsRendered checks the property on which all others depend: the objects that kustomize
+// builds from the directories of a tree, and those in directories that no tool builds, are exactly
+// Result.Objects, with the same content. The same applies to the list of everything, if there is one.
+func checkBuiltIsRendered(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
 	var base []Object
@@ -47,17 +46,17 @@ func builtIsRendered(t failer, res *Result) {
 		level, rest, _ := strings.Cut(path.Dir(name), "/")
 		top := slices.Contains([]string{layout.Operators, layout.Namespaces}, level) && !strings.Contains(rest, "/") || path.Dir(name) == layout.Reporter
 		if top && path.Base(name) == layout.Kustomization {
-			got = append(got, built(t, files, path.Dir(name))...)
+			got = append(got, buildCanonical(t, files, path.Dir(name))...)
 		}
 	}
-	sameObjects(t, "the base", got, base)
+	checkSameObjects(t, "the base", got, base)
 	if _, whole := files[layout.Kustomization]; whole {
-		sameObjects(t, ".", built(t, files, "."), base)
+		checkSameObjects(t, ".", buildCanonical(t, files, "."), base)
 	}
 }
 
-// builtIsRenderedInClusters holds it for what every cluster gets.
-func builtIsRenderedInClusters(t failer, res *Result) {
+// checkClusterBuilds checks the same property for the objects of every cluster.
+func checkClusterBuilds(t testingT, res *Result) {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
 	for _, c := range res.tree.opt.Clusters {
@@ -84,18 +83,18 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 			}
 		}
 		got := partsOf(t, res, nil, c.Name)
-		sameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
+		checkSameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
 		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, layout.Kustomization)] != nil {
-			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(built(t, files, dir)))); d != "" {
+			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(buildCanonical(t, files, dir)))); d != "" {
 				t.Errorf("cluster %s: the pieces are not what is built of all (-pieces +all):\n%s", c.Name, d)
 			}
 		}
 	}
 }
 
-// built returns the objects that kustomize builds of a directory, in the words
-// of canonical.
-func built(t failer, files map[string][]byte, dir string) []string {
+// buildCanonical returns the objects that kustomize builds from a directory, in the format of
+// canonical.
+func buildCanonical(t testingT, files map[string][]byte, dir string) []string {
 	t.Helper()
 	docs, err := build(files, dir)
 	if err != nil {
@@ -108,7 +107,7 @@ func built(t failer, files map[string][]byte, dir string) []string {
 	return out
 }
 
-func sameObjects(t failer, dir string, built []string, rendered []Object) {
+func checkSameObjects(t testingT, dir string, built []string, rendered []Object) {
 	t.Helper()
 	want := make([]string, len(rendered))
 	for i, o := range rendered {
@@ -119,13 +118,13 @@ func sameObjects(t failer, dir string, built []string, rendered []Object) {
 	}
 }
 
-// canonical returns an object as JSON, as kustomize reads its file.
-func canonical(t failer, o Object) string {
+// canonical returns an object as JSON, after encoding it to YAML and decoding it as kustomize does.
+func canonical(t testingT, o Object) string {
 	t.Helper()
 	return canonicalText(t, yamlnode.Encode(o))
 }
 
-func canonicalText(t failer, text []byte) string {
+func canonicalText(t testingT, text []byte) string {
 	t.Helper()
 	v, err := yamltest.Decode(text)
 	if err != nil {
@@ -146,32 +145,32 @@ func TestBuiltIsRendered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			builtIsRendered(t, res)
-			builtIsRenderedInClusters(t, res)
+			checkBuiltIsRendered(t, res)
+			checkClusterBuilds(t, res)
 		})
 	}
 }
 
-// TestBuiltIsRenderedInCorpus holds it over real operators.
+// TestBuiltIsRenderedInCorpus checks the property with real operators.
 func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a build of every bundle takes long")
 	}
-	for _, dir := range someBundles(t) {
+	for _, dir := range sampleBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(load(t, dir), "op-ns")}}
+			lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(loadBundle(t, dir), "op-ns")}}
 			res, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
-			builtIsRendered(t, res)
+			checkBuiltIsRendered(t, res)
 		})
 	}
 }
 
-// TestExamplesBuildWhatLiesThere compares what is built of each example's tree with
-// the documents of the files that lie in it.
+// TestExamplesBuildWhatLiesThere compares the objects that kustomize builds from each example's tree
+// with the documents in its files.
 func TestExamplesBuildWhatLiesThere(t *testing.T) {
 	dirs, err := filepath.Glob("../examples/*/rendered")
 	if err != nil || len(dirs) == 0 {
@@ -191,7 +190,7 @@ func TestExamplesBuildWhatLiesThere(t *testing.T) {
 			case path.Base(name) != layout.Kustomization:
 				want = append(want, canonicals(t, fileDocuments(t, data))...)
 			case !strings.Contains(rest, "/"):
-				got = append(got, built(t, files, path.Dir(name))...)
+				got = append(got, buildCanonical(t, files, path.Dir(name))...)
 			}
 		}
 		if d := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); d != "" || len(got) == 0 {
@@ -200,9 +199,9 @@ func TestExamplesBuildWhatLiesThere(t *testing.T) {
 	}
 }
 
-// smuggled lists manifests that hide an object from who reads the tree, or that
-// steer the tool that builds it.
-func smuggled() map[string]string {
+// hostileManifests returns manifests that hide an object from readers of the tree, or that control
+// the tool that builds it.
+func hostileManifests() map[string]string {
 	const role = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: all}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}`
 	const config = `apiVersion: v1, kind: ConfigMap, data: {a: b}, metadata: {name: c, `
 	return map[string]string{
@@ -247,11 +246,10 @@ func smuggled() map[string]string {
 	}
 }
 
-// renderHostile renders a manifest of one operator. What render refuses is not
-// there to be built.
-func renderHostile(t failer, manifest string) *Result {
+// renderHostile renders a manifest of one operator. It returns nil if the manifest is rejected.
+func renderHostile(t testingT, manifest string) *Result {
 	t.Helper()
-	res, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{
+	res, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{
 		Profile:  profile.ArgoCD,
 		Clusters: []profile.Cluster{{Name: "one", Config: json.RawMessage(`{"env":[{"name":"A","value":"b"}]}`)}, {Name: "two", Operators: []string{"b/*"}}},
 		Mirrors:  []Mirror{{Source: "quay.io/a", Mirror: "mirror.example.com/a"}},
@@ -259,24 +257,24 @@ func renderHostile(t failer, manifest string) *Result {
 	if err != nil {
 		return nil
 	}
-	builtIsRendered(t, res)
+	checkBuiltIsRendered(t, res)
 	return res
 }
 
 func TestSmuggledIsRefusedOrRendered(t *testing.T) {
-	for name, manifest := range smuggled() {
+	for name, manifest := range hostileManifests() {
 		t.Run(name, func(t *testing.T) {
 			if res := renderHostile(t, manifest); res != nil {
-				builtIsRenderedInClusters(t, res)
+				checkClusterBuilds(t, res)
 			}
 		})
 	}
 }
 
-// FuzzBuiltIsRendered puts any manifest into a bundle: it is refused, or what
-// kustomize builds of the tree is what was rendered.
+// FuzzBuiltIsRendered puts any manifest into a bundle: it must be rejected, or kustomize must build
+// exactly the rendered objects.
 func FuzzBuiltIsRendered(f *testing.F) {
-	for _, manifest := range smuggled() {
+	for _, manifest := range hostileManifests() {
 		f.Add(manifest)
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
@@ -286,7 +284,7 @@ func FuzzBuiltIsRendered(f *testing.F) {
 	})
 }
 
-// TestHostileObjectsAreBuiltAsRendered puts objects of every shape together.
+// TestHostileObjectsAreBuiltAsRendered combines objects with random fields.
 func TestHostileObjectsAreBuiltAsRendered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kustomize takes a tenth of a second for each")
@@ -336,12 +334,11 @@ func TestHostileObjectsAreBuiltAsRendered(t *testing.T) {
 	})
 }
 
-// TestListsAreTakenApart wants what was hidden to be rendered as any object of
-// the bundle is.
+// TestListsAreTakenApart checks that objects in a List are rendered like other objects of the bundle.
 func TestListsAreTakenApart(t *testing.T) {
-	for name, manifest := range smuggled() {
-		res, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
-		_, invalid := bundle.Load(small("x", "1.0.0", "v1", manifest))
+	for name, manifest := range hostileManifests() {
+		res, err := renderBundles(map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
+		_, invalid := bundle.Load(newBundle("x", "1.0.0", "v1", manifest))
 		switch name {
 		case "named list", "unnamed list", "list of lists", "list of another API", "list called List":
 			if err != nil || !slices.ContainsFunc(res.Objects, func(r Rendered) bool {
@@ -357,10 +354,9 @@ func TestListsAreTakenApart(t *testing.T) {
 	}
 }
 
-// TestBundlesDoNotSteer ships every sort of object with what tells a GitOps tool
-// what to do with it: on objects of files, on generated ones and on the Namespace
-// that the bundle suggests. Nothing of it is rendered, each is named in a warning,
-// and what the profile sets stands.
+// TestBundlesDoNotSteer ships objects with annotations and labels that control a GitOps tool: on
+// objects in files, on generated objects and on the suggested Namespace. None may be rendered, each
+// must be in a warning, and those of the profile must remain.
 func TestBundlesDoNotSteer(t *testing.T) {
 	keys := []string{
 		"kustomize.toolkit.fluxcd.io/substitute", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force",
@@ -373,7 +369,7 @@ func TestBundlesDoNotSteer(t *testing.T) {
 		marks = append(marks, key+": SMUGGLED")
 	}
 	meta := "annotations: {" + strings.Join(marks, ", ") + "}, labels: {helm.sh/chart: kept, " + strings.Join(marks, ", ") + "}"
-	fsys := small("x", "1.0.0", "v1", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, `+meta+`}}`, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, `+meta+`}}`)
+	fsys := newBundle("x", "1.0.0", "v1", `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, `+meta+`}}`, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, `+meta+`}}`)
 	for file, edit := range map[string][2]string{
 		"manifests/csv.yaml": {"deployments: [{name: d,", "deployments: [{name: d, label: {" + strings.Join(marks, ", ") + "},"},
 		"manifests/crd.yaml": {"metadata: {name: things.x.io", "metadata: {name: things.x.io, " + meta},
@@ -387,7 +383,7 @@ func TestBundlesDoNotSteer(t *testing.T) {
 	fsys["manifests/csv.yaml"].Data = []byte(strings.Replace(string(fsys["manifests/csv.yaml"].Data), "{name: x.v1.0.0}",
 		"{name: x.v1.0.0, annotations: {operatorframework.io/suggested-namespace-template: '"+string(template)+"'}}", 1))
 	for _, name := range profile.Names() {
-		res, err := renderSmall(map[string]fstest.MapFS{"a/x": fsys}, nil, Options{Profile: profile.Name(name)})
+		res, err := renderBundles(map[string]fstest.MapFS{"a/x": fsys}, nil, Options{Profile: profile.Name(name)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestABumpIsFewFiles renders two operators before and after one or both move, and
-// counts the files that a pull request would show.
+// TestABumpIsFewFiles renders two operators before and after an upgrade of one or both, and counts
+// the files that a pull request would show.
 func TestABumpIsFewFiles(t *testing.T) {
 	const (
 		rabbitmq = "rabbitmq-cluster-operator"
@@ -22,7 +22,7 @@ func TestABumpIsFewFiles(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after map[string]string // package → version
-		files         int               // as measured
+		files         int               // number of changed files
 	}{
 		{"a patch release", map[string]string{rabbitmq: "2.22.1", grafana: "5.22.2"}, map[string]string{rabbitmq: "2.22.2", grafana: "5.22.2"}, 2},
 		{"another", map[string]string{rabbitmq: "2.22.2", grafana: "5.22.2"}, map[string]string{rabbitmq: "2.22.3", grafana: "5.22.2"}, 2},
@@ -31,7 +31,7 @@ func TestABumpIsFewFiles(t *testing.T) {
 		{"a minor release with webhooks", map[string]string{"opentelemetry-operator": "0.154.0", grafana: "5.22.2"}, map[string]string{"opentelemetry-operator": "0.158.0", grafana: "5.22.2"}, 7},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			changes := filetree.Diff(renderedOf(t, c.before), renderedOf(t, c.after))
+			changes := filetree.Diff(renderVersions(t, c.before), renderVersions(t, c.after))
 			t.Logf("%d files", len(changes))
 			if len(changes) != c.files || c.files > most {
 				t.Errorf("%d files differ, want %d, and at most %d", len(changes), c.files, most)
@@ -43,9 +43,9 @@ func TestABumpIsFewFiles(t *testing.T) {
 	}
 }
 
-// renderedOf returns the tree of bundles of the corpus, by package and version, for
-// two clusters.
-func renderedOf(t *testing.T, versions map[string]string) *filetree.Tree {
+// renderVersions returns the tree of two clusters with bundles of the corpus, given by package and
+// version.
+func renderVersions(t *testing.T, versions map[string]string) *filetree.Tree {
 	t.Helper()
 	corpusBundles(t)
 	dirs := map[string]fs.FS{}
@@ -53,7 +53,7 @@ func renderedOf(t *testing.T, versions map[string]string) *filetree.Tree {
 	for pkg, version := range versions {
 		dir := filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", pkg, version)
 		dirs[pkg] = os.DirFS(dir)
-		pins = append(pins, pinOf(load(t, dir), pkg))
+		pins = append(pins, pinOf(loadBundle(t, dir), pkg))
 	}
 	opt := Options{Profile: "argocd", Clusters: []profile.Cluster{{Name: "c1", ArgoCDCluster: profile.ArgoCDCluster{Destination: "c1"}}, {Name: "c2", ArgoCDCluster: profile.ArgoCDCluster{Destination: "c2"}}}}
 	res, err := All(lockfile.New(pins), opt, func(p lockfile.Pin) (fs.FS, error) { return dirs[p.Package], nil })

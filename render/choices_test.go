@@ -19,7 +19,7 @@ func TestNewestProvider(t *testing.T) {
 		if owns {
 			csv.OwnedCRDs = []bundle.API{{Name: "as.x.io"}}
 		}
-		return provider{in: &opened{pin: lockfile.Pin{Namespace: namespace, Package: "a", Version: version}, b: &bundle.Bundle{CSV: csv}}, crd: crd}
+		return provider{in: &operator{pin: lockfile.Pin{Namespace: namespace, Package: "a", Version: version}, b: &bundle.Bundle{CSV: csv}}, crd: crd}
 	}
 	for name, all := range map[string][]provider{ // the first one is chosen
 		"an owner, not a newer one that only ships it": {provide("one", "1.0.0", true), provide("two", "2.0.0", false)},
@@ -44,7 +44,7 @@ func TestNewestProvider(t *testing.T) {
 	}
 }
 
-// TestNamesFillTheirLimits has names around each limit.
+// TestNamesFillTheirLimits checks names with lengths around each limit.
 func TestNamesFillTheirLimits(t *testing.T) {
 	for n := 40; n < 80; n++ {
 		deployment := strings.Repeat("a", n)
@@ -65,18 +65,18 @@ func TestNamesFillTheirLimits(t *testing.T) {
 // TestPieceNeeds lists the pieces of the operators that a piece requires, each once, and
 // never the piece itself.
 func TestPieceNeeds(t *testing.T) {
-	member := func(name string, requires ...string) *opened {
-		o := &opened{pin: lockfile.Pin{Namespace: "ops", Package: name}}
+	member := func(name string, requires ...string) *operator {
+		o := &operator{pin: lockfile.Pin{Namespace: "ops", Package: name}}
 		for _, r := range requires {
 			o.pin.Requires = append(o.pin.Requires, lockfile.Requirement{Pin: "ops/" + r})
 		}
 		return o
 	}
 	tr := &tree{pieces: []piece{
-		{name: "c-and-d", members: []*opened{member("c", "d"), member("d", "c", "b")}},
-		{name: "a", members: []*opened{member("a", "c", "d")}},
-		{name: "b", members: []*opened{member("b")}},
-		{name: "e", members: []*opened{member("e", "c", "b", "a", "elsewhere")}},
+		{name: "c-and-d", members: []*operator{member("c", "d"), member("d", "c", "b")}},
+		{name: "a", members: []*operator{member("a", "c", "d")}},
+		{name: "b", members: []*operator{member("b")}},
+		{name: "e", members: []*operator{member("e", "c", "b", "a", "elsewhere")}},
 	}}
 	for i, want := range [][]string{{"b"}, {"c-and-d"}, nil, {"a", "b", "c-and-d"}} {
 		if got := tr.pieceNeeds(tr.pieces[i]); !slices.Equal(got, want) {

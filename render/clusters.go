@@ -19,7 +19,7 @@ import (
 )
 
 // prefix returns the path prefix of a cluster's pieces in the tree: "" if the cluster uses the
-// base unchanged, otherwise the cluster's own directory. It depends on settings only.
+// base unchanged, otherwise the cluster's own directory. The result depends on settings only.
 func (t *tree) prefix(c profile.Cluster) string {
 	separate := len(t.opt.Clusters) > 1 && profile.NeedsSeparateDirs(t.opt.GitOps)
 	if c.GetsAll() && !separate && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
@@ -36,19 +36,19 @@ func (t *tree) writeClusters() error {
 	if err := t.checkOverlays(); err != nil {
 		return err
 	}
-	held, parts := texts{}, map[string][]file{}
+	shared, parts := textSet{}, map[string][]file{}
 	for _, c := range t.opt.Clusters {
 		if c.Name == "" || fileName(c.Name) != c.Name || seen[c.Name] {
 			return fmt.Errorf("clusters: %q is not a unique name of lower-case letters, digits, \"-\" and \".\"", c.Name)
 		}
 		seen[c.Name] = true
-		told := t.profileCluster(c)
-		member := profile.MemberOf(told)
-		if t.engine() {
-			member = t.opt.profile.Member(*t.opt.GitOps, told)
+		profiled := t.profileCluster(c)
+		member := profile.MemberOf(profiled)
+		if t.hasEngine() {
+			member = t.opt.profile.Member(*t.opt.GitOps, profiled)
 		}
 		members = append(members, member)
-		if told.Prefix == "" {
+		if profiled.Prefix == "" {
 			continue
 		}
 		part, known := parts[sharedPieces(c)]
@@ -59,14 +59,14 @@ func (t *tree) writeClusters() error {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for i, f := range part {
-				part[i].data = held.intern(f.data)
+				part[i].data = shared.intern(f.data)
 			}
 			if !own {
 				parts[sharedPieces(c)] = part
 			}
 		}
 		for _, f := range part {
-			if err := t.files.Add(told.Prefix+f.name, f.data); err != nil {
+			if err := t.files.Add(profiled.Prefix+f.name, f.data); err != nil {
 				return err
 			}
 		}
@@ -84,8 +84,8 @@ func (t *tree) writeClusters() error {
 	return t.writeAllPieces()
 }
 
-// checkOverlays rejects overlays of operators that a cluster does not get, because their changes
-// would be lost silently.
+// checkOverlays rejects overlays of operators that a cluster does not get, because these overlays
+// would have no effect.
 func (t *tree) checkOverlays() error {
 	var faults diag.List
 	for _, c := range t.opt.Clusters {
@@ -108,20 +108,20 @@ func (t *tree) checkOverlays() error {
 	return faults.Err()
 }
 
-// profileCluster returns a cluster in the form of the profile, with its prefix.
+// profileCluster returns a cluster with its prefix set.
 func (t *tree) profileCluster(c profile.Cluster) profile.Cluster {
 	c.Prefix = t.prefix(c)
 	return c
 }
 
-// byCluster reports whether all objects of a cluster are applied as one: either the workspace is
+// byCluster reports whether all objects of a cluster are applied as one unit: the workspace is
 // configured so, or the tool that applies the tree is unknown.
 func (t *tree) byCluster() bool {
 	return !profile.PerPiece(t.opt.profile, t.opt.GitOps)
 }
 
-// engine reports whether the tree contains objects that make an engine apply it.
-func (t *tree) engine() bool { return t.opt.GitOps != nil && t.opt.profile.About().Kind != "" }
+// hasEngine reports whether the tree contains objects that make an engine apply it.
+func (t *tree) hasEngine() bool { return t.opt.GitOps != nil && t.opt.profile.About().Kind != "" }
 
 // ownPieces returns the files of a cluster's own directories.
 func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
@@ -139,9 +139,9 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 		var components []string
 		// The Component for all pieces is the last, as in a build of the whole cluster.
 		for _, name := range append(names, "") {
-			// The reporter gets only its own, because it is always built separately.
+			// The reporter gets only its own Component, because it is always built separately.
 			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != layout.Reporter) {
-				components = append(components, t.overlay(c, dir, name))
+				components = append(components, t.overlayPath(c, dir, name))
 			}
 		}
 		if len(components) > 0 {
@@ -149,7 +149,7 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 		}
 		_, patched := fields["patches"]
 		same := k8s.Equal(fields["resources"], k8s.Values(pathAbove(dir, true)+dir))
-		// Without changes, the list of all pieces names the base's directory.
+		// Without changes, the list of all pieces refers to the directory of the base.
 		if t.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same {
 			return
 		}
@@ -166,7 +166,7 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 			continue
 		}
 		more := adopted[p.name]
-		resources, without := t.shareOf(p, here)
+		resources, without := t.pieceShare(p, here)
 		for _, f := range more {
 			resources = append(resources, f.name)
 		}
@@ -184,40 +184,40 @@ func (t *tree) ownPieces(c profile.Cluster) ([]file, error) {
 		}
 		own(p.dir(), fields, names, append(more, patches...))
 	}
-	// If the cluster is applied as one, the list of all pieces names the team's directory.
+	// If the cluster is applied as one unit, the list of all pieces refers to the user's directory.
 	if slices.Contains(c.Overlays, layout.Resources) && !t.byCluster() {
-		own(layout.Resources, map[string]any{"resources": k8s.Values(t.overlay(c, layout.Resources, layout.Resources))}, nil, nil)
+		own(layout.Resources, map[string]any{"resources": k8s.Values(t.overlayPath(c, layout.Resources, layout.Resources))}, nil, nil)
 	}
 	if t.opt.Reporter == nil {
 		return out, nil
 	}
 	own(layout.Reporter, map[string]any{"resources": k8s.Values(pathAbove(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
-	expected, err := t.inOverlay(c)
+	expected, err := t.clusterInstallations(c)
 	if err != nil {
 		return nil, err
 	}
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.adornAll(t.reported(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), encodeDocuments(t.adornAll(t.installationObjects(in)))})
 	}
-	if !t.engine() {
+	if !t.hasEngine() {
 		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(files...)})})
 	}
 	return out, nil
 }
 
-// shareOf returns the directories of a piece that a cluster gets, relative to the cluster's own
-// directory of the piece. It also returns patches that remove the leftover objects of operators
-// that the cluster never had.
-func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
+// pieceShare returns the directories of a piece that a cluster gets, relative to the cluster's own
+// directory of the piece. It also returns kustomize patches that remove the leftover objects of
+// operators that the cluster never had.
+func (t *tree) pieceShare(p piece, here []*operator) (dirs []string, without []any) {
 	up := pathAbove(p.dir(), true)
 	whole := []string{up + p.dir()}
 	for _, in := range p.members {
 		switch {
 		case slices.Contains(here, in):
 			dirs = append(dirs, up+p.memberDir(in))
-		case in.follower != "":
+		case in.successor != "":
 			for _, o := range in.objects {
 				removed := k8s.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
 				removed["$patch"] = "delete"
@@ -235,7 +235,7 @@ func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
 }
 
 // pathAbove returns the relative path from a directory up to the root of the tree. If own is true,
-// the directory is below a cluster's own directory.
+// the directory is inside of a cluster's own directory.
 func pathAbove(dir string, own bool) string {
 	depth := strings.Count(dir, "/") + 1
 	if own {
@@ -244,25 +244,25 @@ func pathAbove(dir string, own bool) string {
 	return strings.Repeat("../", depth)
 }
 
-// overlay returns the relative path from a cluster's own directory to the team's overlay of that
-// name; "" is the overlay of all pieces.
-func (t *tree) overlay(c profile.Cluster, dir, name string) string {
+// overlayPath returns the relative path from a cluster's own directory to the user's overlay with the
+// given name; "" is the overlay of all pieces.
+func (t *tree) overlayPath(c profile.Cluster, dir, name string) string {
 	return pathAbove(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
 }
 
-// sharedPieces returns a key of all inputs of a cluster's pieces except the base and the team's
+// sharedPieces returns a key of all inputs of a cluster's pieces except the base and the user's
 // overlays. Clusters with the same key and without overlays have the same pieces.
 func sharedPieces(c profile.Cluster) string {
-	return strconv.Itoa(max(len(c.Name), usualName)) + c.Shared()
+	return strconv.Itoa(max(len(c.Name), commonNameLength)) + c.Shared()
 }
 
-// usualName is a length in bytes. Cluster names up to this length do not affect the file names of
+// commonNameLength is a length in bytes. Cluster names up to this length do not affect the file names of
 // patches.
-const usualName = 24
+const commonNameLength = 24
 
 // clusterNameRoom returns the maximum length of file names in a cluster's own directory.
 func clusterNameRoom(c profile.Cluster, dir string) int {
-	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), usualName)), dir))
+	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), commonNameLength)), dir))
 }
 
 // file is a file below a directory of the tree.
@@ -271,11 +271,11 @@ type file struct {
 	data []byte
 }
 
-// texts is a set of file contents, which many clusters share.
-type texts map[[sha256.Size]byte][]byte
+// textSet is a set of file contents, which many clusters share.
+type textSet map[[sha256.Size]byte][]byte
 
 // intern returns the equal text in the set. If there is none, it adds and returns data.
-func (t texts) intern(data []byte) []byte {
+func (t textSet) intern(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	if _, held := t[sum]; !held {
 		t[sum] = data
@@ -292,19 +292,19 @@ type changeable struct {
 
 // changeables returns the changeable objects of a piece's operators that a cluster gets. File names
 // of patches have at most room bytes.
-func (t *tree) changeables(p piece, here []*opened, room int) []changeable {
+func (t *tree) changeables(p piece, here []*operator, room int) []changeable {
 	var out []changeable
 	for _, in := range p.members {
-		if in.follower == "" && slices.Contains(here, in) {
+		if in.successor == "" && slices.Contains(here, in) {
 			out = append(out, t.changeablesOf(p, in, room)...)
 		}
 	}
 	return out
 }
 
-func (t *tree) changeablesOf(p piece, in *opened, room int) []changeable {
+func (t *tree) changeablesOf(p piece, in *operator, room int) []changeable {
 	key := fmt.Sprintf("%s %d", in.name(), room)
-	if known, is := t.changes[key]; is {
+	if known, is := t.changeableCache[key]; is {
 		return known
 	}
 	var out []changeable
@@ -317,17 +317,18 @@ func (t *tree) changeablesOf(p piece, in *opened, room int) []changeable {
 			out = append(out, changeable{o, n.patchFile(o), patchTarget(o)})
 		}
 	}
-	t.changes[key] = out
+	t.changeableCache[key] = out
 	return out
 }
 
-// adoptedBy returns, by piece, a file for each object of adoptedObjects, with the cluster's config.
-func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
+// adoptedBy returns a file for each object of adoptedObjects, with the cluster's config, by the name
+// of its piece.
+func (t *tree) adoptedBy(here []*operator, cfg config) map[string][]file {
 	out, all := map[string][]file{}, adoptedObjects(here)
 	for _, p := range t.pieces {
 		var objects []Object
 		for _, o := range all {
-			if slices.ContainsFunc(p.members, func(in *opened) bool { return in == o.by }) {
+			if slices.ContainsFunc(p.members, func(in *operator) bool { return in == o.by }) {
 				objects = append(objects, o.object)
 			}
 		}
@@ -341,7 +342,7 @@ func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
 }
 
 // writeAllPieces writes the list of all pieces of each cluster, if a cluster is applied as one
-// unit. A list names only directories, so that it changes only if an operator or a Namespace is
+// unit. A list contains only directories, so that it changes only if an operator or a Namespace is
 // added or removed.
 func (t *tree) writeAllPieces() error {
 	if !t.byCluster() {
@@ -360,7 +361,7 @@ func (t *tree) writeAllPieces() error {
 		}
 		up := pathAbove(layout.All, prefix != "")
 		var resources []string
-		add := func(dir string) { resources = append(resources, t.nearest(prefix, "../", up, dir)) }
+		add := func(dir string) { resources = append(resources, t.relativeDir(prefix, "../", up, dir)) }
 		for _, ns := range t.neededNamespaces(here) {
 			add(path.Join(layout.Namespaces, ns))
 		}
@@ -379,19 +380,19 @@ func (t *tree) writeAllPieces() error {
 		if err := t.files.Add(path.Join(prefix, layout.All, layout.Kustomization), encodeKustomization(fields)); err != nil {
 			return err
 		}
-		if t.engine() {
+		if t.hasEngine() {
 			continue
 		}
-		if err := t.top(c); err != nil {
+		if err := t.writeClusterRoot(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// top writes the list of everything in a cluster, including CRDs and the reporter, for kubectl
+// writeClusterRoot writes the list of everything in a cluster, including CRDs and the reporter, for kubectl
 // apply -k.
-func (t *tree) top(c profile.Cluster) error {
+func (t *tree) writeClusterRoot(c profile.Cluster) error {
 	prefix, up := t.prefix(c), ""
 	if prefix != "" {
 		up = "../../"
@@ -407,15 +408,15 @@ func (t *tree) top(c profile.Cluster) error {
 	resources = append(resources, layout.All)
 	if t.opt.Reporter != nil {
 		for _, dir := range []string{layout.Reporter, layout.Installations} {
-			resources = append(resources, t.nearest(prefix, "", up, dir))
+			resources = append(resources, t.relativeDir(prefix, "", up, dir))
 		}
 	}
 	return t.writeKustomization(path.Join(".", prefix), resources)
 }
 
-// nearest returns the relative path to a directory: the cluster's own directory if it exists,
-// otherwise that of the base.
-func (t *tree) nearest(prefix, near, up, dir string) string {
+// relativeDir returns the relative path to the cluster's own directory dir if it exists, otherwise to
+// that of the base. near and up are the relative paths to the parents of both.
+func (t *tree) relativeDir(prefix, near, up, dir string) string {
 	if _, own := t.files.Get(path.Join(prefix, dir, layout.Kustomization)); own && prefix != "" {
 		return near + dir
 	}
@@ -436,12 +437,12 @@ func (t *tree) crdsOf(c profile.Cluster) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// gets returns a function that reports whether a cluster gets a CRD of the tree. A cluster gets
-// the CRDs that its operators ship, even if another operator renders them, and the CRDs of
+// crdFilter returns a function that reports whether a cluster gets a CRD of the tree. A cluster gets
+// the CRDs that its operators ship, even if they are rendered for another operator, and the CRDs of
 // quayside.
-func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
+func (t *tree) crdFilter(c profile.Cluster) (func(crd Object) bool, error) {
 	if !t.byCluster() {
-		return t.getsWithPieces(c)
+		return t.pieceCRDFilter(c)
 	}
 	installs, err := t.chosenOperators(c)
 	if err != nil {
@@ -459,9 +460,9 @@ func (t *tree) gets(c profile.Cluster) (func(crd Object) bool, error) {
 	return func(crd Object) bool { return names[crd.Name()] }, nil
 }
 
-// getsWithPieces is gets for an engine that applies each piece separately. If a package provides
-// some of a piece's CRDs, the piece gets the whole directory of the package.
-func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) {
+// pieceCRDFilter is like crdFilter for an engine that applies each piece separately. If a package
+// provides some of a piece's CRDs, the piece gets the whole directory of the package.
+func (t *tree) pieceCRDFilter(c profile.Cluster) (func(crd Object) bool, error) {
 	here, err := t.operatorsIn(c)
 	if err != nil {
 		return nil, err
@@ -480,8 +481,8 @@ func (t *tree) getsWithPieces(c profile.Cluster) (func(crd Object) bool, error) 
 
 // writeClusterCRDs writes the kustomizations of CRDs, if a cluster is applied as one unit. If some
 // cluster gets only a part of the CRDs, every cluster gets its own kustomization, which refers to
-// one for each package. Without an engine to apply plain directories, the packages always get a
-// kustomization.
+// the kustomizations of packages. Without an engine, which could apply directories without a
+// kustomization, all packages have one.
 func (t *tree) writeClusterCRDs() error {
 	if !t.byCluster() {
 		return nil
@@ -493,7 +494,7 @@ func (t *tree) writeClusterCRDs() error {
 		operators := strings.Join(c.Operators, "\x00")
 		files, seen := known[operators]
 		if !seen {
-			gets, err := t.gets(c)
+			gets, err := t.crdFilter(c)
 			if err != nil {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
@@ -508,7 +509,7 @@ func (t *tree) writeClusterCRDs() error {
 			lacking[c.Name] = files
 		}
 	}
-	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs && t.engine() {
+	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs && t.hasEngine() {
 		return nil
 	}
 	for _, r := range t.objects {
@@ -533,8 +534,8 @@ func (t *tree) writeClusterCRDs() error {
 	return nil
 }
 
-// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to packages that
-// the cluster gets as a whole, and copies single CRDs of the others.
+// writeChosenCRDs writes the kustomization of a cluster's CRDs to dir. It refers to the packages of
+// which the cluster gets all CRDs, and copies the single CRDs of other packages.
 func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking []string) error {
 	var whole, some []string
 	for _, from := range slices.Sorted(maps.Keys(packages)) {
@@ -555,27 +556,27 @@ func (t *tree) writeChosenCRDs(dir string, packages map[string][]string, lacking
 	return t.writeKustomization(dir, slices.Concat(whole, some))
 }
 
-// adoptedObject is an object that the base has with another operator, which a cluster does not
-// get. in is the first operator of the cluster that ships it.
+// adoptedObject is an object that the base contains in the directory of an operator that a cluster
+// does not get. by is the first operator of the cluster that ships the object.
 type adoptedObject struct {
 	object Object
-	by     *opened
+	by     *operator
 }
 
-// adoptedObjects returns the objects that some of the installs ship but none of them renders, each
-// from the first install that ships it.
-func adoptedObjects(installs []*opened) []adoptedObject {
-	there := map[Key]bool{}
+// adoptedObjects returns the objects that some of the installs ship but that are rendered for none of
+// them, each with the first install that ships it.
+func adoptedObjects(installs []*operator) []adoptedObject {
+	rendered := map[Key]bool{}
 	for _, in := range installs {
 		for _, o := range in.objects {
-			there[o.Key()] = true
+			rendered[o.Key()] = true
 		}
 	}
 	var out []adoptedObject
 	for _, in := range installs {
-		for _, o := range in.others {
-			if !there[o.Key()] {
-				there[o.Key()] = true
+		for _, o := range in.sharedObjects {
+			if !rendered[o.Key()] {
+				rendered[o.Key()] = true
 				out = append(out, adoptedObject{o, in})
 			}
 		}
@@ -584,8 +585,8 @@ func adoptedObjects(installs []*opened) []adoptedObject {
 }
 
 // chosenOperators returns the installs that a cluster gets.
-func (t *tree) chosenOperators(c profile.Cluster) ([]*opened, error) {
-	var out []*opened
+func (t *tree) chosenOperators(c profile.Cluster) ([]*operator, error) {
+	var out []*operator
 	for i := range t.installs {
 		ok, err := c.Gets(t.installs[i].name())
 		if err != nil {
@@ -610,7 +611,7 @@ func (t *tree) inCluster(cfg config, o Object) Object {
 	if !isConfigurable(o) {
 		return o
 	}
-	return cfg.applied(o)
+	return cfg.appliedTo(o)
 }
 
 // isConfigurable reports whether a cluster's config can change an object.
@@ -620,7 +621,7 @@ func isConfigurable(o Object) bool { return o.Is("apps", "Deployment") }
 // each changed object, and the kustomization's entries for the patches.
 func configPatches(cfg config, of []changeable) (targets []any, files []file, err error) {
 	for _, c := range of {
-		want := cfg.applied(c.object)
+		want := cfg.appliedTo(c.object)
 		if err := cfg.checkMounts(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each gets
-// the very files that it would get if it were the only one.
+// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each must get the same files as
+// if it were the only one.
 func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	lock, opt, open := goldenLock(t, path.Join("testdata", "lantern", "own-plain"))
 	opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
@@ -28,7 +28,7 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 			c := profile.Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`, `{"env":[{"name":"I","value":"quay.io/a/b:1"}],"annotations":{"a":"b"},"affinity":{}}`, `{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"resources":{"limits":{"cpu":"1"}}}`}).Draw(t, "config"))}
 			c.Operators = rapid.SampledFrom([][]string{nil, {"*/*"}, {"my-lantern/*"}, {"other-lantern/*"}}).Draw(t, "operators")
 			c.Overlays = rapid.SliceOfNDistinct(rapid.SampledFrom(team), 0, 2, rapid.ID).Draw(t, "overlays")
-			opt.Clusters = append(opt.Clusters, changed(t, c))
+			opt.Clusters = append(opt.Clusters, withoutForeignOverlays(t, c))
 		}
 		together := clusterFiles(t, lock, opt, open)
 		for _, c := range opt.Clusters {
@@ -47,8 +47,8 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	})
 }
 
-// clusterFiles returns the files of all clusters, by path, but for those of their
-// definitions: where one does not get all, each has a list of them.
+// clusterFiles returns the files of all clusters, by path, without their lists of CRDs: these exist
+// only if some cluster gets only a part of the CRDs.
 func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) map[string]string {
 	t.Helper()
 	res, err := All(lock, opt, open)
@@ -64,8 +64,8 @@ func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfi
 	return out
 }
 
-// changed returns a cluster without changes of operators that it does not get.
-func changed(t failer, c profile.Cluster) profile.Cluster {
+// withoutForeignOverlays returns a cluster without overlays of operators that it does not get.
+func withoutForeignOverlays(t testingT, c profile.Cluster) profile.Cluster {
 	c.Overlays = slices.DeleteFunc(c.Overlays, func(name string) bool {
 		got, err := c.Gets(strings.Replace(name, ".", "/", 1))
 		if err != nil {

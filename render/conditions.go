@@ -18,9 +18,9 @@ const (
 	conditionCRD      = "operatorconditions." + conditionGroup
 )
 
-// conditionName returns the name of the install's OperatorCondition. It is the same for all
-// versions, so that reported conditions survive an upgrade. An adopted operator keeps the name
-// from OLM.
+// conditionName returns the name of the install's OperatorCondition. The name is the same for all
+// versions, so that reported conditions survive an upgrade. An adopted operator keeps the name from
+// OLM.
 func (in *install) conditionName() string {
 	if in.pin.Adopted != nil {
 		return in.pin.Adopted.Condition
@@ -48,13 +48,13 @@ func operatorConditions(in *install) ([]Object, error) {
 	return append([]Object{o}, role...), nil
 }
 
-// access is a level of access to an operator's API for users.
+// access is one level of users' access to an operator's API.
 type access struct {
 	suffix string
 	verbs  []string
 }
 
-func accessRules() []access {
+func accessLevels() []access {
 	return []access{
 		{"admin", []string{"*"}},
 		{"edit", []string{"create", "update", "patch", "delete"}},
@@ -70,11 +70,11 @@ func providedAPIRoles(in *install) ([]Object, error) {
 	}
 	var out []Object
 	for _, p := range providedAPIs(in.b.CSV) {
-		for _, a := range accessRules() {
+		for _, a := range accessLevels() {
 			out = append(out, in.apiRole(p, a, a.suffix, apiRule(p.Group, p.Name, "", a.verbs)))
 		}
 		if p.crd != "" {
-			out = append(out, in.apiRole(p, accessRules()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
+			out = append(out, in.apiRole(p, accessLevels()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
 		}
 	}
 	return out, nil
@@ -131,7 +131,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 		return nil, nil
 	}
 	var out []Object
-	for _, a := range accessRules() {
+	for _, a := range accessLevels() {
 		o := k8s.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {

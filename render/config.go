@@ -39,16 +39,16 @@ func parseConfig(data []byte) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// applied returns a Deployment with the config. It does not modify the original, which shares
+// appliedTo returns a Deployment with the config. It does not modify the original, which shares
 // unchanged values with the result.
-func (c config) applied(deployment Object) Object {
+func (c config) appliedTo(deployment Object) Object {
 	if len(c) == 0 {
 		return deployment
 	}
 	out := maps.Clone(deployment)
-	ownAt(out, "metadata", "annotations")
-	ownAt(out, "spec", "template", "metadata", "annotations")
-	ownAt(k8s.Map(out, "spec", "template"), "spec", "affinity")
+	cloneAt(out, "metadata", "annotations")
+	cloneAt(out, "spec", "template", "metadata", "annotations")
+	cloneAt(k8s.Map(out, "spec", "template"), "spec", "affinity")
 	pod := k8s.PodSpec(out)
 	if containers := slices.Clone(k8s.List(pod, "containers")); containers != nil {
 		for i, v := range containers {
@@ -62,8 +62,8 @@ func (c config) applied(deployment Object) Object {
 	return out
 }
 
-// ownAt replaces the mappings on a path in m by copies. It stops where the path ends in m.
-func ownAt(m map[string]any, path ...string) {
+// cloneAt replaces the mappings on a path in m by copies, as far as they exist.
+func cloneAt(m map[string]any, path ...string) {
 	for _, key := range path {
 		next, ok := m[key].(map[string]any)
 		if !ok {
@@ -137,7 +137,7 @@ func (c config) applyAffinity(pod map[string]any) {
 	for key, value := range affinity {
 		switch {
 		case value == nil:
-		case isHollow(value):
+		case isEmptyValue(value):
 			delete(have, key)
 		default:
 			have[key] = k8s.Copy(value)
@@ -148,14 +148,14 @@ func (c config) applyAffinity(pod map[string]any) {
 	}
 }
 
-// isHollow reports whether v is null, an empty list, or an object of such values.
-func isHollow(v any) bool {
+// isEmptyValue reports whether v is null, an empty list, or an object of such values.
+func isEmptyValue(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
 	case map[string]any:
 		for _, e := range v {
-			if !isHollow(e) {
+			if !isEmptyValue(e) {
 				return false
 			}
 		}
@@ -174,9 +174,8 @@ func appendNew(m map[string]any, key string, more []any) {
 	}
 }
 
-// replaceNamed replaces the first item of the same name in the list at key, or appends the new item
-// if there is none. Items of more do not replace each other, so that a new volume can have two
-// mounts.
+// replaceNamed adds the items of more to the list at key. Each replaces the first existing item with
+// the same name. Items of more do not replace each other, so that a new volume can have two mounts.
 func replaceNamed(m map[string]any, key string, more ...map[string]any) {
 	if len(more) == 0 {
 		return

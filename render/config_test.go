@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// fromYAML decodes a test's text into what an Object holds.
-func fromYAML(t *testing.T, text string) map[string]any {
+// decodeYAML decodes YAML into the types of values of an Object.
+func decodeYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	v, err := yamltest.Decode([]byte(text))
 	if err != nil {
@@ -81,9 +81,9 @@ func TestConfigMerge(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := k8s.New("apps/v1", "Deployment", "ns", "d")
-			o["spec"] = map[string]any{"template": map[string]any{"spec": fromYAML(t, c.pod)}}
+			o["spec"] = map[string]any{"template": map[string]any{"spec": decodeYAML(t, c.pod)}}
 			cfg.apply(o)
-			if d := cmp.Diff(fromYAML(t, c.want), k8s.Map(o, "spec", "template", "spec")); d != "" {
+			if d := cmp.Diff(decodeYAML(t, c.want), k8s.Map(o, "spec", "template", "spec")); d != "" {
 				t.Error(d)
 			}
 		})
@@ -95,7 +95,7 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Object(fromYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
+	o := Object(decodeYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
 	cfg.apply(o)
 	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, k8s.Map(o, "metadata", "annotations")); d != "" {
 		t.Error(d)
@@ -129,13 +129,13 @@ func TestMirrors(t *testing.T) {
 		"r.example.com/x:1": "m.io/e/x:1", "r.s.example.com/org/x:1": "m.io/o/x:1", "example.com/x:1": "example.com/x:1", "r.example.com.org/x:1": "r.example.com.org/x:1",
 	}
 	for in, want := range cases {
-		if got := mirroredText(in, mirrors); got != want {
+		if got := mirrorText(in, mirrors); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
 }
 
-// TestDockerMirrors leaves out of Docker's names what may be left out.
+// TestDockerMirrors uses Docker Hub images without the parts of the name that have a default.
 func TestDockerMirrors(t *testing.T) {
 	mirrors := []Mirror{{Source: "docker.io", Mirror: "m.io/hub"}, {Source: "docker.io/library/redis", Mirror: "m.io/redis"}, {Source: "docker.io/busybox", Mirror: "m.io/wrong"}}
 	at := "@sha256:" + strings.Repeat("0", 64)
@@ -154,21 +154,20 @@ func TestDockerMirrors(t *testing.T) {
 	for in, want := range map[string]string{
 		"nginx:1": "nginx:1", "library/nginx:1": "library/nginx:1", "docker.io/nginx:1": "m.io/hub/library/nginx:1", "a=index.docker.io/redis:7": "a=m.io/redis:7", "/etc/nginx:ro": "/etc/nginx:ro",
 	} {
-		if got := mirroredText(in, mirrors); got != want {
+		if got := mirrorText(in, mirrors); got != want {
 			t.Errorf("text %q: got %q, want %q", in, got, want)
 		}
 	}
-	if got := mirroredText("nginx:1 docker.io/nginx:1", nil); got != "nginx:1 docker.io/nginx:1" {
+	if got := mirrorText("nginx:1 docker.io/nginx:1", nil); got != "nginx:1 docker.io/nginx:1" {
 		t.Errorf("without mirrors: %q", got)
 	}
 }
 
-// TestMountOfNoVolume wants a mount of a volume that a Deployment's pods do not
-// have at the lock's line, and a cluster's with its name; one that the bundle
-// has is mounted.
+// TestMountOfNoVolume mounts a missing volume: the error has the line in the lock, or the name of the
+// cluster if the mount is in its config. A volume of the bundle can be mounted.
 func TestMountOfNoVolume(t *testing.T) {
 	dir := filepath.Join("testdata", "lantern", "bundle")
-	lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(load(t, dir), "op-ns")}}
+	lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(loadBundle(t, dir), "op-ns")}}
 	open := func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil }
 	lock.Pins[0].Pos = diag.Pos{File: "quayside.lock", Line: 7, Col: 3}
 	mount := []byte(`{"volumeMounts":[{"mountPath":"/x","name":"nowhere"}]}`)

@@ -54,7 +54,7 @@ func conformanceCases(t *testing.T) (root string, cases []conformanceCase) {
 
 const conformanceNamespace = "op-ns"
 
-// pin returns what installs the case as the reference did.
+// pin returns the pin that installs the bundle as the reference did.
 func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
 	return lockfile.Pin{
 		Namespace: conformanceNamespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: group,
@@ -87,26 +87,25 @@ func decodeOne(t testing.TB, doc []byte) Object {
 	return v.(map[string]any)
 }
 
-// The normalisation of both sides before they are compared. Each step names
-// the rule of the specification's section 0 that it rests on:
+// normalise normalizes the objects of both sides before they are compared. These intended differences
+// are removed, by their rule in the specification of rendering:
 //
-//	rule 1  what one side alone renders by design is compared elsewhere:
+//	rule 1  objects that only one side generates are compared in other tests:
 //	        OperatorConditions, roles of provided APIs and of OperatorGroups
-//	rule 1  a manifest of a typed kind without apiVersion has the one that v0 takes
-//	rule 2  an absent protocol of a container's port is TCP; zero, false and
-//	        empty values and the status of a CRD stand where the file has
-//	        them, though the reference's types drop them
-//	rule 3  generated roles and webhook configurations have names of our own:
-//	        roles are compared by what they grant, configurations by the
-//	        webhook in them; an account that only a Deployment names is made
+//	rule 1  a manifest of a known kind without apiVersion gets the one that v0 assumes
+//	rule 2  a missing protocol of a container port is TCP; zero, false and empty values
+//	        and the status of a CRD remain if they are in the file, although the types
+//	        of the reference drop them
+//	rule 3  generated roles and webhook configurations have other names: roles are
+//	        compared by their permissions, configurations by their webhooks; a
+//	        ServiceAccount that only a Deployment refers to is generated
 //	rule 4  the variable OPERATOR_CONDITION_NAME
-//	rule 5  a shipped object and a generated one of the same name are one
+//	rule 5  a shipped object and a generated one with the same name are merged
 //	rule 6  a cluster-scoped object has no namespace
-//	rule 7  a bundle's own account is meant in the install namespace
+//	rule 7  subjects with the bundle's own accounts are in the install namespace
 //
-// Owner labels, null and empty values of typed objects (Deployments, webhook
-// configurations, generated Services), which the API server treats as absent,
-// are left out.
+// It also removes owner labels, and null and empty values of typed objects (Deployments, webhook
+// configurations, generated Services), which the API server treats as absent.
 func normalise(objects []Object) map[Key]Object {
 	accounts := map[string]bool{}
 	for _, o := range objects {
@@ -116,7 +115,7 @@ func normalise(objects []Object) map[Key]Object {
 	}
 	out := map[Key]Object{}
 	for _, o := range objects {
-		o = plainMetadata(k8s.Copy(o)) // what steers a tool is dropped (rule 16)
+		o = plainMetadata(k8s.Copy(o)) // removes annotations that control a tool (rule 16)
 		o = k8s.Without(withoutOwner(o), "metadata", "creationTimestamp")
 		if k8s.Text(o, "metadata", "labels", k8s.LabelManagedBy) == "quayside" {
 			o = k8s.Without(o, "metadata", "labels", k8s.LabelManagedBy)
@@ -154,7 +153,7 @@ func normalise(objects []Object) map[Key]Object {
 			}
 		}
 		if have, ok := out[o.Key()]; ok && o.Is("", "Service") {
-			o = mergeObject(o, have) // v1 lists what is shipped before the Service of webhooks, whose fields do not win (rule 5)
+			o = mergeObject(o, have) // v1 lists shipped objects before the Service of webhooks, whose fields do not override theirs (rule 5)
 		} else if ok {
 			o = mergeObject(have, o)
 		}
@@ -217,14 +216,13 @@ func dropEmpty(m map[string]any) {
 	})
 }
 
-// generatedName reports whether a role or binding got its name from the CSV
-// and not from a file.
-func generatedName(o Object, shipped map[string]bool) bool {
+// hasGeneratedName reports whether a role or binding is generated for the CSV, not from a file.
+func hasGeneratedName(o Object, shipped map[string]bool) bool {
 	return o.Group() == rbacGroup && !shipped[o.Kind()+" "+o.Name()]
 }
 
-// differences compares two sets of objects field by field and returns
-// "object<TAB>field" → what differs.
+// compareObjects compares two sets of objects field by field. It returns descriptions of the
+// differences by "object<TAB>field".
 func compareObjects(got, want map[Key]Object) map[string]string {
 	out := map[string]string{}
 	keys := map[Key]bool{}
@@ -266,13 +264,13 @@ func compareValues(out map[string]string, object, at string, got, want any) {
 		}
 		return
 	}
-	if !k8s.Equal(got, want) && !(want == nil && zero(got)) {
+	if !k8s.Equal(got, want) && !(want == nil && isZero(got)) {
 		out[object+"\t"+at] = fmt.Sprintf("got %.200s, want %.200s", mustJSON(got), mustJSON(want))
 	}
 }
 
-// zero reports whether a typed reader would drop v (rule 2).
-func zero(v any) bool {
+// isZero reports whether encoding with Go types would omit v (rule 2).
+func isZero(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		return len(v) == 0
@@ -318,8 +316,8 @@ func expectedDifferences(t *testing.T, reference string) map[string]map[string]b
 	return out
 }
 
-// report fails for each difference that is not listed, and for each that is
-// listed and is none.
+// reportDifferences reports an error for each difference that is not listed, and for each listed one
+// that does not exist.
 func reportDifferences(t *testing.T, got map[string]string, listed map[string]bool) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(got)) {
@@ -339,7 +337,7 @@ func TestConformsToV1(t *testing.T) {
 	listed := expectedDifferences(t, "v1")
 	for _, c := range cases {
 		t.Run(c.name(), func(t *testing.T) {
-			b := load(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
+			b := loadBundle(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
 			got, _, err := Manifests(b, c.pin(b, ""), Options{CSVAnnotations: true})
 			if err != nil {
 				t.Fatal(err)
@@ -353,7 +351,7 @@ func TestConformsToV1(t *testing.T) {
 				shipped["ServiceAccount "+p.Account()] = true
 			}
 			beside := func(o Object) bool {
-				return o.Is(conditionGroup, "OperatorCondition") || generatedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
+				return o.Is(conditionGroup, "OperatorCondition") || hasGeneratedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
 			}
 			reportDifferences(t, compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), beside)),
@@ -368,7 +366,7 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 	listed := expectedDifferences(t, "v0")
 	for _, c := range cases {
 		t.Run(c.name(), func(t *testing.T) {
-			b := load(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
+			b := loadBundle(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
 			got, _, err := Manifests(b, c.pin(b, "og"), Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -387,10 +385,10 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 	}
 }
 
-// v0Silent returns what v1 does not render and v0 does, under v0's names:
-// OperatorConditions, roles of provided APIs and of the OperatorGroup, and
-// APIServices. Names are ours by rule 3; an account stands once in ours, and
-// those that run a Deployment without a permission of their own are added.
+// v0Silent returns the objects that v0 renders and v1 does not, with the names of v0:
+// OperatorConditions, roles of provided APIs and of the OperatorGroup, and APIServices. By rule 3,
+// names differ, and the OperatorCondition lists each account once, including accounts of Deployments
+// without permissions.
 func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 	out := map[Key]Object{}
 	for _, o := range objects {
@@ -433,8 +431,8 @@ func isAPIRole(labels map[string]any) bool {
 	return false
 }
 
-// withoutServing leaves out the roles that v0 makes for its own certificates,
-// which rule 3 keeps for API services.
+// withoutServing returns the objects without the roles that v0 generates for its own certificates,
+// except those for API services (rule 3).
 func withoutServing(objects []Object) []Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool {
 		return strings.HasSuffix(o.Name(), "-service-cert") || strings.HasSuffix(o.Name(), "-service-auth-reader") || strings.HasSuffix(o.Name(), "-service-system:auth-delegator")

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// conversion converts objects from an old version of an API to its successor.
-type conversion struct {
+// apiConversion converts objects from an old version of an API to its successor.
+type apiConversion struct {
 	from    string // "policy/v1beta1"
 	kinds   []string
 	removed int    // first minor version of Kubernetes that no longer serves it
@@ -25,9 +25,9 @@ type conversion struct {
 
 // conversions returns the API versions that Kubernetes no longer serves, with their successors. A
 // nil convert changes only the version.
-func (in *install) conversions(file bundle.Object) []conversion {
+func (in *install) conversions(file bundle.Object) []apiConversion {
 	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
-	return []conversion{
+	return []apiConversion{
 		{"apiextensions.k8s.io/v1beta1", []string{"CustomResourceDefinition"}, 22, "apiextensions.k8s.io/v1", convertCRD},
 		{"admissionregistration.k8s.io/v1beta1", []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, 22, "admissionregistration.k8s.io/v1", convertWebhooks},
 		{"apiregistration.k8s.io/v1beta1", []string{"APIService"}, 22, "apiregistration.k8s.io/v1", nil},
@@ -54,10 +54,10 @@ func (in *install) conversions(file bundle.Object) []conversion {
 	}
 }
 
-// served returns o at a version that the target Kubernetes serves. The default target is a current
-// Kubernetes. A CRD is always converted, because the checks of CRDs are those of v1, which
-// Kubernetes serves since 1.16.
-func (in *install) served(file bundle.Object, o Object) (Object, error) {
+// convertToServed returns o at a version that the clusters serve. If their version is unknown, it is
+// assumed to be current. A CRD is always converted, because CRDs are checked as v1, which Kubernetes
+// serves since 1.16.
+func (in *install) convertToServed(file bundle.Object, o Object) (Object, error) {
 	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed && !k8s.IsCRD(o) {
 			continue
@@ -81,9 +81,9 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 	return o, nil
 }
 
-// minor returns the newest minor version of the clusters. If the version of a cluster is unknown,
-// it returns a number newer than any release. Older clusters also serve the successor of an API,
-// because it is available long before the old version is removed.
+// minor returns the newest minor version of the clusters, or a number above any release if the
+// version of a cluster is unknown. Older clusters serve the successor of an API, too, because it is
+// introduced long before the old version is removed.
 func (in *install) minor() int {
 	newest := 0
 	for _, c := range in.opt.Clusters {
@@ -107,14 +107,14 @@ func minorOf(version string) int {
 	return n
 }
 
-// convertCRD converts a CRD from v1beta1 to v1. It warns of fields that it leaves out.
+// convertCRD converts a CRD from v1beta1 to v1. It warns about fields that it omits.
 func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
 	spec, left, err := admit.Upgrade(k8s.Map(o, "spec"))
 	if err != nil {
 		return nil, err
 	}
 	if len(left) > 0 {
-		in.warn(file.Pos(), "manifest-converted", "%s: omitted, because apiextensions.k8s.io/v1 cannot express it: %s", file, formatFew(left))
+		in.warn(file.Pos(), "manifest-converted", "%s: omitted, because apiextensions.k8s.io/v1 cannot express it: %s", file, formatFirst(left))
 	}
 	o = k8s.With(k8s.Without(o, "status"), any(spec), "spec")
 	if admit.NeedsApproval(k8s.Text(spec, "group")) {
@@ -123,8 +123,8 @@ func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
 	return o, nil
 }
 
-// formatFew returns the first three entries of a list, and the number of the remaining ones.
-func formatFew(list []string) string {
+// formatFirst returns the first three entries of a list, and the number of the remaining ones.
+func formatFirst(list []string) string {
 	const most = 3
 	if more := len(list) - most; more > 0 {
 		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", more))
@@ -148,7 +148,8 @@ func convertWebhooks(o Object) (Object, error) {
 	return k8s.With(o, hooks, "webhooks"), nil
 }
 
-// convertBudget rejects an empty selector, which has another meaning in v1.
+// convertBudget returns a PodDisruptionBudget unchanged. It rejects an empty selector, which has
+// another meaning in v1.
 func convertBudget(o Object) (Object, error) {
 	if selector, ok := k8s.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
 		return nil, fmt.Errorf("spec.selector is empty: it selects no pods in v1beta1, all pods in v1")

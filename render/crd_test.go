@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// installable fails unless a current API server would take the CRD.
-func installable(t *testing.T, crd Object) {
+// checkInstallable checks that a current API server accepts the CRD.
+func checkInstallable(t *testing.T, crd Object) {
 	t.Helper()
 	if crd.APIVersion() != "apiextensions.k8s.io/v1" {
 		t.Errorf("%s is at %s", crd.Name(), crd.APIVersion())
@@ -28,7 +28,7 @@ func installable(t *testing.T, crd Object) {
 }
 
 func TestConvertedCRDsAreInstallable(t *testing.T) {
-	installable(t, operatorConditionCRD())
+	checkInstallable(t, operatorConditionCRD())
 	dirs := []string{filepath.Join("testdata", "lantern", "bundle"), filepath.Join("testdata", "beacon", "bundle")}
 	if root := os.Getenv("QUAYSIDE_CORPUS"); root != "" {
 		for _, glob := range []string{"etcd/*", "apicurio-registry/*", "registry-operator/*", "dbaas-operator/*"} {
@@ -40,21 +40,21 @@ func TestConvertedCRDsAreInstallable(t *testing.T) {
 		}
 	}
 	for _, dir := range dirs {
-		b := load(t, dir)
+		b := loadBundle(t, dir)
 		objects, _, err := Manifests(b, pinOf(b, "op-ns"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
 			if k8s.IsCRD(o) {
-				installable(t, o)
+				checkInstallable(t, o)
 			}
 		}
 	}
 }
 
-// TestPackageManifestsOfEtcd renders the etcd operator from the format before
-// bundles: a CSV and v1beta1 CRDs, with no metadata.
+// TestPackageManifestsOfEtcd renders the etcd operator in the package manifest format, the predecessor
+// of bundles: a CSV and v1beta1 CRDs without metadata.
 func TestPackageManifestsOfEtcd(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
@@ -89,7 +89,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 		}
 		for _, r := range res.Objects {
 			if k8s.IsCRD(r.Object) {
-				installable(t, r.Object)
+				checkInstallable(t, r.Object)
 			}
 			if strings.Contains(r.Object.APIVersion(), "beta") && !strings.HasPrefix(r.Object.Group(), "etcd.") {
 				t.Errorf("%s: %s is at %s", version, r.Path, r.Object.APIVersion())
@@ -98,7 +98,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 	}
 }
 
-// TestOldCRD converts a CRD of 2019 that shows what v1 has no longer.
+// TestOldCRD converts a CRD of 2019 with fields that v1 no longer has.
 func TestOldCRD(t *testing.T) {
 	crd := func(schema map[string]any) *bundle.Bundle {
 		return &bundle.Bundle{Package: "keda", CSV: &bundle.CSV{Name: "keda.v1.0.0", Version: "1.0.0"}, Objects: []bundle.Object{{File: "manifests/a.yaml", Object: map[string]any{
@@ -111,19 +111,19 @@ func TestOldCRD(t *testing.T) {
 		}}}}
 	}
 	b := crd(map[string]any{"type": "array", "x-one": "1", "x-two": "2", "x-three": "3", "x-four": "4"})
-	for _, version := range []string{"1.16", "1.21"} { // they serve both versions
+	for _, version := range []string{"1.16", "1.21"} { // these serve both versions
 		objects, _, err := Manifests(b, pinOf(b, "op-ns"), Options{KubernetesVersion: version})
 		if err != nil {
 			t.Fatalf("Kubernetes %s: %v", version, err)
 		}
-		installable(t, objects[slices.IndexFunc(objects, k8s.IsCRD)])
+		checkInstallable(t, objects[slices.IndexFunc(objects, k8s.IsCRD)])
 	}
 	objects, warnings, err := Manifests(b, pinOf(b, "op-ns"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := objects[slices.IndexFunc(objects, k8s.IsCRD)]
-	installable(t, got)
+	checkInstallable(t, got)
 	if approval := k8s.Text(got, "metadata", "annotations", "api-approved.kubernetes.io"); !strings.HasPrefix(approval, "unapproved, ") {
 		t.Errorf("approval %q", approval)
 	}

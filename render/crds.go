@@ -19,7 +19,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 		if !k8s.IsCRD(file.Object) {
 			continue
 		}
-		o, err := in.versioned(file)
+		o, err := in.atServedVersion(file)
 		if err != nil {
 			errs.Add(file.Pos(), err)
 			continue
@@ -27,17 +27,17 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 		o = plainMetadata(o)
 		o, err = in.checkTypes(file.Pos(), o)
 		errs.Add(file.Pos(), err)
-		out = append(out, in.conversion(k8s.Without(o, "metadata", "namespace")))
+		out = append(out, in.withConversionWebhook(k8s.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()
 }
 
-// conversion returns the CRD with the conversion webhook from the CSV. If the CSV has none, a
+// withConversionWebhook returns the CRD with the conversion webhook from the CSV. If the CSV has none, a
 // webhook in the CRD file is changed to refer to the bundle's Service, if it names one.
-func (in *install) conversion(crd Object) Object {
+func (in *install) withConversionWebhook(crd Object) Object {
 	for _, w := range in.b.CSV.Webhooks {
 		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
-			return in.listedConversion(crd, w)
+			return in.withListedWebhook(crd, w)
 		}
 	}
 	service := k8s.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
@@ -56,15 +56,15 @@ func (in *install) conversion(crd Object) Object {
 		service["port"] = port
 	}
 	crd = k8s.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
-	if in.generated(name) {
-		// A caBundle in the file belongs to another certificate.
+	if in.isGeneratedService(name) {
+		// A caBundle in the file is for another certificate.
 		crd = in.injectCA(k8s.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
 	}
 	return crd
 }
 
-// listedConversion returns a CRD with the conversion webhook from the CSV.
-func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
+// withListedWebhook returns a CRD with the conversion webhook from the CSV.
+func (in *install) withListedWebhook(crd Object, w bundle.Webhook) Object {
 	service := in.services[w.DeploymentName]
 	webhook := k8s.With(k8s.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
 		"name": service, "namespace": in.pin.Namespace, "path": cmp.Or(w.Path, "/"), "port": w.ContainerPort,
@@ -88,16 +88,16 @@ func (in *install) onlyPort(service string) any {
 	return nil
 }
 
-// generated reports whether a Service of that name is generated for the CSV.
-func (in *install) generated(name string) bool {
+// isGeneratedService reports whether a Service of that name is generated for the CSV.
+func (in *install) isGeneratedService(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
 }
 
-// ownService returns the bundle's Service for a name in a file: a generated or shipped Service of
-// that name, otherwise the only generated Service, because files may still have the name from the
-// author's own tooling. If there is none, it returns "".
+// ownService returns the name of the bundle's Service that a file refers to by name: the generated or
+// shipped Service with that name, otherwise the only generated Service, because the file may still
+// have the name that the author's own tooling uses. It returns "" if there is none.
 func (in *install) ownService(name string) string {
-	if in.generated(name) {
+	if in.isGeneratedService(name) {
 		return name
 	}
 	for _, o := range in.b.Objects {

@@ -47,7 +47,7 @@ func renderDeployments(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// podOf returns the pod spec in a deployment's spec. It adds a missing one.
+// podOf returns the pod spec in a deployment's spec, and adds it if it is missing.
 func podOf(spec map[string]any) map[string]any { return k8s.Ensure(spec, "template", "spec") }
 
 // defaultPorts sets missing protocols of container ports to TCP, the default in the CRD of the
@@ -69,8 +69,9 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 	}
 }
 
-// templateAnnotations returns the annotations of the pod template: those of OLM, and those of the
-// CSV that a container reads. Options.CSVAnnotations and adopted operators add all of the CSV.
+// templateAnnotations returns the annotations of the pod template: those that OLM sets, and those of
+// the CSV that a container reads. With Options.CSVAnnotations, and for adopted operators, it returns
+// all annotations of the CSV.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
 	read := ReadAnnotations(k8s.Map(spec, "template", "spec"))
 	own := k8s.Map(spec, "template", "metadata", "annotations")
@@ -152,8 +153,8 @@ func propertyList(in []model.Property) []any {
 // The key "*" means all annotations.
 func ReadAnnotations(pod map[string]any) map[string]bool {
 	read := map[string]bool{}
-	var look func(v any)
-	look = func(v any) {
+	var search func(v any)
+	search = func(v any) {
 		fields, _ := v.(map[string]any)
 		path := k8s.Text(fields, "fieldRef", "fieldPath")
 		if path == "metadata.annotations" {
@@ -163,14 +164,14 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 			read[strings.TrimSuffix(key, "']")] = true
 		}
 		for _, e := range fields {
-			look(e)
+			search(e)
 		}
 		list, _ := v.([]any)
 		for _, e := range list {
-			look(e)
+			search(e)
 		}
 	}
-	look(pod)
+	search(pod)
 	return read
 }
 
@@ -178,19 +179,19 @@ func ReadAnnotations(pod map[string]any) map[string]bool {
 // config sets one of its variables, and the name of the OperatorCondition, unless the config sets
 // it.
 func (in *install) addEnvironment(pod map[string]any) {
-	given := map[string]bool{}
+	set := map[string]bool{}
 	for _, env := range k8s.Items(in.config, "env") {
-		given[k8s.Text(env, "name")] = true
+		set[k8s.Text(env, "name")] = true
 	}
 	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
-	ownProxy := given["HTTP_PROXY"] || given["HTTPS_PROXY"] || given["NO_PROXY"]
+	ownProxy := set["HTTP_PROXY"] || set["HTTPS_PROXY"] || set["NO_PROXY"]
 	for _, c := range k8s.Items(pod, "containers") {
 		for _, name := range slices.Sorted(maps.Keys(proxy)) {
 			if proxy[name] != "" && !ownProxy {
 				replaceNamed(c, "env", map[string]any{"name": name, "value": proxy[name]})
 			}
 		}
-		if !given[conditionVariable] {
+		if !set[conditionVariable] {
 			replaceNamed(c, "env", map[string]any{"name": conditionVariable, "value": in.conditionName()})
 		}
 	}

@@ -20,17 +20,17 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// applied is what an engine has of a tree for one cluster: a name, and the directories
-// of the tree that it applies.
-type applied struct {
+// engineObject is an object of an engine for one cluster, with the directories of the tree that it
+// applies.
+type engineObject struct {
 	name string
-	dirs []string // as seen from the tree
+	dirs []string // relative to the tree
 }
 
-// engineObjects returns what an engine applies a cluster by, read back from the files as
-// the engine reads them: the parent, what that applies, and with Argo CD what the
-// generators of these make.
-func engineObjects(t failer, res *Result, cluster string) []applied {
+// engineObjects returns the objects with which an engine applies a cluster, parsed from the files: the
+// parent, the objects that it applies, and with Argo CD the Applications that ApplicationSets
+// generate.
+func engineObjects(t testingT, res *Result, cluster string) []engineObject {
 	t.Helper()
 	if res.tree.opt.Profile == profile.Flux {
 		return fluxObjects(t, res, cluster)
@@ -49,7 +49,7 @@ func engineObjects(t failer, res *Result, cluster string) []applied {
 			member = m
 		}
 	}
-	var out []applied
+	var out []engineObject
 	for name, text := range res.Tree.All() {
 		if dir := path.Dir(name); dir != layout.Pieces && dir != string(profile.ArgoCD) || path.Ext(name) != ".yaml" || path.Base(name) == layout.Kustomization {
 			continue
@@ -58,25 +58,25 @@ func engineObjects(t failer, res *Result, cluster string) []applied {
 		app, known := map[string]any(set), member
 		if set.Kind() == "ApplicationSet" {
 			app = k8s.Map(set, "spec", "template")
-			if known = generated(k8s.Items(set, "spec", "generators")[0], cluster, member); known == nil {
+			if known = generatorParams(k8s.Items(set, "spec", "generators")[0], cluster, member); known == nil {
 				continue
 			}
 		}
-		of := applied{name: filled(t, k8s.Text(app, "metadata", "name"), known)}
+		of := engineObject{name: executeTemplate(t, k8s.Text(app, "metadata", "name"), known)}
 		for _, source := range append(k8s.Items(app, "spec", "sources"), k8s.Map(app, "spec", "source")) {
 			if source == nil || k8s.Text(source, "directory", "exclude") == "*" {
 				continue
 			}
-			of.dirs = append(of.dirs, strings.TrimPrefix(filled(t, k8s.Text(source, "path"), known), "out/"))
+			of.dirs = append(of.dirs, strings.TrimPrefix(executeTemplate(t, k8s.Text(source, "path"), known), "out/"))
 		}
 		out = append(out, of)
 	}
 	return out
 }
 
-// generated returns what a generator gives a template of a cluster; nil where it leaves
-// that out. member is what clusters.yaml says of it.
-func generated(generator map[string]any, cluster string, member map[string]any) map[string]any {
+// generatorParams returns the parameters that a generator passes to a template for a cluster, or nil
+// if it skips the cluster. member is the cluster's entry in clusters.yaml.
+func generatorParams(generator map[string]any, cluster string, member map[string]any) map[string]any {
 	known := member
 	switch {
 	case generator["clusters"] != nil:
@@ -97,10 +97,10 @@ func generated(generator map[string]any, cluster string, member map[string]any) 
 	return known
 }
 
-// filled returns a template of an ApplicationSet with what is known of a cluster.
-func filled(t failer, text string, known map[string]any) string {
+// executeTemplate executes a template of an ApplicationSet with the parameters of a cluster.
+func executeTemplate(t testingT, text string, known map[string]any) string {
 	t.Helper()
-	// As sprig has them, of which Argo CD's templates have every function.
+	// These equal the functions of sprig, all of which Argo CD's templates have.
 	functions := template.FuncMap{
 		"get": func(m map[string]any, key string) any { return m[key] }, "contains": func(part, s string) bool { return strings.Contains(s, part) },
 	}
@@ -115,9 +115,9 @@ func filled(t failer, text string, known map[string]any) string {
 	return out.String()
 }
 
-func fluxObjects(t failer, res *Result, cluster string) []applied {
+func fluxObjects(t testingT, res *Result, cluster string) []engineObject {
 	t.Helper()
-	var out []applied
+	var out []engineObject
 	files := filesOf(res.Tree, nil)
 	parents, err := build(files, path.Join(string(profile.Flux), cluster))
 	if err != nil || len(parents) != 1 && !res.tree.byCluster() {
@@ -125,13 +125,13 @@ func fluxObjects(t failer, res *Result, cluster string) []applied {
 	}
 	if res.tree.byCluster() {
 		for _, d := range parents {
-			out = append(out, applied{name: d.head.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(d.head, "spec", "path"), "./out/")}})
+			out = append(out, engineObject{name: d.head.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(d.head, "spec", "path"), "./out/")}})
 		}
 		return out
 	}
 	dir := strings.TrimPrefix(k8s.Text(parents[0].head, "spec", "path"), "./out/")
 	substitute := k8s.TextMap(parents[0].head, "spec", "postBuild", "substitute")
-	out = append(out, applied{name: parents[0].head.Name(), dirs: []string{dir}})
+	out = append(out, engineObject{name: parents[0].head.Name(), dirs: []string{dir}})
 	for name, text := range files {
 		if path.Dir(name) != dir || path.Ext(name) != ".yaml" {
 			continue
@@ -140,18 +140,18 @@ func fluxObjects(t failer, res *Result, cluster string) []applied {
 			text = []byte(strings.ReplaceAll(string(text), "${"+key+"}", value))
 		}
 		o := fileDocuments(t, text)[0].head
-		out = append(out, applied{name: o.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(o, "spec", "path"), "./out/")}})
+		out = append(out, engineObject{name: o.Name(), dirs: []string{strings.TrimPrefix(k8s.Text(o, "spec", "path"), "./out/")}})
 	}
 	return out
 }
 
-// TestEnginesApplyWhatClustersGet draws fleets: the directories that an engine applies
-// for a cluster are those of its layout, each once, and all of them are there.
+// TestEnginesApplyWhatClustersGet draws fleets: an engine must apply each directory of a cluster's
+// layout exactly once, no others, and all must exist.
 func TestEnginesApplyWhatClustersGet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		bundles, needs := apart(t, rapid.IntRange(1, 4).Draw(t, "operators"))
+		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
 		opt := drawFleet(t)
-		res, err := renderNeeding(bundles, needs, opt)
+		res, err := renderRequiring(bundles, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,10 +192,8 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 	})
 }
 
-// TestEngineNames draws environments, clusters and operators with names that are close
-// to each other: what applies them has names that an API server takes and a label
-// holds, and no two of them the same one, of whatever environment, cluster and piece
-// they are.
+// TestEngineNames draws environments, clusters and operators with similar names: the objects that
+// apply them must have valid and unique names that also fit into a label.
 func TestEngineNames(t *testing.T) {
 	const long = "a-name-as-long-as-a-name-of-an-environment-may-be-and-longer"
 	wide := rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "a-b", "a--b", "b--a", "a-b-a", long, long + "a", "namespace-a", "pieces", "crds", "a--crds"}), rapid.StringMatching(`[a-z]([a-z-]{0,20}[a-z])?`))
@@ -218,12 +216,12 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 			lock.Pins = append(lock.Pins, pin)
 		}
 	}
-	bundles := openNamed(lock)
+	bundles := openWithOwnAPIs(lock)
 	clusters := rapid.SliceOfNDistinct(dotted, 2, 3, rapid.ID).Draw(t, "clusters")
 	type owner struct{ environment, cluster, what string }
 	seen := map[string]owner{}
 	for _, environment := range rapid.SliceOfNDistinct(part, 2, 2, rapid.ID).Draw(t, "environments") {
-		opt := engines(tool)
+		opt := engineOptions(tool)
 		opt.GitOps.Name, opt.GitOps.Clusters = environment, nil
 		opt.Reporter = reporterOptions()
 		for i, name := range clusters {
@@ -251,7 +249,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 				}
 				own[o.name] = true
 				is := owner{environment, cluster, o.name}
-				if !hub || slices.Equal(o.dirs, []string{layout.Pieces}) { // by these names each has its own, or all have the one
+				if !hub || slices.Equal(o.dirs, []string{layout.Pieces}) { // objects in each cluster, or shared by all clusters
 					is.cluster = ""
 				}
 				if other, taken := seen[o.name]; taken && other != is {
@@ -279,11 +277,11 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 	}
 }
 
-// openNamed returns bundles of the packages of a lock, each with an API of its own.
-func openNamed(lock *lockfile.File) func(lockfile.Pin) (fs.FS, error) {
+// openWithOwnAPIs returns a function that opens bundles for the pins of a lock, each with its own API.
+func openWithOwnAPIs(lock *lockfile.File) func(lockfile.Pin) (fs.FS, error) {
 	return func(p lockfile.Pin) (fs.FS, error) {
 		i := slices.IndexFunc(lock.Pins, func(q lockfile.Pin) bool { return q.Namespace == p.Namespace })
-		b := small(fmt.Sprintf("p%d", i), "1.0.0", "v1")
+		b := newBundle(fmt.Sprintf("p%d", i), "1.0.0", "v1")
 		b["metadata/annotations.yaml"].Data = []byte("annotations: {operators.operatorframework.io.bundle.package.v1: " + p.Package + "}")
 		csv := strings.Replace(string(b["manifests/csv.yaml"].Data), fmt.Sprintf("metadata: {name: p%d.v", i), "metadata: {name: "+p.Package+".v", 1)
 		b["manifests/csv.yaml"].Data = []byte(csv)

@@ -7,15 +7,15 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestEqualClusters renders for one cluster and for a thousand in which nothing differs:
-// each adds but what a person has its engine apply once.
+// TestEqualClusters renders for one cluster and for a thousand equal clusters: each adds only the
+// objects that the user applies once.
 func TestEqualClusters(t *testing.T) {
-	bundles := many(t, 43, 14)
+	bundles := newManyBundles(t, 43, 14)
 	for tool, each := range map[profile.Name]int{profile.ArgoCD: 0, profile.Flux: 2} {
 		for _, hub := range []bool{false, true} {
 			sizes := map[int][2]int{}
 			for _, n := range []int{1, 1000} {
-				opt := engines(tool)
+				opt := engineOptions(tool)
 				opt.GitOps.Clusters, opt.Reporter = nil, reporterOptions()
 				for i := range n {
 					c := profile.Cluster{Name: fmt.Sprintf("c%d", i), ArgoCDCluster: profile.ArgoCDCluster{Server: fmt.Sprintf("https://c%d", i)}}
@@ -24,7 +24,7 @@ func TestEqualClusters(t *testing.T) {
 					}
 					opt.Clusters = append(opt.Clusters, c)
 				}
-				res, err := renderSmall(bundles, nil, opt)
+				res, err := renderBundles(bundles, nil, opt)
 				if err != nil {
 					t.Fatal(err)
 				}

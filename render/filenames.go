@@ -15,8 +15,8 @@ const (
 	// including the path of the checkout.
 	maxPath = 120
 
-	// minName is the length that file names may have in every directory. If a directory has less
-	// room, the path of its kustomization is too long anyway.
+	// minName is the length that file names may have in every directory. In a directory with less
+	// room, the path of the kustomization is too long anyway.
 	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
@@ -29,12 +29,12 @@ func nameRoom(dir string) int { return max(maxPath-len(dir)-1, minName) }
 // beginning and a digest.
 func fitName(room int, base string) string { return k8s.Fit(base, room-len(extension)) + extension }
 
-// aggregatedFile returns the name of the file with an operator's aggregated roles. They share a
-// file, because there are up to four similar roles for each API.
+// aggregatedFile returns the name of the file with an operator's aggregated roles, of which there are
+// up to four for each API.
 func aggregatedFile(room int) string { return fitName(room, "aggregated-roles") }
 
-// naming derives the file names of objects in one directory. The name depends on the object only,
-// so that adding or removing other objects renames no file.
+// naming derives the file names of objects in one directory. Apart from collisions, a name depends
+// only on the object, so that adding or removing other objects renames no file.
 type naming struct {
 	room      int    // maximum length of a name
 	namespace string // install namespace and package if the directory's path contains them, or ""

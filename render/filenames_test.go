@@ -11,8 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// TestPatchFiles wants the names of patches to be readable if there is room, and never too
-// long.
+// TestPatchFiles checks that file names of patches are readable if there is room, and never too long.
 func TestPatchFiles(t *testing.T) {
 	for _, c := range []struct {
 		room            int
@@ -34,9 +33,8 @@ func TestPatchFiles(t *testing.T) {
 	}
 }
 
-// TestFileNames names what an operator may have: the parts of a name that the
-// directory has already are left out, and all else that tells two objects apart is
-// in the name.
+// TestFileNames checks the file names of an operator's objects: parts that are already in the path of
+// the directory are omitted, and all other distinguishing parts are included.
 func TestFileNames(t *testing.T) {
 	of := func(apiVersion, kind, namespace, name string) Object {
 		return k8s.New(apiVersion, kind, namespace, name)
@@ -73,8 +71,8 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestFileNamesProperties draws objects and directories: names differ where case does
-// not matter, make no path too long, and depend on no other object.
+// TestFileNamesProperties draws objects and directories: names must differ even without regard to
+// case, keep paths within the limit, and not depend on other objects.
 func TestFileNamesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?`)

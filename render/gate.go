@@ -15,12 +15,12 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// checkTypes compares an object with the types of its API, and returns it. It warns of unknown
-// fields, which remain except in a CRD, and returns an error for values of a wrong type.
+// checkTypes compares an object with the types of its API, and returns it. It warns about unknown
+// fields, which it removes only from CRDs, and returns an error for values of a wrong type.
 func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	shape := in.opt.types.Check(o)
 	if k8s.IsCRD(o) && len(shape.Unknown) > 0 {
-		in.warn(pos, "unknown-field", "%s: removed, because %s has no such field: %s", o.Key(), o.APIVersion(), formatFew(shape.Unknown))
+		in.warn(pos, "unknown-field", "%s: removed, because %s has no such field: %s", o.Key(), o.APIVersion(), formatFirst(shape.Unknown))
 		o, shape.Unknown = Object(in.opt.types.Prune(o)), nil
 	}
 	for _, field := range shape.Unknown {
@@ -33,7 +33,7 @@ func (in *install) checkTypes(pos diag.Pos, o Object) (Object, error) {
 	return o, errs.Err()
 }
 
-// checkBuildable rejects characters that kustomize, and the engines that use it, do not read back.
+// checkBuildable rejects characters that kustomize, and the engines that use it, cannot parse.
 func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 	if field, char, found := yamlnode.FindUnreadable(map[string]any(o)); found {
 		errs.Addf(pos, "%s: %s: character %U: kustomize cannot build it", o.Key(), field, char)
@@ -43,7 +43,7 @@ func checkBuildable(pos diag.Pos, o Object, errs *diag.List) {
 // checkNames rejects names, labels and annotations that the API server rejects.
 func (in *install) checkNames(o Object, errs *diag.List) {
 	if k8s.IsCRD(o) {
-		return // checkCRD does
+		return // checked by checkCRD
 	}
 	for _, f := range admit.Metadata(o) {
 		errs.Addf(objectPlace(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
@@ -68,7 +68,7 @@ func checkCRD(b *bundle.Bundle, crd Object) error {
 }
 
 // checkCRDs rejects CRDs of one install that the API server rejects. It skips the check if
-// Options.Taken has these CRDs in their rendered form.
+// Options.AcceptedCRDs contains their rendered text.
 func (t *tree) checkCRDs(crds []provider) error {
 	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
@@ -79,7 +79,7 @@ func (t *tree) checkCRDs(crds []provider) error {
 		texts = append(texts, text)
 	}
 	text := bytes.Join(texts, []byte("---\n"))
-	if t.opt.Taken != nil && t.opt.Taken.Known(text) {
+	if t.opt.AcceptedCRDs != nil && t.opt.AcceptedCRDs.Contains(text) {
 		return nil
 	}
 	faults := make([]error, len(crds))
@@ -100,8 +100,8 @@ func (t *tree) checkCRDs(crds []provider) error {
 	if err := errs.Err(); err != nil {
 		return crds[0].in.wrapError(err)
 	}
-	if t.opt.Taken != nil {
-		t.opt.Taken.Note(text)
+	if t.opt.AcceptedCRDs != nil {
+		t.opt.AcceptedCRDs.Add(text)
 	}
 	return nil
 }
@@ -125,9 +125,9 @@ func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 	var warnings []diag.Warning
 	var crds []Object
 	for _, mode := range b.CSV.Modes {
-		objects, said, err := Manifests(b, modePin(b, mode), Options{})
+		objects, found, err := Manifests(b, modePin(b, mode), Options{})
 		errs.Add(diag.Pos{File: b.CSV.File}, err)
-		warnings = append(warnings, said...)
+		warnings = append(warnings, found...)
 		crds = slices.DeleteFunc(objects, func(o Object) bool { return !k8s.IsCRD(o) })
 	}
 	for _, o := range crds { // CRDs are the same in all modes

@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/internal/bundle"
 )
 
-// gated renders a bundle that ships manifest, once into a tree and once in every
-// install mode, and returns what both refuse or warn of.
-func gated(t *testing.T, fsys fstest.MapFS) string {
+// renderManifest renders a bundle into a tree and validates it in every install mode. It returns the
+// errors and warnings of both.
+func renderManifest(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
-	res, err := renderSmall(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
+	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
 	b, loadErr := bundle.Load(fsys)
 	if loadErr != nil {
 		t.Fatal(loadErr)
@@ -41,8 +41,8 @@ func gated(t *testing.T, fsys fstest.MapFS) string {
 	return strings.Join(said, "\n")
 }
 
-// TestShippedIsTyped keeps fields that the API's types do not have, with a
-// warning, and refuses values of another type, whatever metadata holds them.
+// TestShippedIsTyped checks that unknown fields remain with a warning, and that values of a wrong type
+// are rejected.
 func TestShippedIsTyped(t *testing.T) {
 	const unknown = "%s: %s has no such field: strict or server-side apply refuses the object, others drop the field"
 	for manifest, want := range map[string]string{
@@ -59,14 +59,14 @@ func TestShippedIsTyped(t *testing.T) {
 		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.x.io}, spec: {group: x.io, version: v1, groupPriorityMinimum: many, versionPriority: 1}}`: "manifests/x0.yaml: APIService.apiregistration.k8s.io v1.x.io: spec.groupPriorityMinimum: want a whole number, got a string",
 		`{apiVersion: v1, kind: Secret, metadata: {name: A_b}}`:                                                                                                                  `manifests/x0.yaml: Secret ns/A_b: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 	} {
-		if got := gated(t, small("x", "1.0.0", "v1", manifest)); got != want {
+		if got := renderManifest(t, newBundle("x", "1.0.0", "v1", manifest)); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", manifest, got, want)
 		}
 	}
 }
 
-// TestDefinitionsAreApplied refuses a CRD that no API server takes, by the file
-// and the field.
+// TestDefinitionsAreApplied checks that a CRD that no API server accepts is rejected with its file and
+// field.
 func TestDefinitionsAreApplied(t *testing.T) {
 	for edit, want := range map[string]string{
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,
@@ -77,19 +77,18 @@ func TestDefinitionsAreApplied(t *testing.T) {
 		"schema: {openAPIV3Schema => x: {openAPIV3Schema": `spec.versions[0].schema.openAPIV3Schema: Required value`,
 		"scope: Namespaced => scope: Namespaced, conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://a.b'}}}": `spec.conversion.webhook.conversionReviewVersions: Required value`,
 	} {
-		fsys := small("x", "1.0.0", "v1")
+		fsys := newBundle("x", "1.0.0", "v1")
 		old, now, _ := strings.Cut(edit, " => ")
 		fsys["manifests/crd.yaml"].Data = []byte(strings.Replace(string(fsys["manifests/crd.yaml"].Data), old, now, 1))
-		if got := gated(t, fsys); got != "manifests/crd.yaml: CustomResourceDefinition.apiextensions.k8s.io things.x.io: "+want {
+		if got := renderManifest(t, fsys); got != "manifests/crd.yaml: CustomResourceDefinition.apiextensions.k8s.io things.x.io: "+want {
 			t.Errorf("%s: got %s", edit, got)
 		}
 	}
 }
 
-// TestConfigIsTyped refuses a value of another type that a Subscription's config
-// puts into a Deployment.
+// TestConfigIsTyped checks that a value of a wrong type in a Subscription's config is rejected.
 func TestConfigIsTyped(t *testing.T) {
-	fsys := small("x", "1.0.0", "v1")
+	fsys := newBundle("x", "1.0.0", "v1")
 	b, err := bundle.Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -102,23 +101,23 @@ func TestConfigIsTyped(t *testing.T) {
 	}
 }
 
-// notes is a Taken in memory.
-type notes map[string]int
+// memoryCRDs is an AcceptedCRDs in memory, with the number of calls of Add.
+type memoryCRDs map[string]int
 
-func (n notes) Known(text []byte) bool { return n[string(text)] > 0 }
-func (n notes) Note(text []byte)       { n[string(text)]++ }
+func (n memoryCRDs) Contains(text []byte) bool { return n[string(text)] > 0 }
+func (n memoryCRDs) Add(text []byte)           { n[string(text)]++ }
 
-// TestTaken notes the CRDs of a bundle once, and none that are refused; those of
-// which it is noted are not looked at again.
+// TestTaken checks that accepted CRDs are cached once, rejected ones never, and that cached ones are
+// not checked again.
 func TestTaken(t *testing.T) {
-	known := notes{}
-	bad := small("x", "1.0.0", "v1")
+	known := memoryCRDs{}
+	bad := newBundle("x", "1.0.0", "v1")
 	bad["manifests/crd.yaml"].Data = []byte(strings.Replace(string(bad["manifests/crd.yaml"].Data), "type: object", "type: objekt", 1))
-	if _, err := renderSmall(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{Taken: known}); err == nil || len(known) != 0 {
+	if _, err := renderBundles(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{AcceptedCRDs: known}); err == nil || len(known) != 0 {
 		t.Fatalf("got %v, and %d notes", err, len(known))
 	}
 	for range 2 {
-		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}, nil, Options{Taken: known})
+		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}, nil, Options{AcceptedCRDs: known})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +128,7 @@ func TestTaken(t *testing.T) {
 	for text := range known {
 		known[strings.Replace(text, "type: object", "type: objekt", 1)] = 1
 	}
-	if _, err := renderSmall(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{Taken: known}); err != nil {
+	if _, err := renderBundles(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{AcceptedCRDs: known}); err != nil {
 		t.Errorf("what is known to be taken is looked at: %v", err)
 	}
 }

@@ -16,40 +16,40 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// writeGitOps writes the objects that make the GitOps tool apply the tree: those that a person
-// applies once, and those that these apply.
+// writeGitOps writes the objects that make the GitOps tool apply the tree: those that the user
+// applies once, and those that the GitOps tool then applies.
 func (t *tree) writeGitOps() error {
-	if !t.engine() {
+	if !t.hasEngine() {
 		return nil
 	}
-	told := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
+	profiled := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
 	for _, c := range t.opt.Clusters {
-		told.Clusters = append(told.Clusters, t.profileCluster(c))
+		profiled.Clusters = append(profiled.Clusters, t.profileCluster(c))
 	}
 	var faults []error
-	for _, f := range t.opt.profile.Faults(told.GitOps, told.Clusters) {
+	for _, f := range t.opt.profile.Faults(profiled.GitOps, profiled.Clusters) {
 		faults = append(faults, fmt.Errorf("spec.%s: %s", f.Field, f.Message))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	if r := t.opt.Reporter; r != nil {
-		told.Reporter = &profile.Workload{Namespace: r.Namespace, Name: reporterName}
+		profiled.Reporter = &profile.Workload{Namespace: r.Namespace, Name: reporterName}
 	}
 	if !t.byCluster() {
 		var err error
-		if told.Pieces, err = t.profilePieces(); err != nil {
+		if profiled.Pieces, err = t.profilePieces(); err != nil {
 			return err
 		}
 	}
-	own, beside := t.opt.profile.Apply(told)
+	own, files := t.opt.profile.Apply(profiled)
 	if t.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return k8s.IsCRD(r.Object) }) {
-		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
+		if err := t.files.Add("crds/README.md", []byte(noCRDsReadme)); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(beside)) {
-		if err := t.files.Add(name, beside[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := t.files.Add(name, files[name]); err != nil {
 			return err
 		}
 	}
@@ -59,15 +59,15 @@ func (t *tree) writeGitOps() error {
 		}
 	}
 	if t.opt.GitOps.Inputs {
-		return t.writeInputs(t.opt.profile.Inputs(told))
+		return t.writeInputs(t.opt.profile.Inputs(profiled))
 	}
 	return nil
 }
 
 // writeInputs writes the data of each cluster for the user's own ApplicationSet or ResourceSet.
-func (t *tree) writeInputs(objects []Object, beside map[string][]byte) error {
-	for _, name := range slices.Sorted(maps.Keys(beside)) {
-		if err := t.files.Add(path.Join("inputs", name), beside[name]); err != nil {
+func (t *tree) writeInputs(objects []Object, files map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := t.files.Add(path.Join("inputs", name), files[name]); err != nil {
 			return err
 		}
 	}
@@ -77,8 +77,8 @@ func (t *tree) writeInputs(objects []Object, beside map[string][]byte) error {
 	return t.writeApplied("inputs", objects)
 }
 
-// writeApplied writes objects of the GitOps tool with their kustomization. Directories of pieces
-// have no kustomization, because engines also read directories without one.
+// writeApplied writes objects of the GitOps tool to dir, with a kustomization unless dir contains
+// pieces: engines read such directories without one.
 func (t *tree) writeApplied(dir string, objects []Object) error {
 	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
@@ -99,7 +99,7 @@ func (t *tree) writeApplied(dir string, objects []Object) error {
 		files = append(files, file)
 	}
 	if pieces && len(files) == 0 {
-		return t.files.Add(path.Join(dir, "README.md"), []byte(noPieces))
+		return t.files.Add(path.Join(dir, "README.md"), []byte(noPiecesReadme))
 	}
 	if pieces {
 		return nil
@@ -108,12 +108,12 @@ func (t *tree) writeApplied(dir string, objects []Object) error {
 	return t.writeKustomization(dir, files)
 }
 
-// noDefinitions is a README that keeps an otherwise empty directory in Git. If the directory were
+// noCRDsReadme is a README that keeps an otherwise empty directory in Git. If the directory were
 // missing, the GitOps tool would prune nothing.
-const noDefinitions = "No operator is installed, so there is no custom resource definition here.\n"
+const noCRDsReadme = "No operator is installed, so there is no custom resource definition here.\n"
 
-// noPieces is the README of an empty directory of pieces.
-const noPieces = "Nothing is installed, so there is no piece here.\n"
+// noPiecesReadme is the README of an empty directory of pieces.
+const noPiecesReadme = "Nothing is installed, so there is no piece here.\n"
 
 // providedAPIs returns the custom resources that the operators provide, sorted and without
 // duplicates.
@@ -127,7 +127,7 @@ func (t *tree) providedAPIs() []model.GVK {
 }
 
 // provides returns the custom resources that the operator's CSV owns.
-func (o opened) provides() []model.GVK {
+func (o operator) provides() []model.GVK {
 	var out []model.GVK
 	for _, api := range o.b.CSV.OwnedCRDs {
 		if _, group, ok := strings.Cut(api.Name, "."); ok {

@@ -14,38 +14,38 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// engines returns the options by which a GitOps tool is to apply the tree.
-func engines(name profile.Name, clusters ...profile.Cluster) Options {
+// engineOptions returns options for a GitOps tool that applies the tree.
+func engineOptions(name profile.Name, clusters ...profile.Cluster) Options {
 	return Options{Profile: name, Clusters: clusters, GitOps: &profile.GitOps{
 		Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "out", Namespace: "gitops", ArgoCDSettings: profile.ArgoCDSettings{Project: "default", Clusters: &profile.Registered{}},
 		FluxSettings: profile.FluxSettings{SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}},
 	}}
 }
 
-// perCluster returns the options with all of a cluster applied as one.
-func perCluster(opt Options) Options {
+// asOneUnit returns the options with each cluster applied as one unit.
+func asOneUnit(opt Options) Options {
 	g := *opt.GitOps
 	g.Granularity, opt.GitOps = profile.PerCluster, &g
 	return opt
 }
 
-// crdNames returns the names of a tree's CRDs below a directory, as a GitOps tool
-// reads it: by its kustomization, else every file.
+// crdNames returns the names of the CRDs that a GitOps tool finds in a directory: by its
+// kustomization, or in all files if there is none.
 func crdNames(t *testing.T, res *Result, dir string) []string {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
 	if _, kustomized := files[path.Join(dir, layout.Kustomization)]; !kustomized {
-		return namesOf(plainDocuments(t, files, dir))
+		return crdDocumentNames(plainDocuments(t, files, dir))
 	}
 	docs, err := build(files, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return namesOf(docs)
+	return crdDocumentNames(docs)
 }
 
-// namesOf returns the sorted names of the CRDs among documents.
-func namesOf(docs []document) []string {
+// crdDocumentNames returns the sorted names of the CRDs among documents.
+func crdDocumentNames(docs []document) []string {
 	var out []string
 	for _, d := range docs {
 		if k8s.IsCRD(d.head) {
@@ -56,13 +56,13 @@ func namesOf(docs []document) []string {
 	return out
 }
 
-// TestClusterGetsItsCRDs wants a cluster to get the CRDs that its operators ship,
-// by whatever applies all of it as one.
+// TestClusterGetsItsCRDs checks that a cluster that is applied as one unit gets the CRDs of its
+// operators, with every tool.
 func TestClusterGetsItsCRDs(t *testing.T) {
 	const conditions = "operatorconditions.operators.coreos.com"
-	shared := string(small("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)
+	shared := string(newBundle("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)
 	bundles := map[string]fstest.MapFS{
-		"a/x": small("x", "1.0.0", "v1", strings.ReplaceAll(shared, "thing", "more")), "b/y": small("y", "1.0.0", "v1", shared), "c/z": small("z", "1.0.0", "v1"),
+		"a/x": newBundle("x", "1.0.0", "v1", strings.ReplaceAll(shared, "thing", "more")), "b/y": newBundle("y", "1.0.0", "v1", shared), "c/z": newBundle("z", "1.0.0", "v1"),
 	}
 	everything := []string{"mores.x.io", conditions, "things.x.io", "things.y.io", "things.z.io"}
 	for name, globs := range map[string]map[string]struct {
@@ -81,7 +81,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 			clusters = append(clusters, profile.Cluster{Name: cluster, Operators: c.operators})
 		}
 		for _, tool := range []profile.Name{profile.ArgoCD, profile.Flux} {
-			res, err := renderSmall(bundles, nil, perCluster(engines(tool, clusters...)))
+			res, err := renderBundles(bundles, nil, asOneUnit(engineOptions(tool, clusters...)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 					t.Fatal(err)
 				}
 				docs, err := build(map[string][]byte{"s/all.yaml": stream, "s/" + layout.Kustomization: []byte("resources: [all.yaml]")}, "s")
-				if got := namesOf(docs); err != nil || !slices.Equal(got, c.want) {
+				if got := crdDocumentNames(docs); err != nil || !slices.Equal(got, c.want) {
 					t.Errorf("%s: the stream for %s has %v, %v; want %v", name, cluster, got, err, c.want)
 				}
 			}
@@ -103,7 +103,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 	}
 }
 
-// sourceOfCRDs returns the directory that the tool takes a cluster's CRDs from.
+// sourceOfCRDs returns the directory from which the tool applies a cluster's CRDs.
 func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) string {
 	t.Helper()
 	if tool == profile.Flux {
@@ -115,7 +115,7 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 		return dir
 	}
 	text, _ := res.Tree.Get("argocd/applicationset-env-operators.yaml")
-	set := decoded(t, text)
+	set := decodeYAMLObject(t, text)
 	source := k8s.Items(set, "spec", "template", "spec", "sources")[0]
 	dir := strings.TrimPrefix(k8s.Text(source, "path"), "out/")
 	dir = strings.ReplaceAll(dir, "{{.name}}", cluster)
@@ -125,7 +125,7 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 	return dir
 }
 
-func decoded(t *testing.T, text []byte) Object {
+func decodeYAMLObject(t *testing.T, text []byte) Object {
 	t.Helper()
 	v, err := yamltest.Decode(text)
 	if err != nil {
@@ -135,10 +135,10 @@ func decoded(t *testing.T, text []byte) Object {
 	return m
 }
 
-// issuing returns an operator that provides the API of certificates, under a name
-// that does not say so, and two that ask for certificates.
-func issuing() map[string]fstest.MapFS {
-	trust := small("trust", "1.0.0", "v1")
+// newIssuerBundles returns an operator that provides the API of certificates, with an unrelated name,
+// and two that request certificates.
+func newIssuerBundles() map[string]fstest.MapFS {
+	trust := newBundle("trust", "1.0.0", "v1")
 	for file, text := range trust {
 		text.Data = []byte(strings.NewReplacer("things.trust.io", "certificates.cert-manager.io", "group: trust.io", "group: cert-manager.io",
 			"kind: Thing", "kind: Certificate", "plural: things", "plural: certificates").Replace(string(text.Data)))
@@ -146,8 +146,8 @@ func issuing() map[string]fstest.MapFS {
 	}
 	const hooks = "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: v.x.io, deploymentName: d, containerPort: 443, sideEffects: None, admissionReviewVersions: [v1]}]\n"
 	bundles := map[string]fstest.MapFS{
-		"ops/trust": trust, "a/x": small("x", "1.0.0", "v1"),
-		"b/cert-manager": small("cert-manager", "1.0.0", "v1", "{kind: ClusterIssuer, apiVersion: cert-manager.io/v1, metadata: {name: ca}, spec: {selfSigned: {}}}"),
+		"ops/trust": trust, "a/x": newBundle("x", "1.0.0", "v1"),
+		"b/cert-manager": newBundle("cert-manager", "1.0.0", "v1", "{kind: ClusterIssuer, apiVersion: cert-manager.io/v1, metadata: {name: ca}, spec: {selfSigned: {}}}"),
 	}
 	for name, b := range bundles {
 		if name != "ops/trust" {
@@ -157,10 +157,10 @@ func issuing() map[string]fstest.MapFS {
 	return bundles
 }
 
-// TestIssuerComesFirst wants whoever issues certificates to run before what waits
-// for them, in Argo CD's waves and in Flux's Kustomizations.
+// TestIssuerComesFirst checks that the certificate issuer is applied before objects that wait for
+// certificates, in Argo CD's sync waves and in Flux's Kustomizations.
 func TestIssuerComesFirst(t *testing.T) {
-	res, err := renderSmall(issuing(), nil, perCluster(engines(profile.ArgoCD)))
+	res, err := renderBundles(newIssuerBundles(), nil, asOneUnit(engineOptions(profile.ArgoCD)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,13 +193,13 @@ func TestIssuerComesFirst(t *testing.T) {
 	}
 }
 
-// TestFluxStages wants the Kustomizations of an overlay to apply all of it between
-// them, nothing twice: the issuer of certificates in the first, what is the user's
-// in the last, with what needs others.
+// TestFluxStages checks that the Kustomizations of a cluster apply each object exactly once: the
+// certificate issuer in the first, the user's own resources and objects that require others in the
+// last.
 func TestFluxStages(t *testing.T) {
-	bundles := issuing()
-	bundles["c/needy"] = small("needy", "1.0.0", "v1")
-	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, perCluster(engines(profile.Flux, profile.Cluster{Name: "lab", Overlays: []string{"resources"}})))
+	bundles := newIssuerBundles()
+	bundles["c/needy"] = newBundle("needy", "1.0.0", "v1")
+	res, err := renderRequiring(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, asOneUnit(engineOptions(profile.Flux, profile.Cluster{Name: "lab", Overlays: []string{"resources"}})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestFluxStages(t *testing.T) {
 	for _, name := range []string{"platform", "independent", "operators"} {
 		text, _ := res.Tree.Get("flux/lab/kustomization-env-lab-" + name + ".yaml")
 		files["stage/kustomization.yaml"] = encodeKustomization(map[string]any{
-			"resources": k8s.Values("../clusters/lab/all"), "patches": k8s.At(decoded(t, text), "spec", "patches"),
+			"resources": k8s.Values("../clusters/lab/all"), "patches": k8s.At(decodeYAMLObject(t, text), "spec", "patches"),
 		})
 		docs, err := build(files, "stage")
 		if err != nil {

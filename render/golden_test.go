@@ -31,7 +31,7 @@ type goldenCase struct {
 	Options    Options
 }
 
-// goldenLock pins the one bundle beside the case as its pin.yaml says.
+// goldenLock returns a lock with the pin of the case's pin.yaml, and opens the bundle of the case.
 func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfile.Pin) (fs.FS, error)) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "pin.yaml"))
@@ -43,7 +43,7 @@ func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfil
 		t.Fatal(err)
 	}
 	content := filepath.Join(filepath.Dir(dir), "bundle")
-	b := load(t, content)
+	b := loadBundle(t, content)
 	lock := &lockfile.File{Namespaces: c.Namespaces}
 	for _, p := range c.Pins {
 		lock.Pins = append(lock.Pins, lockfile.Pin{

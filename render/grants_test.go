@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// grant is one thing that an account may do.
+// grant is one permission of an account.
 type grant struct {
 	account                     string
 	verb, group, resource, name string
@@ -24,8 +24,7 @@ func (g grant) compare(h grant) int {
 		strings.Compare(g.resource, h.resource), strings.Compare(g.name, h.name), strings.Compare(g.nonResource, h.nonResource), strings.Compare(g.verb, h.verb))
 }
 
-// grants returns everything that the objects allow accounts of the install
-// namespace.
+// grants returns all permissions that the objects give to accounts of the install namespace.
 func grants(objects []Object) map[grant]bool {
 	rules := map[[2]string][]map[string]any{}
 	accounts := map[string]bool{"default": true}
@@ -90,9 +89,8 @@ func addGrants(out map[grant]bool, account, namespace string, rules []map[string
 	}
 }
 
-// compareGrants checks that both sides allow each account the same, but for
-// the Roles in the install namespace (rule 3) and the OperatorCondition
-// (rule 1) that only we have.
+// compareGrants checks that both sides give each account the same permissions, except for Roles in
+// the install namespace (rule 3) and for the OperatorCondition (rule 1), which only quayside has.
 func compareGrants(t *testing.T, namespace string, got, want []Object) {
 	t.Helper()
 	g, w := grants(got), grants(want)

@@ -105,13 +105,13 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 // nameServices sets the Service names of the deployments that serve webhooks or APIs. It fails if
 // two deployments would get the same name.
 func (in *install) nameServices() error {
-	behind := map[string]string{}
+	deploymentOf := map[string]string{}
 	name := func(deployment string) error {
 		service := serviceName(deployment)
-		if other, ok := behind[service]; ok && other != deployment {
+		if other, ok := deploymentOf[service]; ok && other != deployment {
 			return diag.Errorf(in.csvPos(), "deployments %q and %q would share the Service %q", other, deployment, service)
 		}
-		behind[service], in.services[deployment] = deployment, service
+		deploymentOf[service], in.services[deployment] = deployment, service
 		return nil
 	}
 	var errs diag.List
@@ -141,7 +141,7 @@ func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// note adds a warning that needs no action of the bundle's users.
+// note adds a warning that requires no action from the bundle's users.
 func (in *install) note(pos diag.Pos, code, format string, args ...any) {
 	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Minor: true, Msg: fmt.Sprintf(format, args...)})
 }
@@ -153,7 +153,8 @@ func jsonText(v any) (string, error) {
 }
 
 // mergeSame merges objects with the same key, at the position of the first. Fields of the later
-// object win. A Service gets the ports of both, and the unmerged selector of the later one.
+// object override those of the earlier. A Service gets the ports of both, and only the selector of
+// the later one.
 func mergeSame(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
@@ -194,8 +195,8 @@ func mergeMaps(under, over map[string]any) map[string]any {
 	return out
 }
 
-// unionPorts returns the ports of first, followed by the ports of second that first lacks, compared
-// by number and protocol. If there are several ports, each gets a name.
+// unionPorts returns the ports of first, followed by the ports of second that are not in first,
+// compared by number and protocol. If there are several ports, each gets a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any

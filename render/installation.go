@@ -12,7 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// Installation lists the objects that a cluster gets from one pin.
+// Installation holds the identity and the spec of an Installation, which lists the objects that a
+// cluster gets from one pin.
 type Installation struct {
 	Namespace string // install namespace
 	Name      string // name of the Installation in that namespace
@@ -20,19 +21,19 @@ type Installation struct {
 }
 
 // Installations returns the Installations of a cluster, by namespace and package, even if the
-// reporter is not rendered. Their images take mirrors and the cluster's own config into account,
-// but not the user's overlay. The caller may modify the result.
+// reporter is not rendered. Images are those after mirrors and the cluster's own config are applied,
+// without the user's overlay. The caller may modify the result.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
-	return r.tree.inOverlay(c)
+	return r.tree.clusterInstallations(c)
 }
 
-// In returns the objects of the base that a cluster gets, with mirrors and the cluster's own
-// config, but without the user's overlay.
-func (r *Result) In(cluster string) ([]Rendered, error) {
+// ObjectsIn returns the objects of the base that a cluster gets. They have mirrors and the cluster's
+// own config applied, but not the user's overlay.
+func (r *Result) ObjectsIn(cluster string) ([]Rendered, error) {
 	c, err := r.tree.cluster(cluster)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	gets, err := r.tree.gets(c)
+	gets, err := r.tree.crdFilter(c)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,8 @@ func (t *tree) cluster(name string) (profile.Cluster, error) {
 	return profile.Cluster{}, fmt.Errorf("no cluster %q (have %s)", name, strings.Join(names, ", "))
 }
 
-// inOverlay returns the Installations of a cluster.
-func (t *tree) inOverlay(c profile.Cluster) ([]Installation, error) {
+// clusterInstallations returns the Installations of a cluster.
+func (t *tree) clusterInstallations(c profile.Cluster) ([]Installation, error) {
 	cfg, err := t.config(c)
 	if err != nil {
 		return nil, err
@@ -83,51 +84,51 @@ func (t *tree) inOverlay(c profile.Cluster) ([]Installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.expected(installs, func(o Object) Object { return t.inCluster(cfg, o) }), nil
+	return t.listInstallations(installs, func(o Object) Object { return t.inCluster(cfg, o) }), nil
 }
 
-// inBase returns the Installations of all pins, without the configs of clusters.
-func (t *tree) inBase() []Installation {
-	all := make([]*opened, len(t.installs))
+// baseInstallations returns the Installations of all pins, without the configs of clusters.
+func (t *tree) baseInstallations() []Installation {
+	all := make([]*operator, len(t.installs))
 	for i := range t.installs {
 		all[i] = &t.installs[i]
 	}
-	return t.expected(all, func(o Object) Object { return o })
+	return t.listInstallations(all, func(o Object) Object { return o })
 }
 
-// expected returns the Installations of installs in the same cluster. The adapt function applies
-// the cluster's config to an object.
-func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Installation {
-	there := map[Key]Object{} // all objects in the cluster
+// listInstallations returns the Installations of the given installs, all of one cluster. The adapt
+// function applies the cluster's config to an object.
+func (t *tree) listInstallations(installs []*operator, adapt func(Object) Object) []Installation {
+	inCluster := map[Key]Object{} // all objects in the cluster
 	for _, in := range installs {
 		for _, o := range in.objects {
-			there[o.Key()] = o
+			inCluster[o.Key()] = o
 		}
 	}
 	for _, o := range adoptedObjects(installs) {
-		there[o.object.Key()] = o.object
+		inCluster[o.object.Key()] = o.object
 	}
 	for _, r := range t.objects {
 		if k8s.IsCRD(r.Object) || strings.HasPrefix(r.Path, layout.Namespaces+"/") {
-			there[r.Object.Key()] = r.Object
+			inCluster[r.Object.Key()] = r.Object
 		}
 	}
 	var out []Installation
 	for _, in := range installs {
-		out = append(out, newInstallation(in, adapt, there))
+		out = append(out, newInstallation(in, adapt, inCluster))
 	}
 	return out
 }
 
 // newInstallation returns the Installation of an install. It lists the objects of the install and,
-// if the cluster has them, its Namespace, its CRDs, the objects that it ships but another install
-// renders, and the CRD of its OperatorCondition.
-func newInstallation(in *opened, adapt func(Object) Object, there map[Key]Object) Installation {
+// if the cluster has them, its Namespace, its CRDs, its objects that are rendered for another
+// operator, and the CRD of its OperatorCondition.
+func newInstallation(in *operator, adapt func(Object) Object, inCluster map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
 		BundleDigest: string(in.pin.BundleDigest()),
 	}
-	beside := []Key{k8s.New("v1", "Namespace", "", in.pin.Namespace).Key()}
+	related := []Key{k8s.New("v1", "Namespace", "", in.pin.Namespace).Key()}
 	own := map[Key]bool{}
 	for _, o := range in.objects {
 		own[o.Key()] = true
@@ -136,14 +137,14 @@ func newInstallation(in *opened, adapt func(Object) Object, there map[Key]Object
 		spec.Objects = append(spec.Objects, ref)
 		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
 			spec.OperatorCondition = o.Name()
-			beside = append(beside, operatorConditionCRD().Key())
+			related = append(related, operatorConditionCRD().Key())
 		}
 	}
-	for _, o := range slices.Concat(in.crds, in.others) {
-		beside = append(beside, o.Key())
+	for _, o := range slices.Concat(in.crds, in.sharedObjects) {
+		related = append(related, o.Key())
 	}
-	for _, key := range beside {
-		if o, ok := there[key]; ok && !own[key] {
+	for _, key := range related {
+		if o, ok := inCluster[key]; ok && !own[key] {
 			own[key] = true
 			spec.Objects = append(spec.Objects, objectReference(in, o))
 		}
@@ -152,9 +153,9 @@ func newInstallation(in *opened, adapt func(Object) Object, there map[Key]Object
 	return Installation{Namespace: in.pin.Namespace, Name: k8s.Fit(in.pin.Package, k8s.MaxSubdomain), Spec: spec}
 }
 
-// objectReference returns an install's reference to an object. It has a version only if the object
-// belongs to the install, not to another one.
-func objectReference(in *opened, o Object) v1alpha1.ObjectReference {
+// objectReference returns an install's reference to an object. The version is set only if the labels
+// of the object name this install and its version.
+func objectReference(in *operator, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := k8s.Map(o, "metadata", "labels")
 	ours := k8s.Text(labels, k8s.LabelPackage) == labelValue(in.pin.Package) && (k8s.IsCRD(o) || k8s.Text(labels, k8s.LabelNamespace) == in.pin.Namespace)

@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// engineRoots returns the directories of a tree that an engine reads for some cluster.
-func engineRoots(t failer, res *Result) map[string]bool {
+// engineRoots returns the directories of a tree that an engine applies to any cluster.
+func engineRoots(t testingT, res *Result) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
 	for _, c := range res.tree.opt.Clusters {
@@ -29,9 +29,9 @@ func engineRoots(t failer, res *Result) map[string]bool {
 	return out
 }
 
-// differentRoots returns the directories that engines read in both trees and in which
-// they find other objects, but for the order in which they apply these.
-func differentRoots(t failer, a, b *Result, overlays map[string]string) []string {
+// differentRoots returns the directories that engines apply in both trees and that have different
+// objects, apart from their order of application.
+func differentRoots(t testingT, a, b *Result, overlays map[string]string) []string {
 	t.Helper()
 	var out []string
 	of := engineRoots(t, b)
@@ -45,41 +45,40 @@ func differentRoots(t failer, a, b *Result, overlays map[string]string) []string
 }
 
 // readByEngine returns the objects that an engine finds in a directory.
-func readByEngine(t failer, res *Result, dir string, overlays map[string]string) map[Key]string {
+func readByEngine(t testingT, res *Result, dir string, overlays map[string]string) map[Key]string {
 	t.Helper()
 	files := filesOf(res.Tree, overlays)
 	if _, kustomized := files[path.Join(dir, layout.Kustomization)]; !kustomized {
-		return unordered(t, plainDocuments(t, files, dir))
+		return withoutOrder(t, plainDocuments(t, files, dir))
 	}
 	docs, err := build(files, dir)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return unordered(t, docs)
+	return withoutOrder(t, docs)
 }
 
-// TestJoinedPieces joins operators that require each other in a circle: they are one
-// piece, by a name and in a directory of its own, that no piece has while they are
-// apart. The others keep theirs.
+// TestJoinedPieces makes operators require each other in a cycle: they become one piece with a new name
+// and directory, different from those of the separate pieces. Other pieces keep their names.
 func TestJoinedPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bundles := map[string]fstest.MapFS{}
 		names := []string{"a/p", "a-and/q", "b/r", "c/s", "d/t"}[:rapid.IntRange(2, 5).Draw(t, "operators")]
 		for _, name := range names {
 			_, pkg, _ := strings.Cut(name, "/")
-			bundles[name] = small(pkg, "1.0.0", "v1")
+			bundles[name] = newBundle(pkg, "1.0.0", "v1")
 		}
 		circle := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 2, len(names), rapid.ID).Draw(t, "circle")
 		needs := map[string][]string{}
 		for i, name := range circle {
 			needs[name] = []string{circle[(i+1)%len(circle)]}
 		}
-		opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
-		joined, err := renderNeeding(bundles, needs, opt)
+		opt := engineOptions(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
+		joined, err := renderRequiring(bundles, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		parted, err := renderNeeding(bundles, nil, opt)
+		parted, err := renderRequiring(bundles, nil, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +104,7 @@ func TestJoinedPieces(t *testing.T) {
 			t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
 		}
 		for _, dir := range differentRoots(t, joined, parted, nil) {
-			if dir != layout.Pieces && path.Dir(dir) != layout.Pieces { // where the objects of the pieces are themselves
+			if dir != layout.Pieces && path.Dir(dir) != layout.Pieces { // not the directories of the engine's own objects
 				t.Errorf("%s has other objects when joined", dir)
 			}
 		}
@@ -116,40 +115,39 @@ func TestJoinedPieces(t *testing.T) {
 		if want := len(names) + 1; len(pieces) != want {
 			t.Errorf("%d names of pieces, want %d: %v", len(pieces), want, slices.Sorted(maps.Keys(pieces)))
 		}
-		builtIsRenderedInClusters(t, joined)
+		checkClusterBuilds(t, joined)
 	})
 }
 
-// TestShareOfJoinedPiece gives clusters some operators of a circle: each gets these, and
-// none of the others.
+// TestShareOfJoinedPiece has clusters with only some operators of a piece: each gets exactly these.
 func TestShareOfJoinedPiece(t *testing.T) {
 	shared := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: shared}, value: 1}"
-	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", shared), "b/y": small("y", "1.0.0", "v1", shared), "c/z": small("z", "1.0.0", "v1")}
+	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", shared), "b/y": newBundle("y", "1.0.0", "v1", shared), "c/z": newBundle("z", "1.0.0", "v1")}
 	needs := map[string][]string{"a/x": {"b/y"}, "b/y": {"c/z"}, "c/z": {"a/x"}}
 	for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
-		opt := engines(profile.ArgoCD, profile.Cluster{Name: "all"}, profile.Cluster{Name: "one", Operators: []string{"b/y"}},
+		opt := engineOptions(profile.ArgoCD, profile.Cluster{Name: "all"}, profile.Cluster{Name: "one", Operators: []string{"b/y"}},
 			profile.Cluster{Name: "two", Operators: []string{"a/x", "c/*"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}, profile.Cluster{Name: "none", Operators: []string{"q/q"}})
 		opt.GitOps.Granularity = granularity
-		res, err := renderNeeding(bundles, needs, opt)
+		res, err := renderRequiring(bundles, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		builtIsRenderedInClusters(t, res)
+		checkClusterBuilds(t, res)
 	}
 }
 
-// TestGranularityChangesNoRoot draws fleets: what an engine reads is there, and no directory that an engine reads where it
-// applies pieces holds something else where it applies a cluster as one. An engine that
-// has not got its new object yet would prune all that the directory has no more.
+// TestGranularityChangesNoRoot draws fleets, applied by piece and by cluster: all directories that an
+// engine applies must exist, and a directory that it applies in both cases must have the same objects.
+// Otherwise an engine whose own objects are not updated yet would prune the missing objects.
 func TestGranularityChangesNoRoot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		bundles, needs := apart(t, rapid.IntRange(1, 4).Draw(t, "operators"))
+		bundles, needs := newIndependentBundles(t, rapid.IntRange(1, 4).Draw(t, "operators"))
 		opt := drawFleet(t)
-		pieces, err := renderNeeding(bundles, needs, opt)
+		pieces, err := renderRequiring(bundles, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := renderNeeding(bundles, needs, perCluster(opt))
+		whole, err := renderRequiring(bundles, needs, asOneUnit(opt))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// filesOf returns the files of a rendered tree by path, with the team's own
-// overlays beside it: "../overlays/lab/kustomization.yaml".
+// filesOf returns the files of a rendered tree and of the user's overlays next to it, by path:
+// "../overlays/lab/kustomization.yaml".
 func filesOf(t *filetree.Tree, overlays map[string]string) map[string][]byte {
 	files := map[string][]byte{}
 	for name, data := range t.All() {
@@ -47,7 +47,7 @@ func build(files map[string][]byte, dir string) ([]document, error) {
 	return buildIn(fsys, dir)
 }
 
-// buildIn builds a directory of a tree that is checked out.
+// buildIn builds a directory of a tree in a file system.
 func buildIn(fsys filesys.FileSystem, dir string) ([]document, error) {
 	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/rendered", dir))
 	if err != nil {
@@ -68,7 +68,7 @@ func buildIn(fsys filesys.FileSystem, dir string) ([]document, error) {
 	return out, nil
 }
 
-// builder builds directories of a rendered tree, with the team's overlays.
+// builder returns a function that builds directories of a rendered tree, with the user's overlays.
 func builder(res *Result, overlays map[string]string) func(dir string) ([][]byte, error) {
 	return func(dir string) ([][]byte, error) {
 		docs, err := build(filesOf(res.Tree, overlays), dir)
@@ -84,14 +84,14 @@ func builder(res *Result, overlays map[string]string) func(dir string) ([][]byte
 	}
 }
 
-// parts is what a cluster gets, read back from the files of its tree.
+// parts holds the objects of a cluster, parsed from the files of its tree.
 type parts struct {
 	pieces        map[string][]document // by directory
 	definitions   []document
 	installations []document
 }
 
-// operators returns the objects of all pieces but the reporter's.
+// operators returns the objects of all pieces except the reporter.
 func (p parts) operators() []document {
 	var out []document
 	for dir, docs := range p.pieces {
@@ -113,13 +113,13 @@ func (p parts) reporter() []document {
 	return out
 }
 
-// all returns all that the cluster gets.
+// all returns all objects of the cluster.
 func (p parts) all() []document {
 	return slices.Concat(p.operators(), p.definitions, p.reporter())
 }
 
-// partsOf reads back what a cluster gets.
-func partsOf(t failer, res *Result, overlays map[string]string, cluster string) parts {
+// partsOf returns the objects of a cluster, parsed from the files of its tree.
+func partsOf(t testingT, res *Result, overlays map[string]string, cluster string) parts {
 	t.Helper()
 	files := filesOf(res.Tree, overlays)
 	fsys, err := checkout(files)
@@ -158,9 +158,9 @@ func partsOf(t failer, res *Result, overlays map[string]string, cluster string) 
 	return out
 }
 
-// plainDocuments returns the objects of the files below a directory, as a tool reads
-// them that finds no kustomization there.
-func plainDocuments(t failer, files map[string][]byte, dir string) []document {
+// plainDocuments returns the objects of all files in a directory, as a tool applies a directory
+// without a kustomization.
+func plainDocuments(t testingT, files map[string][]byte, dir string) []document {
 	t.Helper()
 	var out []document
 	for name, data := range files {
@@ -172,7 +172,7 @@ func plainDocuments(t failer, files map[string][]byte, dir string) []document {
 }
 
 // fileDocuments returns the objects of a file.
-func fileDocuments(t failer, data []byte) []document {
+func fileDocuments(t testingT, data []byte) []document {
 	t.Helper()
 	var out []document
 	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
@@ -189,8 +189,8 @@ func fileDocuments(t failer, data []byte) []document {
 	return out
 }
 
-// canonicals returns the documents in the words of canonical, sorted.
-func canonicals(t failer, docs []document) []string {
+// canonicals returns the documents in the format of canonical, sorted.
+func canonicals(t testingT, docs []document) []string {
 	t.Helper()
 	out := make([]string, len(docs))
 	for i, d := range docs {

@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// apart returns operators that share nothing, each in a namespace of its own, and what
-// each needs: some of those before it.
-func apart(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
+// newIndependentBundles returns operators without common objects, each in its own namespace, and the
+// requirements of each: some of the operators before it.
+func newIndependentBundles(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
 	bundles, needs := map[string]fstest.MapFS{}, map[string][]string{}
 	var names []string
 	for i := range n {
@@ -28,7 +28,7 @@ func apart(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
 			"{kind: ConfigMap, apiVersion: v1, metadata: {name: c}}", "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: of-" + pkg + "}, value: 1}",
 			"{kind: ClusterRole, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r-" + pkg + "}, rules: []}",
 		}), 0, 2, rapid.ID).Draw(t, "files")
-		bundles[name] = small(pkg, "1.0.0", "v1", files...)
+		bundles[name] = newBundle(pkg, "1.0.0", "v1", files...)
 		if i > 0 {
 			needs[name] = rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, "needs")
 		}
@@ -37,7 +37,7 @@ func apart(t *rapid.T, n int) (map[string]fstest.MapFS, map[string][]string) {
 	return bundles, needs
 }
 
-// changedFiles returns the names of files that are in one tree alone, or differ.
+// changedFiles returns the names of files that differ, or exist in only one of the trees.
 func changedFiles(a, b *Result) []string {
 	before, after := contents(a.Tree), contents(b.Tree)
 	names := map[string]bool{}
@@ -54,9 +54,9 @@ func changedFiles(a, b *Result) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// isOf reports whether a file is an operator's own: of it, of its package's definitions,
-// of its Namespace, or what applies these.
-func isOf(name, namespace, pkg string) bool {
+// belongsTo reports whether a file belongs to an operator: to its piece, the CRDs of its package, its
+// Namespace, or to objects that apply these.
+func belongsTo(name, namespace, pkg string) bool {
 	if rest, below := strings.CutPrefix(name, layout.Clusters+"/"); below {
 		_, name, _ = strings.Cut(rest, "/")
 	}
@@ -72,10 +72,10 @@ func isOf(name, namespace, pkg string) bool {
 	return name == path.Join(layout.Installations, operator+".yaml")
 }
 
-// drawFleet draws how an engine applies a tree in several clusters, of which the first
-// differs in nothing.
+// drawFleet draws options for an engine and several clusters, of which the first uses the base
+// unchanged.
 func drawFleet(t *rapid.T) Options {
-	opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
+	opt := engineOptions(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
 	if rapid.Bool().Draw(t, "own list of clusters") {
 		opt.GitOps.Clusters = nil
 	}
@@ -94,18 +94,18 @@ func drawFleet(t *rapid.T) Options {
 			c.Config = []byte(rapid.SampledFrom([]string{"", "{}", `{"env":[{"name":"A","value":"b"}]}`}).Draw(t, "config"))
 			c.Overlays = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "n0.p0", "resources"}), 0, 2, rapid.ID).Draw(t, "overlays")
 		}
-		opt.Clusters = append(opt.Clusters, changed(t, c))
+		opt.Clusters = append(opt.Clusters, withoutForeignOverlays(t, c))
 	}
 	return opt
 }
 
-// TestOneOperatorChangesItsOwnFiles adds one operator to others, or removes it: no file
-// changes but its own, whatever the engine, the clusters and what they change. What a
-// person applies once, and the list of clusters, depends on settings alone. The first
-// operator of all stays, so that each cluster has one.
+// TestOneOperatorChangesItsOwnFiles adds one operator to others, or removes it: only its own files may
+// change, for all engines, clusters and their overlays. The objects that the user applies once, and
+// the list of clusters, depend only on settings. The first operator always remains, so that each
+// cluster has one.
 func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		bundles, needs := apart(t, rapid.IntRange(2, 6).Draw(t, "operators"))
+		bundles, needs := newIndependentBundles(t, rapid.IntRange(2, 6).Draw(t, "operators"))
 		opt := drawFleet(t)
 		some := map[string]fstest.MapFS{"n0/p0": bundles["n0/p0"]}
 		var add func(name string)
@@ -122,7 +122,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 		one := rapid.SampledFrom(names[1:]).Draw(t, "one")
 		add(one)
 		for _, name := range names {
-			if slices.Contains(needs[name], one) { // it would not be there without
+			if slices.Contains(needs[name], one) { // it cannot be installed without it
 				delete(some, name)
 				for _, other := range names {
 					if slices.Contains(needs[other], name) {
@@ -131,7 +131,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 				}
 			}
 		}
-		for changed := true; changed; { // nor what needs those
+		for changed := true; changed; { // nor can operators that require those
 			changed = false
 			for name := range some {
 				for _, other := range needs[name] {
@@ -143,24 +143,24 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 				}
 			}
 		}
-		with, err := renderNeeding(some, needs, opt)
+		with, err := renderRequiring(some, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		delete(some, one)
-		without, err := renderNeeding(some, needs, opt)
+		without, err := renderRequiring(some, needs, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		namespace, pkg, _ := strings.Cut(one, "/")
 		for _, name := range changedFiles(with, without) {
-			if !isOf(name, namespace, pkg) {
+			if !belongsTo(name, namespace, pkg) {
 				a, _ := with.Tree.Get(name)
 				b, _ := without.Tree.Get(name)
 				t.Errorf("%s changes with %s:\n%s", name, one, cmp.Diff(string(a), string(b)))
 			}
 		}
-		none, err := renderNeeding(map[string]fstest.MapFS{"n0/p0": bundles["n0/p0"]}, nil, opt)
+		none, err := renderRequiring(map[string]fstest.MapFS{"n0/p0": bundles["n0/p0"]}, nil, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +184,8 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 	})
 }
 
-// TestWhatMerges names what two operators have in common in the tree: where one is
-// added, these files change that are not its own.
+// TestWhatMerges lists the files that two operators share in the tree: adding one operator changes
+// exactly these files in addition to its own.
 func TestWhatMerges(t *testing.T) {
 	binding := "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}]}"
 	class := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}"
@@ -197,45 +197,45 @@ func TestWhatMerges(t *testing.T) {
 		want  []string
 	}{
 		"definitions of a package that is installed twice": {
-			map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")},
-			"b/x", small("x", "1.1.0", "v1"), nil,
-			[]string{"installations/a.x.yaml"}, // which version of the definition is there is not its to say any more
+			map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")},
+			"b/x", newBundle("x", "1.1.0", "v1"), nil,
+			[]string{"installations/a.x.yaml"}, // its Installation no longer has the version of the CRD
 		},
 		"subjects of one binding": {
-			map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", binding)},
-			"b/x", small("x", "1.0.0", "v1", binding), nil,
+			map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1", binding)},
+			"b/x", newBundle("x", "1.0.0", "v1", binding), nil,
 			[]string{"operators/a.x/clusterrolebinding-b.yaml"},
 		},
-		"labels of a Namespace": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, "a/y", beside("y"), nil, nil},
+		"labels of a Namespace": {map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1")}, "a/y", newNeighborBundle("y"), nil, nil},
 		"equal objects, which the first operator has": {
-			map[string]fstest.MapFS{"b/y": small("y", "1.0.0", "v1", class)},
-			"a/x", small("x", "1.0.0", "v1", class), nil,
+			map[string]fstest.MapFS{"b/y": newBundle("y", "1.0.0", "v1", class)},
+			"a/x", newBundle("x", "1.0.0", "v1", class), nil,
 			[]string{"operators/b.y/kustomization.yaml", "operators/b.y/priorityclass-all.yaml"},
 		},
 		"a circle of requirements": {
-			map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1")},
-			"c/z", small("z", "1.0.0", "v1"),
+			map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1")},
+			"c/z", newBundle("z", "1.0.0", "v1"),
 			map[string][]string{"a/x": {"b/y"}, "b/y": {"c/z"}, "c/z": {"a/x"}},
 			[]string{"operators/<joined>", "operators/a.x", "operators/b.y", "pieces/_shared/<joined>.yaml", "pieces/_shared/a.x.yaml", "pieces/_shared/b.y.yaml"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opt := engines(profile.Flux)
+			opt := engineOptions(profile.Flux)
 			opt.Reporter = reporterOptions()
-			before, err := renderNeeding(c.there, c.needs, opt)
+			before, err := renderRequiring(c.there, c.needs, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
 			all := maps.Clone(c.there)
 			all[c.added] = c.by
-			after, err := renderNeeding(all, c.needs, opt)
+			after, err := renderRequiring(all, c.needs, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
 			namespace, pkg, _ := strings.Cut(c.added, "/")
 			var got []string
 			for _, name := range changedFiles(before, after) {
-				if isOf(name, namespace, pkg) {
+				if belongsTo(name, namespace, pkg) {
 					continue
 				}
 				for _, p := range after.tree.pieces {

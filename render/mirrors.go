@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// atMirrors returns o with its images replaced by their mirrors.
-func (t *tree) atMirrors(o Object) Object {
+// withMirrors returns o with its images replaced by their mirrors.
+func (t *tree) withMirrors(o Object) Object {
 	if len(t.opt.Mirrors) == 0 {
 		return o
 	}
@@ -30,7 +30,7 @@ func mirrorImages(o Object, mirrors []Mirror) {
 				list, _ := c[key].([]any)
 				for i, v := range list {
 					if s, ok := v.(string); ok {
-						list[i] = mirroredText(s, mirrors)
+						list[i] = mirrorText(s, mirrors)
 					}
 				}
 			}
@@ -42,12 +42,12 @@ func mirrorImages(o Object, mirrors []Mirror) {
 func mirrorValues(env []map[string]any, mirrors []Mirror) {
 	for _, e := range env {
 		if value := k8s.Text(e, "value"); value != "" {
-			e["value"] = mirroredText(value, mirrors)
+			e["value"] = mirrorText(value, mirrors)
 		}
 	}
 }
 
-// Mirrored returns the reference by which a cluster pulls an image, given by its full name.
+// Mirrored returns the reference by which a cluster pulls the image with the given full name.
 func Mirrored(image string, mirrors []Mirror) string { return mirrorImage(image, image, mirrors) }
 
 // mirrorImage returns an image's reference at the most specific mirror of its full name. If there
@@ -70,8 +70,8 @@ func mirrorImage(original, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirroredText replaces every image reference that is a separate word of a text.
-func mirroredText(s string, mirrors []Mirror) string {
+// mirrorText replaces every image reference that is a separate word of a text.
+func mirrorText(s string, mirrors []Mirror) string {
 	var out strings.Builder
 	for s != "" {
 		end := strings.IndexFunc(s, imageref.IsDelimiter)

@@ -18,19 +18,19 @@ import (
 )
 
 // writeNamespaces writes the declared Namespaces and the install Namespaces, each in its own
-// directory. It leaves out Namespaces that the cluster creates itself. A Namespace shipped by a
-// bundle stays with the bundle, with the declared labels and annotations.
+// directory. It omits Namespaces that the cluster creates itself. A Namespace shipped by a bundle is
+// rendered with the bundle, with the declared labels and annotations.
 func (t *tree) writeNamespaces() error {
-	installs := map[string][]opened{}
+	installs := map[string][]operator{}
 	for _, in := range t.installs {
 		installs[in.pin.Namespace] = append(installs[in.pin.Namespace], in)
 	}
-	for _, in := range t.leaving {
-		if home := installs[in.pin.Namespace]; len(home) == 0 || home[0].follower != "" {
+	for _, in := range t.replaced {
+		if home := installs[in.pin.Namespace]; len(home) == 0 || home[0].successor != "" {
 			installs[in.pin.Namespace] = append(home, in)
 		}
 	}
-	t.expectNamespaces(installs)
+	t.warnExpectedNamespaces(installs)
 	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
 	slices.Sort(all)
 	shipped := t.shippedNamespaces()
@@ -68,7 +68,7 @@ func (t *tree) writeNamespaces() error {
 func (t *tree) shippedNamespaces() map[string][]*Object {
 	out := map[string][]*Object{}
 	for _, in := range t.installs {
-		for _, objects := range [][]Object{in.objects, in.others} {
+		for _, objects := range [][]Object{in.objects, in.sharedObjects} {
 			for i, o := range objects {
 				if o.Is("", "Namespace") {
 					out[o.Name()] = append(out[o.Name()], &objects[i])
@@ -81,11 +81,11 @@ func (t *tree) shippedNamespaces() map[string][]*Object {
 
 // namespace returns a Namespace with its declared labels and annotations. An undeclared Namespace
 // gets those of the templates that its operators suggest.
-func (t *tree) namespace(name string, installs []opened) Object {
+func (t *tree) namespace(name string, installs []operator) Object {
 	o := k8s.New("v1", "Namespace", "", name)
 	d, isDeclared := t.declared[name]
 	if !isDeclared {
-		o = t.suggested(o, installs)
+		o = t.withSuggestedMetadata(o, installs)
 	}
 	if len(installs) != 1 {
 		return declaredNamespace(sharedCopy(o, name), d)
@@ -106,9 +106,9 @@ func declaredNamespace(o Object, d lockfile.Namespace) Object {
 	return o
 }
 
-// suggested returns a Namespace with the labels and annotations of its operators' templates. The
-// first operator wins a conflict.
-func (t *tree) suggested(o Object, installs []opened) Object {
+// withSuggestedMetadata returns a Namespace with the labels and annotations of its operators'
+// templates. If templates conflict, the first operator's value is used.
+func (t *tree) withSuggestedMetadata(o Object, installs []operator) Object {
 	const annotation = model.SuggestedNamespaceTemplate
 	for _, in := range installs {
 		text := in.b.CSV.Annotations[annotation]
@@ -128,16 +128,16 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 			continue
 		}
 		for name, keys := range map[string]map[string]string{"labels": meta.Labels, "annotations": meta.Annotations} {
-			t.templateDirectives(in, annotation, keys)
-			t.templateConflicts(in, k8s.Map(o, "metadata", name), keys)
+			t.removeToolDirectives(in, annotation, keys)
+			t.warnTemplateConflicts(in, k8s.Map(o, "metadata", name), keys)
 		}
 		o = k8s.Annotate(k8s.Label(o, meta.Labels), meta.Annotations)
 	}
 	return o
 }
 
-// templateDirectives removes keys that control the tool that applies the Namespace.
-func (t *tree) templateDirectives(in opened, annotation string, keys map[string]string) {
+// removeToolDirectives removes keys of a template that control GitOps tools, and warns about them.
+func (t *tree) removeToolDirectives(in operator, annotation string, keys map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.Steers(key); tool != "" {
 			delete(keys, key)
@@ -146,7 +146,7 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 	}
 }
 
-func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {
+func (t *tree) warnTemplateConflicts(in operator, have map[string]any, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := have[key]; ok && got != want[key] {
 			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, but another operator there suggests %q", in.name(), key, want[key], got)
@@ -154,8 +154,8 @@ func (t *tree) templateConflicts(in opened, have map[string]any, want map[string
 	}
 }
 
-// expectNamespaces warns of watched namespaces that are neither rendered nor declared.
-func (t *tree) expectNamespaces(rendered map[string][]opened) {
+// warnExpectedNamespaces warns about watched namespaces that are neither rendered nor declared.
+func (t *tree) warnExpectedNamespaces(rendered map[string][]operator) {
 	for _, in := range t.installs {
 		for _, ns := range in.pin.WatchNamespaces {
 			_, declared := t.declared[ns]
@@ -167,15 +167,15 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 }
 
 // neededNamespaces returns the rendered Namespaces that a cluster needs: the install Namespaces of
-// its operators, the declared Namespaces that these watch, the one with the reporter, and declared
-// Namespaces without an operator.
-func (t *tree) neededNamespaces(chosen []*opened) []string {
+// its operators, and declared Namespaces that these watch, that contain the reporter, or that contain
+// no operator of any cluster.
+func (t *tree) neededNamespaces(chosen []*operator) []string {
 	return slices.DeleteFunc(slices.Clone(t.namespaces), func(ns string) bool {
 		_, declared := t.declared[ns]
-		here := func(in *opened) bool {
+		here := func(in *operator) bool {
 			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
 		}
-		free := declared && !slices.ContainsFunc(slices.Concat(t.installs, t.leaving), func(in opened) bool { return in.pin.Namespace == ns })
+		free := declared && !slices.ContainsFunc(slices.Concat(t.installs, t.replaced), func(in operator) bool { return in.pin.Namespace == ns })
 		reporter := declared && t.opt.Reporter != nil && t.opt.Reporter.Namespace == ns
 		return !free && !reporter && !slices.ContainsFunc(chosen, here)
 	})

@@ -30,9 +30,9 @@ func renderedNamespaces(res *Result) (map[string]Object, []string) {
 	return out, warnings
 }
 
-// beside returns a small bundle that shares a namespace with another.
-func beside(pkg string) fstest.MapFS {
-	b := small(pkg, "1.0.0", "v1")
+// newNeighborBundle returns a bundle that can share a namespace with another.
+func newNeighborBundle(pkg string) fstest.MapFS {
+	b := newBundle(pkg, "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)
 	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "deployments: [{name: d,", "deployments: [{name: "+pkg+"-d,", 1))}
 	return b
@@ -42,10 +42,10 @@ func TestNamespacesThatAreNotOurs(t *testing.T) {
 	bundles := map[string]fstest.MapFS{}
 	for i, ns := range []string{"default", "kube-public", "openshift-monitoring", "declared", "mine"} {
 		pkg := fmt.Sprintf("p%d", i)
-		bundles[ns+"/"+pkg] = small(pkg, "1.0.0", "v1")
+		bundles[ns+"/"+pkg] = newBundle(pkg, "1.0.0", "v1")
 	}
-	bundles["shipped/p9"] = small("p9", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: shipped}}")
-	res, err := renderSmall(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{}, lockfile.Namespace{Name: "declared"})
+	bundles["shipped/p9"] = newBundle("p9", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: shipped}}")
+	res, err := renderBundles(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{}, lockfile.Namespace{Name: "declared"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestNamespacesThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// TestDeclaredNamespaces wants each declared Namespace with what is declared of
-// it, whoever else has something to say about it.
+// TestDeclaredNamespaces checks that each declared Namespace has its declared labels and annotations,
+// even if bundles ship or suggest others.
 func TestDeclaredNamespaces(t *testing.T) {
 	template := func(text string) fstest.MapFS {
-		b := small("x", "1.0.0", "v1")
+		b := newBundle("x", "1.0.0", "v1")
 		csv := string(b["manifests/csv.yaml"].Data)
 		b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "metadata: {name: x.v1.0.0}",
 			"metadata: {name: x.v1.0.0, annotations: {operatorframework.io/suggested-namespace-template: '"+text+"'}}", 1))}
@@ -113,7 +113,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			`namespace-template: annotation operatorframework.io/suggested-namespace-template ignored: not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
 		},
 		"ok/two operators": {
-			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
+			map[string]fstest.MapFS{"a/x": suggestion, "a/y": newNeighborBundle("y")},
 			[]lockfile.Namespace{labelled},
 			"namespaces/a/namespace.yaml",
 			map[string]any{"team": "one", k8s.LabelManagedBy: "us", k8s.LabelPackage: sharedPackage, k8s.LabelNamespace: "a"},
@@ -137,7 +137,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			"",
 		},
 		"ok/shipped": {
-			map[string]fstest.MapFS{"b/x": small("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
+			map[string]fstest.MapFS{"b/x": newBundle("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
 			[]lockfile.Namespace{labelled},
 			"operators/b.x/namespace-a.yaml",
 			map[string]any{"team": "one", "more": "x", k8s.LabelManagedBy: "us", k8s.LabelPackage: "x", k8s.LabelNamespace: "b"},
@@ -152,7 +152,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res, err := renderSmall(c.bundles, nil, Options{}, c.declared...)
+			res, err := renderBundles(c.bundles, nil, Options{}, c.declared...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,18 +171,18 @@ func TestDeclaredNamespaces(t *testing.T) {
 	}
 }
 
-// TestDeclaringChangesNoPlace declares, one after the other, every Namespace that
-// is rendered: none leaves its place in the base or in a cluster.
+// TestDeclaringChangesNoPlace declares each rendered Namespace in turn: its path in the base and in
+// clusters must not change.
 func TestDeclaringChangesNoPlace(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "b/z": beside("z")}
+	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1"), "b/z": newNeighborBundle("z")}
 	for _, name := range []profile.Name{profile.Plain, profile.ArgoCD, profile.Flux} {
 		opt := Options{Profile: name, Clusters: []profile.Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}}}
-		before, err := renderSmall(bundles, nil, opt)
+		before, err := renderBundles(bundles, nil, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, ns := range []string{"a", "b"} {
-			after, err := renderSmall(bundles, nil, opt, lockfile.Namespace{Name: ns, Labels: map[string]string{"team": "one"}})
+			after, err := renderBundles(bundles, nil, opt, lockfile.Namespace{Name: ns, Labels: map[string]string{"team": "one"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,15 +205,15 @@ func TestDeclaringChangesNoPlace(t *testing.T) {
 	}
 }
 
-// TestDeclaredNamespacesOfClusters wants a cluster to have those that its
-// operators work in, and those that belong to no operator.
+// TestDeclaredNamespacesOfClusters checks that a cluster has the declared Namespaces that its
+// operators use, and those that no operator uses.
 func TestDeclaredNamespacesOfClusters(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "c/z": small("z", "1.0.0", "v1"), "ops/w": small("w", "1.0.0", "v1")}
+	bundles := map[string]fstest.MapFS{"a/x": newBundle("x", "1.0.0", "v1"), "b/y": newBundle("y", "1.0.0", "v1"), "c/z": newBundle("z", "1.0.0", "v1"), "ops/w": newBundle("w", "1.0.0", "v1")}
 	opt := Options{
 		Clusters: []profile.Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}, {Name: "none", Operators: []string{"q/q"}}},
 		Reporter: &Reporter{Image: "i@sha256:0", Namespace: "ops"},
 	}
-	res, err := renderSmall(bundles, map[string][]string{"b/y": {"a", "b", "c"}}, opt,
+	res, err := renderBundles(bundles, map[string][]string{"b/y": {"a", "b", "c"}}, opt,
 		lockfile.Namespace{Name: "a"}, lockfile.Namespace{Name: "free"}, lockfile.Namespace{Name: "ops"})
 	if err != nil {
 		t.Fatal(err)

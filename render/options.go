@@ -17,7 +17,7 @@ type Options struct {
 	CertificateSettings certificates.ProviderSettings
 	KubernetesVersion   string // "1.34"; empty: unknown, current APIs are assumed
 	// StorageMigration is the version of storagemigration.k8s.io in the clusters, or "none". For
-	// "auto" and "" it depends on the Kubernetes version of the clusters.
+	// "auto" and "", it is derived from the Kubernetes version of the clusters.
 	StorageMigration  string
 	OpenShift         bool     // the clusters run OpenShift, which has the CRDs of OLM
 	AllowNames        []string // reserved names that bundles may use: "ClusterRole/cluster-admin"
@@ -26,24 +26,24 @@ type Options struct {
 	GitOps            *profile.GitOps // nil: no Application and no Flux Kustomization
 	Proxy             Proxy
 	Mirrors           []Mirror
-	ImagePullSecrets  []string  // names of pull secrets for every ServiceAccount
-	CSVAnnotations    bool      // copy all CSV annotations to the pod templates, as OLM does
-	HealthChecks      bool      // health snippets for the provided APIs
-	NoAggregatedRoles bool      // omit the aggregated ClusterRoles for the provided APIs
-	Reporter          *Reporter // nil: none
-	Taken             Taken     // nil: no cache
-	ObjectsOnly       bool      // leave files of objects in Tree empty, and do not check CRDs
+	ImagePullSecrets  []string     // names of pull secrets for every ServiceAccount
+	CSVAnnotations    bool         // copy all CSV annotations to the pod templates, as OLM does
+	HealthChecks      bool         // health snippets for the provided APIs
+	NoAggregatedRoles bool         // omit the aggregated ClusterRoles for the provided APIs
+	Reporter          *Reporter    // nil: none
+	AcceptedCRDs      AcceptedCRDs // nil: no cache
+	ObjectsOnly       bool         // leave files of objects in Tree empty, and do not check CRDs
 
 	profile  profile.Profile // set by defaults
 	provider certificates.Provider
 	types    *admit.Types
 }
 
-// Taken caches the CRDs that the API server accepts, by their text. The check takes longer than
+// AcceptedCRDs caches the texts of CRDs that the API server accepts. The check takes longer than
 // rendering the rest of a bundle, and its result never changes.
-type Taken interface {
-	Known(text []byte) bool
-	Note(text []byte)
+type AcceptedCRDs interface {
+	Contains(text []byte) bool
+	Add(text []byte)
 }
 
 // Proxy is the proxy configuration of every container in every Deployment, unless the operator's

@@ -11,7 +11,7 @@ import (
 // order is the order of application of operators, by "namespace/package".
 type order struct {
 	before map[string]map[string]bool // operator → operators that come before it
-	level  map[string]int             // operator → length of the longest chain of these
+	level  map[string]int             // operator → length of the longest chain of operators before it
 }
 
 // newOrder returns the order that results from the requirements of each operator. Operators that
@@ -63,9 +63,9 @@ func (o order) computeLevel(name string) int {
 	return level
 }
 
-// arrange sets the place of each object, according to the order of the operators: certificate
-// issuers first, then all others, each after the pins that it requires.
-func (t *tree) arrange() {
+// setPlaces sets the place of each object in the order of application: objects of certificate issuers
+// first, then those of other operators, each after the operators that it requires.
+func (t *tree) setPlaces() {
 	issues, needs := map[string]bool{}, map[string][]string{}
 	providers := map[groupKind][]string{}
 	for _, in := range t.installs {
@@ -86,11 +86,11 @@ func (t *tree) arrange() {
 	order := newOrder(needs)
 	t.places = map[Key]profile.Place{}
 	if !t.byCluster() {
-		t.placeLeftovers()
+		t.setPieceLeftoverPlaces()
 		return
 	}
 	for _, in := range t.installs {
-		for _, o := range slices.Concat(in.objects, in.others) {
+		for _, o := range slices.Concat(in.objects, in.sharedObjects) {
 			place := profile.Place{
 				First: issues[in.name()], Level: order.level[in.name()],
 				Provider: order.apiProvider(in.name(), providers[groupKind{o.Group(), o.Kind()}]),
@@ -101,28 +101,29 @@ func (t *tree) arrange() {
 			t.places[o.Key()] = place
 		}
 	}
-	t.arrangeLeaving()
+	t.setLeftoverPlaces()
 }
 
-// placeLeftovers sets the places of leftover objects, for pieces that do not wait for each other.
-func (t *tree) placeLeftovers() {
-	for _, in := range t.leaving {
+// setPieceLeftoverPlaces sets the places of leftover objects if pieces are applied separately, without
+// an order between them.
+func (t *tree) setPieceLeftoverPlaces() {
+	for _, in := range t.replaced {
 		for _, o := range in.objects {
 			t.places[o.Key()] = profile.Place{Stopped: isWorkload(o)}
 		}
 	}
 }
 
-// arrangeLeaving sets the places of leftover objects as early as any place that they had before.
-// Objects that move to a successor also stay early, because a tool that applies in stages first
-// deletes an object that moves to a later stage.
-func (t *tree) arrangeLeaving() {
-	for _, in := range t.leaving {
+// setLeftoverPlaces sets the places of leftover objects, no later than before the replacement.
+// Objects that the successor takes over also stay early, because a tool that applies in stages would
+// delete and recreate an object that moves to a later stage.
+func (t *tree) setLeftoverPlaces() {
+	for _, in := range t.replaced {
 		first := slices.ContainsFunc(in.provides(), func(api model.GVK) bool { return certificates.Issues(api.Group, api.Kind) })
 		for _, o := range in.objects {
 			t.places[o.Key()] = profile.Place{First: first, Stopped: isWorkload(o)}
 		}
-		for _, o := range in.others {
+		for _, o := range in.sharedObjects {
 			if place := t.places[o.Key()]; !place.First && place.Level > 0 {
 				place.Level, place.Moving = 0, true
 				t.places[o.Key()] = place

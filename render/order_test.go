@@ -14,9 +14,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestOrder holds the order between operators against what they need: whoever is
-// needed comes before who needs it, unless both are in one circle, and nobody comes
-// before itself, on whatever way.
+// TestOrder compares the order of operators with their requirements: a required operator comes before
+// its dependents unless both are in one cycle, and the order has no cycles.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcdefgh", "")[:rapid.IntRange(1, 8).Draw(r, "operators")]
@@ -46,9 +45,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestOperatorOrder renders operators that need others, in circles too, have
-// custom resources of others', share objects and wait for certificates, and wants
-// no sync wave to wait for what only a later one makes healthy.
+// TestOperatorOrder renders operators that require each other, also in cycles, ship custom resources
+// of each other's APIs, share objects and wait for certificates: no sync wave may wait for an object
+// that becomes healthy only after a later wave.
 func TestOperatorOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		names := strings.Split("abcde", "")
@@ -65,15 +64,15 @@ func TestOperatorOrder(t *testing.T) {
 			for _, on := range some(name + " needs") {
 				needs[name+"/"+name] = append(needs[name+"/"+name], on+"/"+on)
 			}
-			bundles[name+"/"+name] = small(name, "1.0.0", "v1", files...)
+			bundles[name+"/"+name] = newBundle(name, "1.0.0", "v1", files...)
 		}
-		bundles["ops/trust"] = issuing()["ops/trust"]
-		res, err := renderNeeding(bundles, needs, perCluster(engines(profile.ArgoCD)))
+		bundles["ops/trust"] = newIssuerBundles()["ops/trust"]
+		res, err := renderRequiring(bundles, needs, asOneUnit(engineOptions(profile.ArgoCD)))
 		if err != nil {
 			r.Fatal(err)
 		}
-		runs, all := map[string]int{}, map[string][]int{} // wave of an operator's program; those of its objects
-		objects := map[string]map[string]int{}            // operator → whose API → wave
+		runs, all := map[string]int{}, map[string][]int{} // runs: wave of an operator's Deployment; all: waves of its objects
+		objects := map[string]map[string]int{}            // operator → provider of the API → wave
 		for _, o := range res.Objects {
 			wave, err := strconv.Atoi(k8s.Text(o.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 			if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// StreamOverlay returns all objects of a cluster as multi-document YAML, in apply order: CRDs,
-// which no overlay transforms, and the built pieces of the operators and the reporter. The build
+// StreamOverlay returns all objects of a cluster as multi-document YAML, in apply order: the CRDs,
+// to which no overlay applies, and the built pieces of the operators and the reporter. The build
 // function runs kustomize on a directory of the tree, with access to the user's own files, and
 // returns the objects as JSON.
 func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster string) ([]byte, error) {
@@ -22,16 +22,16 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	if err != nil {
 		return nil, err
 	}
-	gets, err := r.tree.gets(c)
+	gets, err := r.tree.crdFilter(c)
 	if err != nil {
 		return nil, err
 	}
 	var docs []document
-	lies, here, err := r.layout(c)
+	treeLayout, here, err := r.layout(c)
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range lies.Pieces(here) {
+	for _, dir := range treeLayout.Pieces(here) {
 		built, err := build(dir)
 		if err != nil {
 			return nil, fmt.Errorf("building cluster %q: %w", cluster, err)
@@ -50,12 +50,12 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 		}
 	}
 	if r.tree.opt.Reporter != nil {
-		installations, err := r.tree.inOverlay(c)
+		installations, err := r.tree.clusterInstallations(c)
 		if err != nil {
 			return nil, err
 		}
 		for _, in := range installations {
-			for _, o := range r.tree.adornAll(r.tree.reported(in)) {
+			for _, o := range r.tree.adornAll(r.tree.installationObjects(in)) {
 				docs = append(docs, document{o, yamlnode.Encode(o)})
 			}
 		}
@@ -71,14 +71,14 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 	return out.Bytes(), nil
 }
 
-// layout returns the layout of the tree, and the part of a cluster.
+// layout returns the layout of the tree, and of the given cluster in it.
 func (r *Result) layout(c profile.Cluster) (*layout.Tree, layout.Cluster, error) {
-	lies, err := layout.Read(r.Tree.Names(), r.Tree.Get)
+	treeLayout, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {
 		return nil, layout.Cluster{}, err
 	}
-	here, _ := lies.Cluster(c.Name)
-	return lies, here, nil
+	here, _ := treeLayout.Cluster(c.Name)
+	return treeLayout, here, nil
 }
 
 // document is one object with its text.

@@ -37,9 +37,8 @@ func TestEveryLevelBuilds(t *testing.T) {
 	}
 }
 
-// TestOwnerLabels looks at every object of every level: owner labels on
-// all, the version on Deployments and CRDs alone, none in a selector or a pod
-// template.
+// TestOwnerLabels checks every object of every kustomization: all have owner labels, only Deployments
+// and CRDs have the version, and selectors and pod templates have neither.
 func TestOwnerLabels(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, open := goldenLock(t, dir)

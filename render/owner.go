@@ -15,10 +15,10 @@ type Object = k8s.Object
 // Key identifies an object within a cluster.
 type Key = k8s.Key
 
-// The owner of objects without a single operator: the CRDs that no operator provides, and
-// Namespaces that several operators share. Selectors of an operator do not match these, so that
-// users do not delete them together with it. The version is that of the lock's API, because a tree
-// does not depend on the version of this program.
+// The owner of objects that belong to no single operator: CRDs of quayside, and Namespaces that
+// several operators share. Label selectors of an operator do not match these objects, so that users
+// do not delete them together with the operator. The version is that of the API, because a tree must
+// not depend on the version of this program.
 const (
 	sharedPackage = "quayside"
 	sharedVersion = "v1alpha1"
@@ -34,8 +34,8 @@ func sharedCopy(o Object, namespace string) Object {
 }
 
 // plainMetadata returns o with strings for all scalars in annotations and labels, because
-// kustomize and the API server require strings. It removes annotations and labels that control the
-// tool that applies the object; [bundle.Validate] warns of these.
+// kustomize and the API server require strings. It removes annotations and labels that control
+// GitOps tools; [bundle.Validate] warns about these.
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range k8s.Map(o, "metadata", field) {
@@ -55,10 +55,9 @@ func plainMetadata(o Object) Object {
 	return o
 }
 
-// withoutUnset returns o without the empty fields that code generators write: a null
-// creationTimestamp of the object or of its templates, and the empty status of a built-in kind.
-// The API server ignores both. It keeps the status of a custom resource, because the CRD may
-// require it.
+// withoutUnset returns o without the empty fields that code generators write and the API server
+// ignores: a null creationTimestamp of the object or of its templates, and the empty status of a
+// built-in kind. The status of a custom resource remains, because its CRD may require it.
 func withoutUnset(o Object) Object {
 	for _, at := range [][]string{
 		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
@@ -70,26 +69,26 @@ func withoutUnset(o Object) Object {
 			o = k8s.Without(o, append(at, "creationTimestamp")...)
 		}
 	}
-	if status, set := o["status"]; set && profile.BuiltinGroup(o.Group()) && isUnset(status) {
+	if status, set := o["status"]; set && profile.BuiltinGroup(o.Group()) && isUnsetValue(status) {
 		o = k8s.Without(o, "status")
 	}
 	return o
 }
 
-// isUnset reports whether v is null, an empty string or list, or an object of such values.
-func isUnset(v any) bool {
+// isUnsetValue reports whether v is null, an empty string or list, or an object of such values.
+func isUnsetValue(v any) bool {
 	switch v := v.(type) {
 	case string:
 		return v == ""
 	case map[string]any:
 		for _, e := range v {
-			if !isUnset(e) {
+			if !isUnsetValue(e) {
 				return false
 			}
 		}
 		return true
 	}
-	return isHollow(v)
+	return isEmptyValue(v)
 }
 
 // addOwner returns o with the labels of its owner. A CRD serves every install in the cluster, so it
@@ -103,8 +102,8 @@ func (in *install) addOwner(o Object) Object {
 }
 
 // withOwner sets the owner's labels, which override existing ones, and managed-by if it is unset.
-// Only Deployments and CRDs get the version, so that an upgrade changes no file that is otherwise
-// unchanged. For the same reason, a version set by the bundle is removed from all other objects.
+// Only Deployments and CRDs get the version, and a version set by the bundle is removed from all
+// other objects, so that an upgrade does not change otherwise unchanged files.
 func withOwner(o Object, owner map[string]any, version string) Object {
 	o = k8s.Label(o, map[string]string{k8s.LabelManagedBy: k8s.Manager})
 	o = withoutVersion(o)

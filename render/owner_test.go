@@ -13,12 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestABumpTouchesLittle renders two versions that differ in their number alone:
-// only what says the version changes, whatever a bundle writes where quayside
-// says it.
+// TestABumpTouchesLittle renders two versions of a bundle that differ only in the version number: only
+// objects with the version may change, even if the bundle sets version labels itself.
 func TestABumpTouchesLittle(t *testing.T) {
 	render := func(version string) *Result {
-		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", version, "v1",
+		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", version, "v1",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: forged, labels: {quayside.dev/version: "+version+"}, annotations: {a: b, quayside.dev/version: "+version+"}}}")},
 			nil, Options{GitOps: &profile.GitOps{Name: "env", RepoURL: "https://git.example.com/x.git", Path: "rendered", Revision: "main", Namespace: "argocd", ArgoCDSettings: profile.ArgoCDSettings{Project: "default"}}, Profile: "argocd"})
 		if err != nil {
@@ -44,15 +43,15 @@ func TestABumpTouchesLittle(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoles leaves the roles out that give users an operator's API,
-// and nothing else. With them, they share a file, in the order of their keys.
+// TestAggregatedRoles checks that NoAggregatedRoles omits exactly the roles for an operator's APIs.
+// Otherwise they share a file, sorted by key.
 func TestAggregatedRoles(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}
-	with, err := renderSmall(bundles, nil, Options{})
+	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}
+	with, err := renderBundles(bundles, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := renderSmall(bundles, nil, Options{NoAggregatedRoles: true})
+	without, err := renderBundles(bundles, nil, Options{NoAggregatedRoles: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +88,8 @@ func labelKeys(o Object) []string {
 	return out
 }
 
-// TestWithoutUnset drops what is null or empty and nothing else, and changes no
-// argument.
+// TestWithoutUnset checks that only null or empty fields are removed, and that the argument is not
+// modified.
 func TestWithoutUnset(t *testing.T) {
 	for in, want := range map[string]string{
 		"{apiVersion: v1, kind: Service, metadata: {name: s, creationTimestamp: null}, spec: {clusterIP: '', selector: {}}, status: {loadBalancer: {}}}":                                                              "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: '', selector: {}}}",

@@ -17,18 +17,18 @@ import (
 )
 
 // piece is a unit that an engine builds, applies, watches, prunes and rolls back: one operator, or
-// several inseparable ones.
+// several operators that only work together.
 type piece struct {
 	name    string
-	members []*opened // by namespace and package, then the operators with leftover objects
+	members []*operator // by namespace and package, then the operators with leftover objects
 }
 
 // dir returns the piece's directory in the base.
 func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
 // memberDir returns the directory of one operator: the piece's own directory, or one below it for
-// an operator of a joint piece and for leftover objects.
-func (p piece) memberDir(in *opened) string {
+// an operator of a piece with several operators, and for leftover objects.
+func (p piece) memberDir(in *operator) string {
 	if name := pieceName(in.pin); name != p.name {
 		return path.Join(p.dir(), name)
 	}
@@ -36,8 +36,8 @@ func (p piece) memberDir(in *opened) string {
 }
 
 // gets reports whether any operator of the piece is among the chosen ones.
-func (p piece) gets(chosen []*opened) bool {
-	return slices.ContainsFunc(p.members, func(in *opened) bool { return slices.Contains(chosen, in) })
+func (p piece) gets(chosen []*operator) bool {
+	return slices.ContainsFunc(p.members, func(in *operator) bool { return slices.Contains(chosen, in) })
 }
 
 // pieceName returns the name of a piece with a single operator. It is unambiguous, because
@@ -47,7 +47,8 @@ func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Packa
 // findPieces returns the pieces, by name. Operators that require each other in a cycle share a
 // piece, because they work only together. An operator also shares its piece with the leftover
 // objects of its predecessor, so that the engine prunes these once they are removed. A piece with
-// several operators has its own name, so that no object moves between two remaining pieces.
+// several operators has another name than the pieces of its operators, so that no object moves
+// between two pieces that both remain.
 func (t *tree) findPieces() []piece {
 	var lock lockfile.File
 	for _, in := range t.installs {
@@ -57,17 +58,17 @@ func (t *tree) findPieces() []piece {
 	for _, in := range t.installs {
 		needed[in.name()] = lock.Needed(in.name())
 	}
-	one := map[string]string{} // operator → first operator of its piece
+	firstOf := map[string]string{} // operator → first operator of its piece
 	join := func(a, b string) {
-		first, other := one[a], one[b]
-		for name, of := range one {
+		first, other := firstOf[a], firstOf[b]
+		for name, of := range firstOf {
 			if of == other {
-				one[name] = first
+				firstOf[name] = first
 			}
 		}
 	}
 	for i, in := range t.installs {
-		one[in.name()] = in.name()
+		firstOf[in.name()] = in.name()
 		for _, before := range t.installs[:i] {
 			if needed[in.name()][before.name()] && needed[before.name()][in.name()] {
 				join(before.name(), in.name())
@@ -75,14 +76,14 @@ func (t *tree) findPieces() []piece {
 		}
 	}
 	gone := map[string][]string{} // first operator of a piece → uninstalled operators of the piece
-	for _, l := range t.gone {
+	for _, l := range t.uninstalling {
 		for _, key := range l.With {
 			join(l.With[0], key)
 		}
 	}
-	for _, l := range t.gone {
+	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
-			first := one[l.With[0]]
+			first := firstOf[l.With[0]]
 			gone[first] = append(gone[first], l.Key())
 		}
 	}
@@ -90,25 +91,25 @@ func (t *tree) findPieces() []piece {
 	at := map[string]int{}
 	for i := range t.installs {
 		in := &t.installs[i]
-		j, known := at[one[in.name()]]
+		j, known := at[firstOf[in.name()]]
 		if !known {
 			j = len(out)
 			out = append(out, piece{})
-			at[one[in.name()]] = j
+			at[firstOf[in.name()]] = j
 		}
 		at[in.name()] = j
 		out[j].members = append(out[j].members, in)
 	}
 	for i := range out {
-		names := slices.Clone(gone[one[out[i].members[0].name()]])
+		names := slices.Clone(gone[firstOf[out[i].members[0].name()]])
 		for _, in := range out[i].members {
 			names = append(names, in.name())
 		}
 		out[i].name = joinedName(names)
 	}
-	for i := range t.leaving {
-		in := &t.leaving[i]
-		if j, there := at[in.follower]; there && len(in.objects) > 0 {
+	for i := range t.replaced {
+		in := &t.replaced[i]
+		if j, there := at[in.successor]; there && len(in.objects) > 0 {
 			out[j].members = append(out[j].members, in)
 		}
 	}
@@ -134,7 +135,7 @@ func (t *tree) pieceNeeds(p piece) []string {
 	for _, in := range p.members {
 		for _, r := range in.pin.Requires {
 			i := slices.IndexFunc(t.pieces, func(q piece) bool {
-				return slices.ContainsFunc(q.members, func(o *opened) bool { return o.name() == r.Pin })
+				return slices.ContainsFunc(q.members, func(o *operator) bool { return o.name() == r.Pin })
 			})
 			if i >= 0 && t.pieces[i].name != p.name {
 				out = append(out, t.pieces[i].name)
@@ -164,7 +165,7 @@ func (t *tree) pieceCRDs(p piece) []string {
 }
 
 // annotatedKustomization returns the kustomization of a directory that an engine builds. An
-// annotation names the CRD directories that belong to it.
+// annotation lists the CRD directories that it needs.
 func annotatedKustomization(resources, crds []string) map[string]any {
 	fields := map[string]any{"resources": k8s.Values(resources...)}
 	var names []string
@@ -179,11 +180,11 @@ func annotatedKustomization(resources, crds []string) map[string]any {
 	return fields
 }
 
-// profilePieces returns the pieces in the form of the profile.
+// profilePieces returns the pieces as values of package profile.
 func (t *tree) profilePieces() ([]profile.Piece, error) {
 	var out []profile.Piece
 	for _, ns := range t.namespaces {
-		clusters, err := t.clustersWith(func(chosen []*opened) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
+		clusters, err := t.clustersWith(func(chosen []*operator) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
 		if err != nil {
 			return nil, err
 		}
@@ -194,38 +195,38 @@ func (t *tree) profilePieces() ([]profile.Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		told := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: t.pieceCRDs(p), Clusters: clusters}
+		piece := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: t.pieceCRDs(p), Clusters: clusters}
 		for _, in := range p.members {
 			if slices.Contains(t.namespaces, in.pin.Namespace) {
-				told.Needs = append(told.Needs, namespacePiece(in.pin.Namespace))
+				piece.Needs = append(piece.Needs, namespacePiece(in.pin.Namespace))
 			}
-			told.APIs = append(told.APIs, in.provides()...)
+			piece.APIs = append(piece.APIs, in.provides()...)
 		}
-		slices.Sort(told.Needs)
-		told.Needs = append(slices.Compact(told.Needs), t.pieceNeeds(p)...)
-		out = append(out, told)
+		slices.Sort(piece.Needs)
+		piece.Needs = append(slices.Compact(piece.Needs), t.pieceNeeds(p)...)
+		out = append(out, piece)
 	}
 	if t.opt.Reporter != nil {
 		crds := []string{path.Join(layout.CRDs, sharedPackage)}
 		out = append(out, profile.Piece{Name: layout.Reporter, Dir: layout.Reporter, Reports: true},
 			profile.Piece{Name: layout.Installations, Dir: layout.Installations, CRDs: crds, Plain: true, Reports: true})
 	}
-	for _, l := range t.gone {
+	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
 			continue // part of a remaining piece
 		}
-		told := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
+		piece := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
 		for _, c := range t.opt.Clusters {
 			if got, err := c.Gets(l.Key()); err != nil {
 				return nil, err
 			} else if got {
-				told.Clusters = append(told.Clusters, c.Name)
+				piece.Clusters = append(piece.Clusters, c.Name)
 			}
 		}
-		if len(told.Clusters) == len(t.opt.Clusters) {
-			told.Clusters = nil
+		if len(piece.Clusters) == len(t.opt.Clusters) {
+			piece.Clusters = nil
 		}
-		out = append(out, told)
+		out = append(out, piece)
 	}
 	own := profile.Piece{Name: layout.Resources, Dir: layout.Resources}
 	for _, c := range t.opt.Clusters {
@@ -243,8 +244,8 @@ func namespacePiece(ns string) string { return "namespace-" + ns }
 
 // clustersWith returns the names of the clusters with operators that satisfy the predicate, or nil
 // if all clusters do.
-func (t *tree) clustersWith(is func(chosen []*opened) bool) ([]string, error) {
-	out, known := []string{}, map[string]bool{} // result by operators, which many clusters share
+func (t *tree) clustersWith(is func(chosen []*operator) bool) ([]string, error) {
+	out, known := []string{}, map[string]bool{} // known: results by list of operators, which many clusters share
 	for _, c := range t.opt.Clusters {
 		key := strings.Join(c.Operators, "\x00")
 		gets, seen := known[key]
@@ -268,9 +269,9 @@ func (t *tree) clustersWith(is func(chosen []*opened) bool) ([]string, error) {
 
 // operatorsIn returns the operators that a cluster gets, including those with leftover objects
 // there. Clusters with the same operators share the result.
-func (t *tree) operatorsIn(c profile.Cluster) ([]*opened, error) {
+func (t *tree) operatorsIn(c profile.Cluster) ([]*operator, error) {
 	key := strings.Join(c.Operators, "\x00")
-	if known, is := t.chosenBy[key]; is {
+	if known, is := t.operatorsOf[key]; is {
 		return known, nil
 	}
 	installs, err := t.chosenOperators(c)
@@ -282,6 +283,6 @@ func (t *tree) operatorsIn(c profile.Cluster) ([]*opened, error) {
 		return nil, err
 	}
 	all := slices.Concat(installs, leaving)
-	t.chosenBy[key] = all
+	t.operatorsOf[key] = all
 	return all, nil
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// many returns n operators of some objects each, definitions aside.
-func many(tb testing.TB, n, objects int) map[string]fstest.MapFS {
+// newManyBundles returns n operators with the given number of objects each, not counting CRDs.
+func newManyBundles(tb testing.TB, n, objects int) map[string]fstest.MapFS {
 	tb.Helper()
-	res, err := renderSmall(map[string]fstest.MapFS{"n/p": small("p", "1.0.0", "v1")}, nil, Options{})
+	res, err := renderBundles(map[string]fstest.MapFS{"n/p": newBundle("p", "1.0.0", "v1")}, nil, Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func many(tb testing.TB, n, objects int) map[string]fstest.MapFS {
 	for i := range n {
 		var files []string
 		for j := range objects - own {
-			files = append(files, fmt.Sprintf([]string{ // as operators have them, with what refers to others
+			files = append(files, fmt.Sprintf([]string{ // typical objects, with references to others
 				"{kind: ConfigMap, apiVersion: v1, metadata: {name: c%d}, data: {a: b, c: d}}",
 				"{kind: ServiceAccount, apiVersion: v1, metadata: {name: s%d}}",
 				"{kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r%d}, rules: [{apiGroups: [''], resources: [pods, services], verbs: [get, list, watch]}]}",
@@ -40,19 +40,19 @@ func many(tb testing.TB, n, objects int) map[string]fstest.MapFS {
 			}[j%5], j))
 		}
 		pkg := fmt.Sprintf("p%d", i)
-		out[fmt.Sprintf("n%d/%s", i, pkg)] = small(pkg, "1.0.0", "v1", files...)
+		out[fmt.Sprintf("n%d/%s", i, pkg)] = newBundle(pkg, "1.0.0", "v1", files...)
 	}
 	return out
 }
 
-// BenchmarkPieces builds all pieces of a cluster, one after the other in one process, and
-// compares the CPU time with that of one build of everything, in the same round: of a
-// cluster that differs in nothing, and of one with a config and an overlay.
+// BenchmarkPieces builds all pieces of a cluster, one after the other in one process, and compares the
+// CPU time with that of a single build of all of them. It uses a cluster without changes, and one with
+// a config and an overlay.
 func BenchmarkPieces(b *testing.B) {
-	bundles := many(b, 43, 36)
-	lock, open := smallLock(bundles, nil, nil), openSmall(bundles)
+	bundles := newManyBundles(b, 43, 36)
+	lock, open := newLock(bundles, nil, nil), openBundles(bundles)
 	team := map[string]string{"own/kustomization.yaml": "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, labels: [{pairs: {team: us}}], images: [{name: i, newTag: v2}]}"}
-	opt := engines(profile.ArgoCD, profile.Cluster{Name: "base"}, profile.Cluster{Name: "own", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://own"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`), Overlays: []string{""}})
+	opt := engineOptions(profile.ArgoCD, profile.Cluster{Name: "base"}, profile.Cluster{Name: "own", ArgoCDCluster: profile.ArgoCDCluster{Server: "https://own"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`), Overlays: []string{""}})
 	opt.GitOps.Clusters = nil
 	for _, cluster := range []string{"base", "own", "corpus"} {
 		b.Run(cluster, func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkPieces(b *testing.B) {
 				cluster = "base"
 			}
 			parted, dirs := benchmarkTree(b, lock, opt, open, team, cluster)
-			whole, all := benchmarkTree(b, lock, perCluster(opt), open, team, cluster)
+			whole, all := benchmarkTree(b, lock, asOneUnit(opt), open, team, cluster)
 			var pieces, one time.Duration
 			for b.Loop() {
 				start := cpuTime(b)
@@ -78,8 +78,7 @@ func BenchmarkPieces(b *testing.B) {
 	}
 }
 
-// benchmarkTree returns a rendered tree, checked out, and the directories that are built
-// of it for a cluster.
+// benchmarkTree returns a file system with a rendered tree, and the directories to build for a cluster.
 func benchmarkTree(b *testing.B, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), team map[string]string, cluster string) (filesys.FileSystem, []string) {
 	b.Helper()
 	res, err := All(lock, opt, open)

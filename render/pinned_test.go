@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestPortsAreMerged takes a port without a protocol for one of TCP. Several ports
-// need names.
+// TestPortsAreMerged checks that a port without a protocol counts as TCP, and that several ports get
+// names.
 func TestPortsAreMerged(t *testing.T) {
 	plain, tcp, udp := map[string]any{"port": int64(53)}, map[string]any{"port": int64(53), "protocol": "TCP"}, map[string]any{"port": int64(53), "protocol": "UDP"}
 	got := unionPorts([]map[string]any{plain}, []map[string]any{tcp, udp})
@@ -28,8 +28,7 @@ func TestPortsAreMerged(t *testing.T) {
 	}
 }
 
-// TestAffinityOfNull leaves a kind of affinity alone that the config gives as
-// null, and the others too.
+// TestAffinityOfNull checks that a null kind of affinity in the config changes nothing.
 func TestAffinityOfNull(t *testing.T) {
 	c, err := parseConfig([]byte(`{"affinity":{"nodeAffinity":null}}`))
 	if err != nil {
@@ -43,8 +42,8 @@ func TestAffinityOfNull(t *testing.T) {
 	}
 }
 
-// TestProxyOfTheConfig leaves out the workspace's proxy where a config speaks of
-// any of its variables.
+// TestProxyOfTheConfig checks that the workspace's proxy is not set if the config sets any of its
+// variables.
 func TestProxyOfTheConfig(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{"env": []any{map[string]any{"name": name, "value": ""}}}}

@@ -14,16 +14,15 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestNoFieldIsLost compares each object that comes from a file with what is
-// rendered of it. Everything that the file says is there, but for what a rule
-// changes: the namespace (rule 6), subjects (7), old versions (8), the Service
-// and the CA of conversion webhooks (10, 11), what steers a tool (16), and what
-// withoutUnset drops.
+// TestNoFieldIsLost compares each shipped object with its rendered form. All fields of the file must
+// remain, except those that a rule changes: the namespace (rule 6), subjects (7), old API versions
+// (8), the Service and the CA of conversion webhooks (10, 11), annotations that control a tool (16),
+// and fields that withoutUnset removes.
 func TestNoFieldIsLost(t *testing.T) {
-	for _, dir := range someBundles(t) {
+	for _, dir := range sampleBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
-			b := load(t, dir)
-			before := copies(b.Objects)
+			b := loadBundle(t, dir)
+			before := copyObjects(b.Objects)
 			objects, _, err := Manifests(b, pinOf(b, "op-ns"), Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -55,13 +54,13 @@ func TestNoFieldIsLost(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				missing(t, o.Key().String(), "", decoded, map[string]any(o))
+				compareField(t, o.Key().String(), "", decoded, map[string]any(o))
 			}
 		})
 	}
 }
 
-func copies(objects []bundle.Object) []Object {
+func copyObjects(objects []bundle.Object) []Object {
 	out := make([]Object, len(objects))
 	for i, o := range objects {
 		out[i] = k8s.Copy(o.Object)
@@ -69,8 +68,8 @@ func copies(objects []bundle.Object) []Object {
 	return out
 }
 
-// missing reports what want has and got has not.
-func missing(t *testing.T, object, at string, got, want any) {
+// compareField reports the fields of want that are missing from got.
+func compareField(t *testing.T, object, at string, got, want any) {
 	t.Helper()
 	for _, allowed := range []string{
 		".metadata.namespace", ".subjects[", ".spec.conversion.webhook.clientConfig", ".spec.conversion.strategy", ".spec.conversion.webhook.conversionReviewVersions",
@@ -91,17 +90,17 @@ func missing(t *testing.T, object, at string, got, want any) {
 			if !ok && strings.HasPrefix(at, ".metadata.") && bundle.Steers(key) != "" {
 				continue
 			}
-			if unset := key == "creationTimestamp" && strings.HasSuffix(at, ".metadata") && w[key] == nil || at == "" && key == "status" && isUnset(w[key]); !ok && unset {
+			if unset := key == "creationTimestamp" && strings.HasSuffix(at, ".metadata") && w[key] == nil || at == "" && key == "status" && isUnsetValue(w[key]); !ok && unset {
 				continue
 			}
 			if !ok && at+"."+key == ".metadata.annotations" {
-				value, ok = map[string]any{}, true // kustomize drops what is empty
+				value, ok = map[string]any{}, true // kustomize drops empty objects
 			}
 			if !ok {
 				t.Errorf("%s: %s.%s is lost", object, at, key)
 				continue
 			}
-			missing(t, object, at+"."+key, value, w[key])
+			compareField(t, object, at+"."+key, value, w[key])
 		}
 		return
 	}
@@ -112,7 +111,7 @@ func missing(t *testing.T, object, at string, got, want any) {
 			return
 		}
 		for i := range w {
-			missing(t, object, fmt.Sprintf("%s[%d]", at, i), g[i], w[i])
+			compareField(t, object, fmt.Sprintf("%s[%d]", at, i), g[i], w[i])
 		}
 		return
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// refereeCase is one of operator-controller's own renderings
-// (test/regression/convert/generate-manifests.go there).
+// refereeCase is one of operator-controller's own golden cases, from its
+// test/regression/convert/generate-manifests.go.
 type refereeCase struct {
 	bundle, options  string
 	namespace, watch string
@@ -56,15 +56,15 @@ func refereeCases() []refereeCase {
 	}
 }
 
-// TestGoldensOfV1 holds what is rendered against OLM v1's own golden files, object
-// by object and field by field, as TestConformsToV1 does: what differs stands in
-// testdata/conformance/goldens.tsv, each with the rule that it rests on.
+// TestGoldensOfV1 compares rendered objects with OLM v1's own golden files, field by field, as
+// TestConformsToV1 does. Differences are listed in testdata/conformance/goldens.tsv, each with its
+// rule.
 func TestGoldensOfV1(t *testing.T) {
 	root := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if root == "" {
 		t.Skip("QUAYSIDE_CONFORMANCE is unset: no golden files to compare with")
 	}
-	dir := unpacked(t, filepath.Join(root, "referees", "render-v1.tar.zst"))
+	dir := unpackArchive(t, filepath.Join(root, "referees", "render-v1.tar.zst"))
 	listed := expectedDifferences(t, "goldens")
 	found, err := filepath.Glob(filepath.Join(dir, "render-v1", "expected-manifests", "*", "*"))
 	if err != nil || len(found) != len(refereeCases()) {
@@ -74,7 +74,7 @@ func TestGoldensOfV1(t *testing.T) {
 	for _, c := range refereeCases() {
 		name := c.bundle + "/" + c.options
 		t.Run(name, func(t *testing.T) {
-			b := load(t, filepath.Join(dir, "render-v1", "bundles", c.bundle))
+			b := loadBundle(t, filepath.Join(dir, "render-v1", "bundles", c.bundle))
 			var watch []string
 			if c.watch != "" {
 				watch = []string{c.watch}
@@ -98,7 +98,7 @@ func TestGoldensOfV1(t *testing.T) {
 			for _, o := range b.Objects {
 				shipped[o.Kind()+" "+o.Name()] = true
 			}
-			generated := func(o Object) bool { return o.Is(conditionGroup, "OperatorCondition") || generatedName(o, shipped) }
+			generated := func(o Object) bool { return o.Is(conditionGroup, "OperatorCondition") || hasGeneratedName(o, shipped) }
 			differences := compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), generated)),
 				normalise(slices.DeleteFunc(slices.Clone(want), generated)))
@@ -122,8 +122,8 @@ func TestGoldensOfV1(t *testing.T) {
 	t.Logf("%d renderings of %d objects in all; %d fields differ for a reason", len(refereeCases()), objects, differ)
 }
 
-// unpacked returns a directory with the files of an archive.
-func unpacked(t *testing.T, archive string) string {
+// unpackArchive unpacks an archive and returns the directory.
+func unpackArchive(t *testing.T, archive string) string {
 	t.Helper()
 	f, err := os.Open(archive)
 	if err != nil {

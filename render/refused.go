@@ -9,8 +9,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s/admit"
 )
 
-// warnRejected warns of custom resources that the CRDs of the tree reject, because a sync would
-// fail, and records the reasons. Few bundles ship custom resources, so it opens only their CRDs.
+// warnRejected warns about custom resources that the CRDs of the tree reject, because a sync would
+// fail, and records the reasons. It compiles only the CRDs of shipped custom resources, because few
+// bundles ship any.
 func (t *tree) warnRejected() {
 	refused := map[k8s.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind
@@ -65,5 +66,5 @@ func admissionRefusal(kind *admit.Kind, o Object) string {
 	for _, field := range res.Dropped {
 		why = append(why, field+": unknown field")
 	}
-	return formatFew(why)
+	return formatFirst(why)
 }

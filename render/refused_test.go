@@ -8,10 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRefused ships custom resources that their own CRD admits, and some that
-// it does not.
+// TestRefused ships custom resources, some of which their own CRD rejects.
 func TestRefused(t *testing.T) {
-	fsys := small("x", "1.0.0", "v1",
+	fsys := newBundle("x", "1.0.0", "v1",
 		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: good}\nspec: {size: 3}\n",
 		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: huge}\nspec: {size: 30}\n",
 		"apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: odd}\nspec: {size: 3, colour: red, form: {a: 1}, x: 1, z: 2}\n",
@@ -37,7 +36,7 @@ spec:
             required: [size]
             properties: {size: {type: integer, default: 1, maximum: 9}}
 `)}
-	res, err := renderSmall(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
+	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

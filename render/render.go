@@ -5,7 +5,7 @@
 // files and no clock, ignores subscriptions, and returns the same bytes for the same input.
 // objectGenerators lists the kinds of objects that it generates for a bundle.
 //
-// Each directory of a tree that has a kustomization builds by itself. A tree has this layout:
+// kustomize can build each directory that has a kustomization separately. A tree has this layout:
 //
 //	clusters.yaml                     clusters, with the path prefixes of their directories
 //	crds/<package>/                   CRDs, without a kustomization
@@ -13,12 +13,12 @@
 //	operators/<namespace>.<package>/  a piece: one object per file; aggregated roles share one
 //	reporter/                         a piece: the reporter, if enabled
 //	installations/                    Installations, one file per pin, without a kustomization
-//	clusters/<name>/…                 the same directories on top of the base, if they differ
+//	clusters/<name>/…                 the cluster's own versions of these directories, if they differ
 //	all/, clusters/<name>/all/        list of all pieces, if they are applied as one
-//	argocd/ or flux/<name>/           objects that a person applies once, for the GitOps tool
-//	pieces/                           objects that apply one piece each, read by that tool
+//	argocd/ or flux/<name>/           objects of the GitOps tool that the user applies once
+//	pieces/                           objects of the GitOps tool, each of which applies one piece
 //
-// The team's own changes are next to the tree, in overlays/<cluster>/, and are Components of the
+// The user's own changes are next to the tree in overlays/<cluster>/. They are Components of the
 // kustomizations in clusters/<cluster>/. Every file depends on one pin or on settings only,
 // except the files in all/.
 //
@@ -56,23 +56,23 @@ type Result struct {
 	tree *tree // for Installations
 }
 
-// Brings returns the keys of all objects that an operator ("namespace/package") ships, including
-// objects that the tree has only once, with another operator.
-func (r *Result) Brings(operator string) []Key {
+// ShippedKeys returns the keys of all objects that an operator ("namespace/package") ships, including
+// objects that the tree contains only once, in the directory of another operator.
+func (r *Result) ShippedKeys(operator string) []Key {
 	var out []Key
-	for _, in := range slices.Concat(r.tree.installs, r.tree.leaving) {
+	for _, in := range slices.Concat(r.tree.installs, r.tree.replaced) {
 		if in.name() != operator {
 			continue
 		}
-		for _, o := range slices.Concat(in.objects, in.crds, in.others) {
+		for _, o := range slices.Concat(in.objects, in.crds, in.sharedObjects) {
 			out = append(out, o.Key())
 		}
 	}
 	return out
 }
 
-// Suggests returns the Namespace template that an operator suggests, or "".
-func (r *Result) Suggests(operator string) string {
+// SuggestedNamespaceTemplate returns the template of the Namespace that an operator suggests, or "".
+func (r *Result) SuggestedNamespaceTemplate(operator string) string {
 	for _, in := range r.tree.installs {
 		if in.name() == operator {
 			return in.b.CSV.Annotations[model.SuggestedNamespaceTemplate]
@@ -85,38 +85,38 @@ func (r *Result) Suggests(operator string) string {
 type Rendered struct {
 	Object  Object
 	Path    string // "operators/my-etcd.etcd/deployment-etcd-operator.yaml"
-	Refused string // reason why the object's own CRD rejects it; "" if it does not
+	Refused string // reason why the object's own CRD rejects it; empty: not rejected
 
-	operator *opened // nil: none
+	operator *operator // nil: the object belongs to no single operator
 }
 
-// opened is a pin with its bundle and its rendered objects.
-type opened struct {
-	pin     lockfile.Pin
-	b       *bundle.Bundle
-	objects []Object // without CRDs
-	crds    []Object
-	others  []Object // objects of the bundle that another install renders
+// operator is a pin with its bundle and its rendered objects.
+type operator struct {
+	pin           lockfile.Pin
+	b             *bundle.Bundle
+	objects       []Object // without CRDs
+	crds          []Object
+	sharedObjects []Object // objects of the bundle that are rendered for another operator
 
-	follower string // successor ("namespace/package") of a replaced operator
+	successor string // for a replaced operator: its successor ("namespace/package")
 }
 
 // name returns "namespace/package".
-func (o opened) name() string { return o.pin.Namespace + "/" + o.pin.Package }
+func (o operator) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
 // wrapError adds the name of the install to an error.
-func (o opened) wrapError(err error) error {
+func (o operator) wrapError(err error) error {
 	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
 // at returns a position in the bundle, with the bundle's name before the file.
-func (o opened) at(pos diag.Pos) diag.Pos {
+func (o operator) at(pos diag.Pos) diag.Pos {
 	pos.File = path.Join(o.b.CSV.Name, pos.File)
 	return pos
 }
 
 // csvPos returns the position of the bundle's CSV.
-func (o opened) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
+func (o operator) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
 
 // warn adds a warning.
 func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
@@ -131,24 +131,24 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err != nil {
 		return nil, err
 	}
-	installs, err1 := openAll(lock.Pins, open)
-	replaced, gone := leavingPins(lock)
-	leaving, err2 := openAll(replaced, open)
+	installs, err1 := loadBundles(lock.Pins, open)
+	replacedPins, uninstalling := leavingPins(lock)
+	replaced, err2 := loadBundles(replacedPins, open)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	for i := range leaving {
-		gone, _ := lock.Leaves(leaving[i].name())
-		leaving[i].follower = lock.Successor(gone)
+	for i := range replaced {
+		uninstalling, _ := lock.Leaves(replaced[i].name())
+		replaced[i].successor = lock.Successor(uninstalling)
 	}
 	warnings, err1 := renderAll(installs, opt)
-	_, err2 = renderAll(leaving, opt) // their warnings were reported while they were installed
+	_, err2 = renderAll(replaced, opt) // warnings were reported while the operators were installed
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	t := &tree{
-		opt: opt, installs: installs, leaving: leaving, gone: gone, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
-		crdDirs: map[string]string{}, chosenBy: map[string][]*opened{}, changes: map[string][]changeable{},
+		opt: opt, installs: installs, replaced: replaced, uninstalling: uninstalling, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
+		crdDirs: map[string]string{}, operatorsOf: map[string][]*operator{}, changeableCache: map[string][]changeable{},
 	}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
@@ -162,9 +162,9 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
-// leavingPins returns the pins of replaced operators, and the operators being uninstalled. The
-// With field of the latter keeps only pinned operators.
-func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.Leaving) {
+// leavingPins returns the pins of replaced operators, and the operators being uninstalled. In the
+// With field of the latter, only pinned operators remain.
+func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, uninstalling []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
 			l.With = slices.DeleteFunc(slices.Clone(l.With), func(key string) bool {
@@ -172,16 +172,16 @@ func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.
 				_, pinned := lock.Pin(ns, pkg)
 				return !pinned
 			})
-			gone = append(gone, l)
+			uninstalling = append(uninstalling, l)
 			continue
 		}
 		replaced = append(replaced, l.Pin)
 	}
-	return replaced, gone
+	return replaced, uninstalling
 }
 
 // renderAll fills in the objects of each install. The error joins all faults.
-func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
+func renderAll(installs []operator, opt Options) ([]diag.Warning, error) {
 	var errs []error
 	var warnings []diag.Warning
 	for i := range installs {
@@ -197,7 +197,7 @@ func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 			continue
 		}
 		for _, w := range diag.PrefixWarnings(in.b.CSV.Name, slices.Concat(known, more)) {
-			w.Subject = in.pin.Package // the same for every install of the bundle
+			w.Subject = in.pin.Package // equal for all installs of the bundle, so that duplicates are removed
 			warnings = append(warnings, w)
 		}
 		for _, o := range objects {
@@ -215,11 +215,11 @@ func comparePins(a, b lockfile.Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
-// openAll loads every bundle, using all processors. It returns them by namespace and package.
-func openAll(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]opened, error) {
+// loadBundles loads every bundle, using all processors. It returns them by namespace and package.
+func loadBundles(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]operator, error) {
 	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))
-	out := make([]opened, len(pins))
+	out := make([]operator, len(pins))
 	l := loader{pool: k8s.NewPool()}
 	var work sync.WaitGroup
 	turns := make(chan struct{}, runtime.GOMAXPROCS(0))

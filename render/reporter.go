@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
-// Reporter configures the program that reports in the cluster whether the rendered objects are
-// present and healthy.
+// Reporter configures the reporter, a program in the cluster that reports whether the rendered
+// objects are present and healthy.
 type Reporter struct {
 	Image          string // "registry.example.com/quayside-report@sha256:…"
 	Namespace      string // "quayside-system"
@@ -23,7 +23,7 @@ type Reporter struct {
 const reporterName = "quayside-reporter" // name of its objects, its package and its Lease
 
 // writeReporter writes the reporter's objects, and one file for each pin with its Installation and
-// the permissions to observe it. No object of an operator waits for any of these.
+// the permissions to observe its objects. No object of an operator waits for the reporter.
 func (t *tree) writeReporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
@@ -47,8 +47,8 @@ func (t *tree) writeReporter() error {
 		return err
 	}
 	var files []string
-	for _, in := range t.inBase() {
-		objects := t.reported(in)
+	for _, in := range t.baseInstallations() {
+		objects := t.installationObjects(in)
 		if err := t.checkReporterObjects(objects); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (t *tree) writeReporter() error {
 		}
 		files = append(files, file)
 	}
-	if t.engine() { // engines read a directory without a kustomization
+	if t.hasEngine() { // engines read a directory without a kustomization
 		return nil
 	}
 	return t.writeKustomization(layout.Installations, files)
@@ -88,9 +88,9 @@ func installationFile(in Installation) string {
 	return fitName(nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
-// reported returns the Installation object, without confidential references, and the permissions
+// installationObjects returns the Installation object, without confidential references, and the permissions
 // to read the referenced objects.
-func (t *tree) reported(in Installation) []Object {
+func (t *tree) installationObjects(in Installation) []Object {
 	spec := in.Spec.DeepCopy()
 	spec.Objects = slices.DeleteFunc(spec.Objects, isConfidential)
 	o := k8s.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
@@ -101,14 +101,14 @@ func (t *tree) reported(in Installation) []Object {
 	}
 	out := []Object{withOwner(o, owner, spec.Version)}
 	for _, o := range t.reporterRoles(in) {
-		out = append(out, t.ownReporter(o))
+		out = append(out, t.withReporterOwner(o))
 	}
 	return out
 }
 
 // isConfidential reports whether an object holds credentials: a Secret, or a token or client of
-// OpenShift. Permission to observe one Secret would be permission to read every Secret of the
-// cluster, in any version.
+// OpenShift. To observe one Secret, the reporter would need permission to read every Secret of the
+// cluster.
 func isConfidential(ref v1alpha1.ObjectReference) bool {
 	group := k8s.Group(ref.APIVersion)
 	return group == "" && ref.Kind == "Secret" || group == "oauth.openshift.io"
@@ -147,7 +147,7 @@ func textMap(pairs ...string) map[string]any {
 	return out
 }
 
-// ownReporter returns o with the labels of the reporter.
-func (t *tree) ownReporter(o Object) Object {
+// withReporterOwner returns o with the labels of the reporter.
+func (t *tree) withReporterOwner(o Object) Object {
 	return withOwner(o, map[string]any{k8s.LabelPackage: reporterName, k8s.LabelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
 }

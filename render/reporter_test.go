@@ -24,7 +24,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// rendering is a lock with everything that it renders with.
+// rendering is a lock with the other arguments of All.
 type rendering struct {
 	name string
 	lock *lockfile.File
@@ -36,8 +36,8 @@ func reporterOptions() *Reporter {
 	return &Reporter{Image: "registry.example.com/quayside-report:1.0.0", Namespace: "quayside-system"}
 }
 
-// renderings returns the golden cases and, where they are at hand, the bundles
-// of the corpus, each by itself in a cluster with mirrors and a config.
+// renderings returns the golden cases and, if corpus is true, the bundles of the corpus, each alone in
+// a cluster with mirrors and a config.
 func renderings(t *testing.T, corpus bool) []rendering {
 	t.Helper()
 	var out []rendering
@@ -45,9 +45,9 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		lock, opt, open := goldenLock(t, dir)
 		out = append(out, rendering{dir, lock, opt, open})
 	}
-	// The same bundle twice, and a cluster for each: what they have in common
-	// lies in the directory of one.
-	twice := small("x", "1.0.0+b1", "v1",
+	// The same bundle twice, and a cluster for each: common objects are in the directory of one
+	// install.
+	twice := newBundle("x", "1.0.0+b1", "v1",
 		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\nvalue: 1\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
 	lock := &lockfile.File{}
@@ -70,8 +70,8 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		t.Log("without the bundles of a corpus")
 		return out
 	}
-	for _, dir := range someBundles(t) {
-		pin := pinOf(load(t, dir), "op-ns")
+	for _, dir := range sampleBundles(t) {
+		pin := pinOf(loadBundle(t, dir), "op-ns")
 		out = append(out, rendering{
 			dir, &lockfile.File{Pins: []lockfile.Pin{pin}},
 			Options{
@@ -84,9 +84,9 @@ func renderings(t *testing.T, corpus bool) []rendering {
 	return out
 }
 
-// gets returns what a cluster gets, read back from the files: its operators and
-// Namespaces, the reporter with its Installations, and the definitions.
-func gets(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
+// clusterObjects returns the objects of a cluster, parsed from the files: operators and Namespaces, the
+// reporter with its Installations, and the CRDs.
+func clusterObjects(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
 	t.Helper()
 	objects := func(docs []document) []Object {
 		var out []Object
@@ -117,16 +117,16 @@ func clusterNames(opt Options) []string {
 	return names
 }
 
-// received is what one cluster gets.
-type received struct {
+// clusterResult holds the objects of one cluster.
+type clusterResult struct {
 	rendering
 	res                       *Result
 	cluster                   string
 	operators, reporter, crds []Object
 }
 
-// TestReporter holds what the reporter is told and permitted against what each
-// cluster really gets.
+// TestReporter compares the Installations and the permissions of the reporter with the objects of each
+// cluster.
 func TestReporter(t *testing.T) {
 	for _, r := range renderings(t, true) {
 		if r.opt.Reporter == nil {
@@ -138,11 +138,11 @@ func TestReporter(t *testing.T) {
 		}
 		for _, cluster := range clusterNames(r.opt) {
 			t.Run(strings.TrimPrefix(r.name, "testdata/")+"/"+cluster, func(t *testing.T) {
-				got := received{rendering: r, res: res, cluster: cluster}
-				got.operators, got.reporter, got.crds = gets(t, res, cluster)
+				got := clusterResult{rendering: r, res: res, cluster: cluster}
+				got.operators, got.reporter, got.crds = clusterObjects(t, res, cluster)
 				checkExpected(t, got)
 				checkWritten(t, got)
-				checkRights(t, got)
+				checkPermissions(t, got)
 			})
 		}
 		if _, err := res.Installations("nowhere"); err == nil || !strings.Contains(err.Error(), `no cluster "nowhere" (have `) {
@@ -151,10 +151,9 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// checkExpected holds the Installations against the cluster's objects: found by
-// the owner labels and by the bundle's own list of CRDs, with the images that
-// kustomize puts out.
-func checkExpected(t *testing.T, r received) {
+// checkExpected compares the Installations with the cluster's objects as kustomize builds them, found
+// by the owner labels and by the bundle's own list of CRDs.
+func checkExpected(t *testing.T, r clusterResult) {
 	all, err := r.res.Installations(r.cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +179,7 @@ func checkExpected(t *testing.T, r received) {
 			covered[o.Key()] = true
 			got[o.Key().String()] = fmt.Sprint(ref.APIVersion, " ", ref.Version, " ", ref.Images)
 		}
-		if d := cmp.Diff(wanted(b, pin, r.operators, r.crds), got); d != "" {
+		if d := cmp.Diff(expectedObjects(b, pin, r.operators, r.crds), got); d != "" {
 			t.Errorf("%s/%s (-want +got):\n%s", pin.Namespace, pin.Package, d)
 		}
 		if in.Spec.Pin != string(pin.Checksum()) || in.Spec.Bundle != pin.Bundle || in.Spec.Version != pin.Version || in.Name != pin.Package {
@@ -190,7 +189,7 @@ func checkExpected(t *testing.T, r received) {
 			t.Errorf("%s/%s: not sorted", pin.Namespace, pin.Package)
 		}
 	}
-	for _, n := range r.lock.Namespaces { // there without an operator: no pin's to expect
+	for _, n := range r.lock.Namespaces { // without an operator, hence in no Installation
 		if !slices.ContainsFunc(r.lock.Pins, func(p lockfile.Pin) bool { return p.Namespace == n.Name }) {
 			covered[k8s.New("v1", "Namespace", "", n.Name).Key()] = true
 		}
@@ -202,9 +201,9 @@ func checkExpected(t *testing.T, r received) {
 	}
 }
 
-// wanted returns what a pin comes to in a cluster, by the object's name: its
-// version, where the object is the pin's alone, and its images.
-func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
+// expectedObjects returns the objects of a pin in a cluster, by name: the version, if the object
+// belongs only to this pin, and the images.
+func expectedObjects(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
 	out := map[string]string{}
 	put := func(o Object) {
 		labels := k8s.Map(o, "metadata", "labels")
@@ -245,8 +244,8 @@ func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[st
 	return out
 }
 
-// resourceOf says how a kind is named in a rule, written down by hand.
-func resourceOf() map[string]string {
+// resourceNames returns the resource names of kinds, independent of the tested code.
+func resourceNames() map[string]string {
 	return map[string]string{
 		"/ConfigMap": "configmaps", "/Namespace": "namespaces", "/Service": "services", "/ServiceAccount": "serviceaccounts",
 		"admissionregistration.k8s.io/MutatingWebhookConfiguration":   "mutatingwebhookconfigurations",
@@ -272,8 +271,8 @@ func resourceOf() map[string]string {
 	}
 }
 
-// checkRights counts every right of the reporter's role one by one.
-func checkRights(t *testing.T, r received) {
+// checkPermissions compares all permissions of the reporter with the expected ones.
+func checkPermissions(t *testing.T, r clusterResult) {
 	want := map[string]bool{
 		"get /pods": true, "list /pods": true, "watch /pods": true,
 		"create /events": true, "patch /events": true, "create events.k8s.io/events": true, "patch events.k8s.io/events": true,
@@ -288,7 +287,7 @@ func checkRights(t *testing.T, r received) {
 		if o.Is("", "Secret") {
 			continue
 		}
-		resource, known := resourceOf()[o.Group()+"/"+o.Kind()]
+		resource, known := resourceNames()[o.Group()+"/"+o.Kind()]
 		if !known {
 			t.Errorf("what is the resource of %s?", o.Key())
 		}
@@ -299,7 +298,7 @@ func checkRights(t *testing.T, r received) {
 	got := map[string]bool{}
 	for _, o := range r.reporter {
 		if o.Is("rbac.authorization.k8s.io", "ClusterRole") {
-			rights(t, o, got)
+			addPermissions(t, o, got)
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -307,8 +306,8 @@ func checkRights(t *testing.T, r received) {
 	}
 }
 
-// rights adds "verb group/resource" for everything that a role gives.
-func rights(t *testing.T, role Object, into map[string]bool) {
+// addPermissions adds "verb group/resource" for every permission of a role.
+func addPermissions(t *testing.T, role Object, into map[string]bool) {
 	t.Helper()
 	for _, rule := range k8s.Items(role, "rules") {
 		for key := range rule {
@@ -326,9 +325,9 @@ func rights(t *testing.T, role Object, into map[string]bool) {
 	}
 }
 
-// TestReporterChangesNothingElse renders with and without: the reporter adds files,
-// and what it is to clusters.yaml and to the lists of everything, and to those of the
-// definitions that quayside brings and of what applies a whole cluster.
+// TestReporterChangesNothingElse renders with and without the reporter. It adds files and changes only
+// clusters.yaml, the lists of everything, the list of quayside's CRDs, and the objects that apply a
+// whole cluster.
 func TestReporterChangesNothingElse(t *testing.T) {
 	for _, r := range renderings(t, false) {
 		r.opt.Reporter = nil
@@ -363,9 +362,9 @@ func TestReporterChangesNothingElse(t *testing.T) {
 	}
 }
 
-// checkWritten reads the Installations back from the cluster's files: they are
-// what Installations returns, but for Secrets.
-func checkWritten(t *testing.T, r received) {
+// checkWritten compares the Installations in the cluster's files with the result of Installations,
+// which also contains Secrets.
+func checkWritten(t *testing.T, r clusterResult) {
 	all, err := r.res.Installations(r.cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -394,7 +393,8 @@ func checkWritten(t *testing.T, r received) {
 	}
 }
 
-// TestReporterIsRefused has no image, and a namespace that is an operator's.
+// TestReporterIsRefused configures the reporter without an image, and with the namespace of an
+// operator.
 func TestReporterIsRefused(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for want, r := range map[string]Reporter{

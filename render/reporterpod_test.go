@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestReporterPod has the API server's own checks look at the reporter's pod:
-// it is admitted at the level that its namespace enforces, under every profile.
+// TestReporterPod checks the reporter's pod with the API server's own code: the pod security level of
+// its namespace admits it, with every profile.
 func TestReporterPod(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
 	for _, elect := range []bool{false, true} {

@@ -48,7 +48,7 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		out = append(out, lease, newBinding("Role", r.Namespace, reporterName, reporterName, r.Namespace, reporterName))
 	}
 	for i, o := range out {
-		out[i] = t.ownReporter(o)
+		out[i] = t.withReporterOwner(o)
 	}
 	slices.SortFunc(out, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	return out, nil

@@ -22,9 +22,9 @@ func reporterRole() Object {
 	return o
 }
 
-// reporterRoles returns the ClusterRole that lets the reporter read the kinds of objects named by
-// an Installation, and its binding. It returns nil if there are none. Confidential objects are
-// left out.
+// reporterRoles returns the ClusterRole that lets the reporter read the kinds of objects in an
+// Installation, and its binding. Kinds of confidential objects are omitted. It returns nil if no kind
+// remains.
 func (t *tree) reporterRoles(in Installation) []Object {
 	resources := map[string]map[string]bool{} // by group
 	named := t.plurals()
@@ -54,11 +54,11 @@ func (t *tree) reporterRoles(in Installation) []Object {
 	return []Object{o, newBinding("ClusterRole", "", name, name, t.opt.Reporter.Namespace, reporterName)}
 }
 
-// plurals returns the resource names from the CRDs of the tree, by group and kind. It leaves out
-// CRDs with faults.
+// plurals returns the resource names from the CRDs of the tree, by group and kind. It omits CRDs with
+// faults.
 func (t *tree) plurals() map[[2]string]string {
-	if t.plural != nil {
-		return t.plural
+	if t.pluralCache != nil {
+		return t.pluralCache
 	}
 	out := map[[2]string]string{}
 	for _, r := range t.objects {
@@ -69,6 +69,6 @@ func (t *tree) plurals() map[[2]string]string {
 			out[[2]string{crd.Group, crd.Kind}] = crd.Plural
 		}
 	}
-	t.plural = out
+	t.pluralCache = out
 	return out
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// excess returns what a role of the reporter gives that none may.
-func excess(role Object) []string {
+// findExcess returns the permissions of a role that no role of the reporter may have.
+func findExcess(role Object) []string {
 	var out []string
 	for _, rule := range k8s.Items(role, "rules") {
 		for _, field := range slices.Sorted(maps.Keys(rule)) {
@@ -42,9 +42,9 @@ func excess(role Object) []string {
 	return out
 }
 
-// roleOf returns the reporter's role for objects in a tree with CRDs, whatever
-// lets them get there; it is empty where it gives nothing.
-func roleOf(crds []Object, refs ...v1alpha1.ObjectReference) Object {
+// newReporterRole returns the reporter's role for objects in a tree with the given CRDs, without the
+// checks of All. It returns an empty object if the role would be empty.
+func newReporterRole(crds []Object, refs ...v1alpha1.ObjectReference) Object {
 	t := &tree{opt: Options{Reporter: reporterOptions()}}
 	for _, o := range crds {
 		t.objects = append(t.objects, Rendered{Object: o})
@@ -56,13 +56,13 @@ func roleOf(crds []Object, refs ...v1alpha1.ObjectReference) Object {
 	return roles[0]
 }
 
-func definition(group, kind, plural string) Object {
+func newCRD(group, kind, plural string) Object {
 	o := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group)
 	o["spec"] = map[string]any{"group": group, "names": map[string]any{"kind": kind, "plural": plural}}
 	return o
 }
 
-// TestReporterReadsNoMore makes roles for what no bundle should have got through.
+// TestReporterReadsNoMore generates roles for CRDs and objects that validation would reject.
 func TestReporterReadsNoMore(t *testing.T) {
 	for _, c := range []struct {
 		ref  v1alpha1.ObjectReference
@@ -71,7 +71,7 @@ func TestReporterReadsNoMore(t *testing.T) {
 	}{
 		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"}, want: "configmaps"},
 		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Policy"}, want: "policies"},
-		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "secrets")}, want: "secrets"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{newCRD("example.com", "Thing", "secrets")}, want: "secrets"},
 		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Secret"}},
 		{ref: v1alpha1.ObjectReference{APIVersion: "v2", Kind: "Secret"}},
 		{ref: v1alpha1.ObjectReference{APIVersion: "/v1", Kind: "Secret"}},
@@ -83,15 +83,15 @@ func TestReporterReadsNoMore(t *testing.T) {
 		{ref: v1alpha1.ObjectReference{APIVersion: "*/v1", Kind: "Thing"}},
 		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "*"}},
 		{ref: v1alpha1.ObjectReference{APIVersion: "oauth.openshift.io/v1", Kind: "OAuthAccessToken"}},
-		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{definition("", "Thing", "secrets")}},
-		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{definition("", "Thing", "nodes/proxy")}},
-		{ref: v1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Thing"}, crds: []Object{definition("apps", "Thing", "deployments")}},
-		{ref: v1alpha1.ObjectReference{APIVersion: "*/v1", Kind: "Thing"}, crds: []Object{definition("*", "Thing", "*")}},
-		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "*")}, want: "things"},
-		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "things/status")}, want: "things"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{newCRD("", "Thing", "secrets")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{newCRD("", "Thing", "nodes/proxy")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Thing"}, crds: []Object{newCRD("apps", "Thing", "deployments")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "*/v1", Kind: "Thing"}, crds: []Object{newCRD("*", "Thing", "*")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{newCRD("example.com", "Thing", "*")}, want: "things"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{newCRD("example.com", "Thing", "things/status")}, want: "things"},
 	} {
-		role := roleOf(c.crds, c.ref)
-		if more := excess(role); more != nil {
+		role := newReporterRole(c.crds, c.ref)
+		if more := findExcess(role); more != nil {
 			t.Errorf("%v %v: the reporter may %v", c.ref, c.crds, more)
 		}
 		var got []string
@@ -104,8 +104,8 @@ func TestReporterReadsNoMore(t *testing.T) {
 	}
 }
 
-// FuzzReporterRole renders whatever text as a manifest of a bundle, and makes a
-// role for it and for its definitions as if nothing had been checked before.
+// FuzzReporterRole uses any text as a manifest of a bundle, and generates a role for its objects and
+// CRDs without prior validation.
 func FuzzReporterRole(f *testing.F) {
 	for _, seed := range []string{
 		"{apiVersion: v1, kind: secret, metadata: {name: a}}",
@@ -120,12 +120,12 @@ func FuzzReporterRole(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
-		content := small("x", "1.0.0", "v1", manifest)
-		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": content}, nil, Options{Reporter: reporterOptions()})
+		content := newBundle("x", "1.0.0", "v1", manifest)
+		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": content}, nil, Options{Reporter: reporterOptions()})
 		if err == nil {
 			for _, r := range res.Objects {
 				if dir := path.Dir(r.Path); r.Object.Is(rbacGroup, "ClusterRole") && (dir == layout.Reporter || dir == layout.Installations) {
-					if more := excess(r.Object); more != nil {
+					if more := findExcess(r.Object); more != nil {
 						t.Errorf("rendered, the reporter may %v", more)
 					}
 				}
@@ -143,14 +143,14 @@ func FuzzReporterRole(f *testing.F) {
 				crds = append(crds, o.Object)
 			}
 		}
-		if more := excess(roleOf(crds, refs...)); more != nil {
+		if more := findExcess(newReporterRole(crds, refs...)); more != nil {
 			t.Errorf("unchecked, the reporter may %v", more)
 		}
 	})
 }
 
-// TestHostileKinds ships kinds and definitions that would lead roles to what is
-// not the bundle's. Each is refused, with its file.
+// TestHostileKinds ships kinds and CRDs that would give roles access to objects of others. Each must be
+// rejected with its file.
 func TestHostileKinds(t *testing.T) {
 	crd := func(name, group, plural string) string {
 		return fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %q}, spec: {group: %q, scope: Namespaced, names: {kind: Evil, plural: %q}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}", name, group, plural)
@@ -173,15 +173,15 @@ func TestHostileKinds(t *testing.T) {
 		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not valid`,
 		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" is not "evils.x.io"`,
 	} {
-		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
+		_, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", manifest, err, want)
 		}
 	}
 }
 
-// TestHostileAPIs owns API services whose roles, which are added to those of
-// every namespace's admins and viewers, would be about something else.
+// TestHostileAPIs owns API services whose aggregated roles would give namespace admins and viewers
+// access to other APIs.
 func TestHostileAPIs(t *testing.T) {
 	for api, want := range map[string]string{
 		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams"}`:            "",
@@ -201,7 +201,7 @@ func TestHostileAPIs(t *testing.T) {
 		}
 		fields["deploymentName"] = "d"
 		text, _ := json.Marshal(map[string]any{"owned": []any{fields}})
-		content := small("x", "1.0.0", "v1")
+		content := newBundle("x", "1.0.0", "v1")
 		csv := strings.Replace(string(content["manifests/csv.yaml"].Data), "  install:\n", "  apiservicedefinitions: "+string(text)+"\n  install:\n", 1)
 		content["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv)}
 		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Version: "1.0.0", Bundle: "x.v1.0.0", InstallMode: "AllNamespaces"}}}

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestReservedNames ships objects under names of the cluster's own: each is an
-// error with its file, unless the workspace allows just that name.
+// TestReservedNames ships objects with reserved names: each is an error with its file, unless the
+// workspace allows exactly that name.
 func TestReservedNames(t *testing.T) {
 	const authz = "apiVersion: rbac.authorization.k8s.io/v1, "
 	for id, manifest := range map[string]string{
@@ -28,12 +28,12 @@ func TestReservedNames(t *testing.T) {
 		"FlowSchema/exempt":                     "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt}}",
 		"SecurityContextConstraints/privileged": "{apiVersion: security.openshift.io/v1, kind: SecurityContextConstraints, metadata: {name: privileged}}",
 	} {
-		bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}
-		_, err := renderSmall(bundles, nil, Options{AllowNames: []string{"ClusterRole/edit", id + "x"}})
+		bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}
+		_, err := renderBundles(bundles, nil, Options{AllowNames: []string{"ClusterRole/edit", id + "x"}})
 		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), `would replace a built-in object of the cluster`) || !strings.Contains(err.Error(), `add "`+id+`" to spec.allowNames`) {
 			t.Errorf("%s: got %v", id, err)
 		}
-		res, err := renderSmall(bundles, nil, Options{AllowNames: []string{id}})
+		res, err := renderBundles(bundles, nil, Options{AllowNames: []string{id}})
 		if err != nil {
 			t.Errorf("%s, allowed: %v", id, err)
 			continue
@@ -44,10 +44,9 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// TestElsewhere ships objects that name namespaces of the cluster's own: they
-// come to lie in the install namespace.
+// TestElsewhere ships objects in namespaces of the cluster: they are rendered in the install namespace.
 func TestElsewhere(t *testing.T) {
-	res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1",
+	res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: kube-system}, roleRef: {kind: Role, name: c}, subjects: [{kind: ServiceAccount, name: sa, namespace: kube-system}]}",
 		"{apiVersion: example.com/v1, kind: Unheard, metadata: {name: d, namespace: openshift-config}}")}, nil, Options{})
@@ -66,8 +65,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestShippedWebhookRules ships webhook configurations that see what those of a
-// CSV may not see.
+// TestShippedWebhookRules ships webhook configurations with rules that webhooks of a CSV may not have.
 func TestShippedWebhookRules(t *testing.T) {
 	for rule, want := range map[string]string{
 		"{apiGroups: [''], resources: [pods]}":                                                  "",
@@ -77,30 +75,30 @@ func TestShippedWebhookRules(t *testing.T) {
 		"{apiGroups: [admissionregistration.k8s.io], resources: ['*/*']}":                       `resources: a webhook on "*/*" is not allowed`,
 	} {
 		manifest := "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.io, clientConfig: {url: 'https://a.b.io'}, sideEffects: None, admissionReviewVersions: [v1], rules: [" + rule + "]}]}"
-		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
+		_, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "manifests/x0.yaml: ValidatingWebhookConfiguration w: webhooks[0].rules[0]."+want) {
 			t.Errorf("%s: got %v, want %q", rule, err, want)
 		}
 	}
 }
 
-// TestReporterIsAlone ships an object of the reporter's own name.
+// TestReporterIsAlone ships an object with the name of a reporter's object.
 func TestReporterIsAlone(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
-	_, err := renderSmall(bundles, nil, Options{Reporter: reporterOptions()})
+	bundles := map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
+	_, err := renderBundles(bundles, nil, Options{Reporter: reporterOptions()})
 	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter belongs to the reporter, but is also in operators/ns.x/clusterrole-quayside-reporter.yaml"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := renderSmall(bundles, nil, Options{}); err != nil {
+	if _, err := renderBundles(bundles, nil, Options{}); err != nil {
 		t.Errorf("without a reporter: %v", err)
 	}
 }
 
-// TestOpenShift leaves out what the platform brings, and expects it of nobody.
+// TestOpenShift checks that the CRDs of OpenShift are neither rendered nor listed in Installations.
 func TestOpenShift(t *testing.T) {
 	for _, platform := range []bool{false, true} {
-		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}, nil, Options{OpenShift: platform}, lockfile.Namespace{Name: "ns"})
+		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": newBundle("x", "1.0.0", "v1")}, nil, Options{OpenShift: platform}, lockfile.Namespace{Name: "ns"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,8 +120,8 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// TestInjectedCA leaves out the CA of a bundle where a controller of the cluster fills one
-// in, and keeps it where none does.
+// TestInjectedCA checks that the CA of a bundle is removed only if a controller in the cluster injects
+// one.
 func TestInjectedCA(t *testing.T) {
 	for _, c := range []struct {
 		annotation string
@@ -136,12 +134,12 @@ func TestInjectedCA(t *testing.T) {
 		{"service.beta.openshift.io/inject-cabundle", Options{OpenShift: true}, false},
 		{"service.beta.openshift.io/inject-cabundle", Options{Certificates: certificates.OpenShiftServiceCA}, false},
 	} {
-		files := small("x", "1.0.0", "v1")
+		files := newBundle("x", "1.0.0", "v1")
 		files["manifests/crd.yaml"].Data = []byte(strings.NewReplacer(
 			"metadata: {", "metadata: {annotations: {"+c.annotation+": \"true\"}, ",
 			"spec: {", "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.com\", caBundle: Cg==}}}, ",
 		).Replace(string(files["manifests/crd.yaml"].Data)))
-		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": files}, nil, c.opt, lockfile.Namespace{Name: "ns"})
+		res, err := renderBundles(map[string]fstest.MapFS{"ns/x": files}, nil, c.opt, lockfile.Namespace{Name: "ns"})
 		if err != nil {
 			t.Fatal(err)
 		}

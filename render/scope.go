@@ -5,7 +5,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// scopes maps the group and kind of a bundle's own CRDs to true for namespaced kinds.
+// scopes maps the group and kind of each CRD in a bundle to true if the kind is namespaced.
 type scopes map[[2]string]bool
 
 func newScopes(objects []bundle.Object) scopes {

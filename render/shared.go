@@ -21,12 +21,12 @@ func (t *tree) writeCRDs() error {
 		}
 	}
 	var errs []error
-	given := map[*opened][]provider{}
-	needs := t.needs()
+	given := map[*operator][]provider{}
+	needs := t.requiredVersions()
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newestProvider(providers[name])
 		errs = append(errs, err, p.checkServed(needs[name]))
-		p.crd = t.stored(p.crd)
+		p.crd = t.withPinnedStorage(p.crd)
 		dir := path.Join(layout.CRDs, p.in.pin.Package)
 		file := definitionFile(dir, name)
 		if err := t.add(nil, dir, file, p.crd); err != nil {
@@ -61,7 +61,7 @@ func definitionFile(dir, name string) string {
 // it, and Installation, if the reporter is rendered.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
-	if len(t.installs) > 0 && !t.opt.OpenShift && !t.besideOLM() {
+	if len(t.installs) > 0 && !t.opt.OpenShift && !t.runsOLM() {
 		out = append(out, sharedCopy(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {
@@ -72,7 +72,7 @@ func (t *tree) sharedCRDs() []Object {
 
 // provider is an install with one of its CRDs.
 type provider struct {
-	in   *opened
+	in   *operator
 	crd  Object
 	file string // path in the tree
 }
@@ -87,9 +87,9 @@ func (p provider) isOwner() bool {
 	return false
 }
 
-// newestProvider returns the provider of the rendered CRD: an owner rather than an install that
-// only ships it, then the newest version, then the first by namespace. If two packages both own a
-// CRD, or neither does, their content must be equal.
+// newestProvider returns the provider whose CRD is rendered. It prefers installs whose CSV owns the
+// CRD, then the newest version, then the first by namespace. If two packages both own a CRD, or
+// neither does, their content must be equal.
 func newestProvider(all []provider) (provider, error) {
 	best := all[0]
 	for _, p := range all[1:] {
@@ -112,29 +112,29 @@ func newestProvider(all []provider) (provider, error) {
 	return best, nil
 }
 
-// need is a version of an API that an install owns or requires.
-type need struct {
-	in      *opened
+// requiredVersion is a version of an API that an install owns or requires.
+type requiredVersion struct {
+	in      *operator
 	version string
 }
 
-// needs returns the required versions by CRD, in the order of the installs.
-func (t *tree) needs() map[string][]need {
-	out := map[string][]need{}
+// requiredVersions returns the required versions by CRD, in the order of the installs.
+func (t *tree) requiredVersions() map[string][]requiredVersion {
+	out := map[string][]requiredVersion{}
 	for i := range t.installs {
 		in := &t.installs[i]
 		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
 			if api.Version != "" {
-				out[api.Name] = append(out[api.Name], need{in, api.Version})
+				out[api.Name] = append(out[api.Name], requiredVersion{in, api.Version})
 			}
 		}
 	}
 	return out
 }
 
-// checkServed rejects a CRD that does not serve a version required by another install. The
-// versions required by the provider itself are checked by bundle.Validate.
-func (p provider) checkServed(needs []need) error {
+// checkServed rejects a CRD that does not serve a version required by another install.
+// bundle.Validate checks the versions required by the provider itself.
+func (p provider) checkServed(needs []requiredVersion) error {
 	served := k8s.ParseCRD(p.crd).Served()
 	var errs []error
 	for _, n := range needs {

@@ -11,9 +11,9 @@ import (
 	"github.com/quayside/quayside/internal/profile"
 )
 
-// TestConfigsShareADeployment draws a Deployment and the configs of clusters that
-// get it, with mirrors: each makes of it what it makes of a copy that shares
-// nothing, the patch says just that, and the Deployment stays as it was.
+// TestConfigsShareADeployment draws a Deployment and the configs of clusters, with mirrors: each config
+// gives the same result as with a separate copy, the patch describes exactly this change, and the
+// Deployment is not modified.
 func TestConfigsShareADeployment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &tree{}
@@ -21,7 +21,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 			tree.opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
 		}
 		drawn := drawDeployment(t)
-		o := tree.atMirrors(drawn)
+		o := tree.withMirrors(drawn)
 		before := k8s.Copy(o)
 		for range rapid.IntRange(1, 4).Draw(t, "clusters") {
 			text, err := json.Marshal(drawConfig(t))
@@ -53,8 +53,8 @@ func TestConfigsShareADeployment(t *testing.T) {
 	})
 }
 
-// pick draws one of several values in JSON, or nil for "".
-func pick(t *rapid.T, what string, of ...string) any {
+// drawJSON draws one of several JSON texts and decodes it; "" gives nil.
+func drawJSON(t *rapid.T, what string, of ...string) any {
 	var v any
 	if text := rapid.SampledFrom(of).Draw(t, what); text != "" {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -64,8 +64,8 @@ func pick(t *rapid.T, what string, of ...string) any {
 	return v
 }
 
-// with returns the fields that were drawn.
-func with(fields map[string]any) map[string]any {
+// withoutNil removes the nil fields, which were not drawn.
+func withoutNil(fields map[string]any) map[string]any {
 	for key, v := range fields {
 		if v == nil {
 			delete(fields, key)
@@ -78,20 +78,20 @@ func drawDeployment(t *rapid.T) Object {
 	var lists [2][]any
 	for i := range lists {
 		for range rapid.IntRange(0, 2).Draw(t, "containers") {
-			env := append(make([]any, 0, 8), k8s.List(map[string]any{"": pick(t, "env", "", "[]", `[{"name":"A","value":"a"}]`, `[{"name":"I","value":"quay.io/a/b:1"},{"name":"A","value":"c"},{"name":"A","value":"d"}]`)}, "")...)
-			c := with(map[string]any{
-				"image": pick(t, "image", `"quay.io/a/b:1"`, `"b"`), "args": pick(t, "args", "", `["--image=quay.io/a/b:1"]`),
-				"envFrom": pick(t, "envFrom", "", "[]", `[{"prefix":"A"}]`), "volumeMounts": pick(t, "mounts", "", `[{"name":"v","mountPath":"/w"}]`), "resources": pick(t, "resources", "", `{"limits":{"cpu":"2"}}`),
+			env := append(make([]any, 0, 8), k8s.List(map[string]any{"": drawJSON(t, "env", "", "[]", `[{"name":"A","value":"a"}]`, `[{"name":"I","value":"quay.io/a/b:1"},{"name":"A","value":"c"},{"name":"A","value":"d"}]`)}, "")...)
+			c := withoutNil(map[string]any{
+				"image": drawJSON(t, "image", `"quay.io/a/b:1"`, `"b"`), "args": drawJSON(t, "args", "", `["--image=quay.io/a/b:1"]`),
+				"envFrom": drawJSON(t, "envFrom", "", "[]", `[{"prefix":"A"}]`), "volumeMounts": drawJSON(t, "mounts", "", `[{"name":"v","mountPath":"/w"}]`), "resources": drawJSON(t, "resources", "", `{"limits":{"cpu":"2"}}`),
 			})
 			if len(env) > 0 || rapid.Bool().Draw(t, "empty env") {
-				c["env"] = env // with room for what others append
+				c["env"] = env // with spare capacity, to detect appends to a shared list
 			}
 			lists[i] = append(lists[i], c)
 		}
 	}
-	pod := with(map[string]any{
-		"volumes": pick(t, "volumes", "", `[{"name":"v"}]`), "tolerations": pick(t, "tolerations", "", `[{"key":"a"}]`), "nodeSelector": pick(t, "nodeSelector", "", `{"a":"a"}`),
-		"affinity": pick(t, "affinity", "", "{}", `{"nodeAffinity":{"x":["y"]},"podAffinity":{}}`),
+	pod := withoutNil(map[string]any{
+		"volumes": drawJSON(t, "volumes", "", `[{"name":"v"}]`), "tolerations": drawJSON(t, "tolerations", "", `[{"key":"a"}]`), "nodeSelector": drawJSON(t, "nodeSelector", "", `{"a":"a"}`),
+		"affinity": drawJSON(t, "affinity", "", "{}", `{"nodeAffinity":{"x":["y"]},"podAffinity":{}}`),
 	})
 	for i, list := range lists {
 		if list != nil {
@@ -99,21 +99,21 @@ func drawDeployment(t *rapid.T) Object {
 		}
 	}
 	o := k8s.New("apps/v1", "Deployment", "ns", "d")
-	template := with(map[string]any{"metadata": pick(t, "template", "", "{}", `{"annotations":{"a":"t"}}`)})
+	template := withoutNil(map[string]any{"metadata": drawJSON(t, "template", "", "{}", `{"annotations":{"a":"t"}}`)})
 	template["spec"] = pod
 	o["spec"] = map[string]any{"template": template}
-	if a := pick(t, "annotations", "", `{"b":"o"}`); a != nil {
+	if a := drawJSON(t, "annotations", "", `{"b":"o"}`); a != nil {
 		o = k8s.With(o, a, "metadata", "annotations")
 	}
 	return o
 }
 
 func drawConfig(t *rapid.T) map[string]any {
-	return with(map[string]any{
-		"env":     pick(t, "config env", "", `[{"name":"A","value":"x"}]`, `[{"name":"I","value":"quay.io/c/d:1"},{"name":"B","value":"y"},{"name":"B","value":"z"}]`),
-		"envFrom": pick(t, "config envFrom", "", `[{"prefix":"A"},{"prefix":"B"}]`), "volumeMounts": pick(t, "config mounts", "", `[{"name":"v","mountPath":"/x"},{"name":"v","mountPath":"/y"}]`),
-		"resources": pick(t, "config resources", "", "{}", `{"limits":{"cpu":"1"}}`), "volumes": pick(t, "config volumes", "", `[{"name":"v","emptyDir":{}}]`),
-		"tolerations": pick(t, "config tolerations", "", `[{"key":"a"},{"key":"b"}]`), "nodeSelector": pick(t, "config nodeSelector", "", "{}", `{"site":"a"}`),
-		"affinity": pick(t, "config affinity", "", "{}", `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[]}}}`, `{"podAffinity":{}}`), "annotations": pick(t, "config annotations", "", `{"a":"c","b":"c"}`),
+	return withoutNil(map[string]any{
+		"env":     drawJSON(t, "config env", "", `[{"name":"A","value":"x"}]`, `[{"name":"I","value":"quay.io/c/d:1"},{"name":"B","value":"y"},{"name":"B","value":"z"}]`),
+		"envFrom": drawJSON(t, "config envFrom", "", `[{"prefix":"A"},{"prefix":"B"}]`), "volumeMounts": drawJSON(t, "config mounts", "", `[{"name":"v","mountPath":"/x"},{"name":"v","mountPath":"/y"}]`),
+		"resources": drawJSON(t, "config resources", "", "{}", `{"limits":{"cpu":"1"}}`), "volumes": drawJSON(t, "config volumes", "", `[{"name":"v","emptyDir":{}}]`),
+		"tolerations": drawJSON(t, "config tolerations", "", `[{"key":"a"},{"key":"b"}]`), "nodeSelector": drawJSON(t, "config nodeSelector", "", "{}", `{"site":"a"}`),
+		"affinity": drawJSON(t, "config affinity", "", "{}", `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[]}}}`, `{"podAffinity":{}}`), "annotations": drawJSON(t, "config annotations", "", `{"a":"c","b":"c"}`),
 	})
 }

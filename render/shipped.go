@@ -13,7 +13,7 @@ func shippedObjects(in *install) ([]Object, error) {
 	accounts := in.accounts()
 	var out []Object
 	for _, file := range in.b.Objects {
-		o, err := in.versioned(file)
+		o, err := in.atServedVersion(file)
 		errs.Add(file.Pos(), err)
 		if err != nil || k8s.IsCRD(o) {
 			continue
@@ -30,7 +30,7 @@ func shippedObjects(in *install) ([]Object, error) {
 		}
 		switch {
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
-			o = in.subjects(file, o, accounts)
+			o = in.withOwnSubjects(file, o, accounts)
 		case o.Is("", "ServiceAccount"):
 			o = withPullSecrets(o, in.opt.ImagePullSecrets)
 		}
@@ -39,9 +39,9 @@ func shippedObjects(in *install) ([]Object, error) {
 	return out, errs.Err()
 }
 
-// subjects returns a binding with the bundle's own ServiceAccounts in the install namespace,
-// regardless of their namespace in the file. It warns of other ServiceAccounts.
-func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bool) Object {
+// withOwnSubjects returns a binding with the bundle's own ServiceAccounts in the install namespace,
+// regardless of their namespace in the file. It warns about other ServiceAccounts.
+func (in *install) withOwnSubjects(file bundle.Object, o Object, accounts map[string]bool) Object {
 	list := k8s.List(o, "subjects")
 	changed := make([]any, len(list))
 	for i, v := range list {
@@ -62,9 +62,9 @@ func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bo
 	return k8s.With(o, changed, "subjects")
 }
 
-// versioned returns an object at a version that the target Kubernetes serves. It adds a missing
+// atServedVersion returns an object at a version that the target Kubernetes serves. It adds a missing
 // apiVersion.
-func (in *install) versioned(file bundle.Object) (Object, error) {
+func (in *install) atServedVersion(file bundle.Object) (Object, error) {
 	o := file.Object
 	if o.APIVersion() == "" {
 		version, ok := typedKinds()[o.Kind()]
@@ -74,7 +74,7 @@ func (in *install) versioned(file bundle.Object) (Object, error) {
 		in.note(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
 		o = k8s.With(o, version, "apiVersion")
 	}
-	return in.served(file, o)
+	return in.convertToServed(file, o)
 }
 
 // typedKinds returns the kinds that OLM installs regardless of their apiVersion, with the

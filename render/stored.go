@@ -13,9 +13,9 @@ import (
 
 const migrationGroup = "storagemigration.k8s.io"
 
-// migratesSince is the first minor version of Kubernetes with v1 of the group enabled by default.
-// The older v1beta1 is disabled by default.
-const migratesSince = 37
+// migrationSinceMinor is the first minor version of Kubernetes in which v1 of migrationGroup is
+// enabled by default. The older v1beta1 is disabled by default.
+const migrationSinceMinor = 37
 
 // storageMigrations generates a StorageVersionMigration for each CRD with objects to rewrite, if
 // the pin is in the migrate stage and all clusters have the API. In any stage it fails if the
@@ -70,15 +70,15 @@ func (in *install) migrationAPI() string {
 	}
 	for _, c := range in.opt.Clusters {
 		version := cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)
-		if version == "" || minorOf(version) < migratesSince {
+		if version == "" || minorOf(version) < migrationSinceMinor {
 			return ""
 		}
 	}
 	return migrationGroup + "/v1"
 }
 
-// stored returns a CRD with the storage version that a pin requires, if the CRD has this version.
-func (t *tree) stored(crd Object) Object {
+// withPinnedStorage returns a CRD with the storage version that a pin requires, if the CRD has this version.
+func (t *tree) withPinnedStorage(crd Object) Object {
 	for _, in := range t.installs {
 		if in.pin.Storage == nil {
 			continue

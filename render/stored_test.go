@@ -14,8 +14,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// widgets is a bundle with two definitions, whose objects are stored in v1alpha1.
-func widgets() fs.FS {
+// newWidgetBundle returns a bundle with two CRDs with the storage version v1alpha1.
+func newWidgetBundle() fs.FS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	definition := func(plural, kind string) *fstest.MapFile {
 		return file("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + ".example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n" +
@@ -35,30 +35,30 @@ func widgets() fs.FS {
 	}
 }
 
-// waiting is a lock with the operator in two namespaces, in a state.
-func waiting(state lockfile.StorageState, objects ...lockfile.StoredVersions) *lockfile.File {
+// newStorageLock returns a lock with the operator in two namespaces, in a stage of storage migration.
+func newStorageLock(state lockfile.StorageState, objects ...lockfile.StoredVersions) *lockfile.File {
 	pin := lockfile.Pin{Package: "widget", Version: "1.0.0", Bundle: "widget.v1.0.0", InstallMode: "AllNamespaces"}
 	a, b := pin, pin
 	a.Namespace, b.Namespace = "a", "b"
-	b.Storage = &lockfile.Storage{State: state, Objects: objects} // one that says it is enough: a definition is the cluster's
+	b.Storage = &lockfile.Storage{State: state, Objects: objects} // one pin suffices, because a CRD is cluster-scoped
 	return lockfile.New([]lockfile.Pin{a, b})
 }
 
-func stored(definition, from string) lockfile.StoredVersions {
+func newStoredVersions(definition, from string) lockfile.StoredVersions {
 	return lockfile.StoredVersions{Definition: definition + ".example.com", From: from, To: "v1"}
 }
 
-// TestStates renders the states in which an operator waits for its objects.
+// TestStates renders an operator in each stage of storage migration.
 func TestStates(t *testing.T) {
-	both := []lockfile.StoredVersions{stored("widgets", "v1alpha1"), stored("widgets", "v1alpha2"), stored("gadgets", "v1alpha1")}
+	both := []lockfile.StoredVersions{newStoredVersions("widgets", "v1alpha1"), newStoredVersions("widgets", "v1alpha2"), newStoredVersions("gadgets", "v1alpha1")}
 	names := []string{"gadgets.example.com-without-v1alpha1", "widgets.example.com-without-v1alpha1-v1alpha2"}
 	one := []profile.Cluster{{Name: "one"}}
 	for about, c := range map[string]struct {
 		state   lockfile.StorageState
 		objects []lockfile.StoredVersions
 		opt     Options
-		stores  map[string]string // by definition
-		want    []string          // migrations
+		stores  map[string]string // storage version by CRD
+		want    []string          // StorageVersionMigrations
 		api     string
 	}{
 		"stored in the other version": {lockfile.StorageStore, both, Options{KubernetesVersion: "1.37", Clusters: one}, map[string]string{"widgets.example.com": "v1", "gadgets.example.com": "v1"}, nil, ""},
@@ -73,7 +73,7 @@ func TestStates(t *testing.T) {
 		"said to have the beta":       {lockfile.StorageMigrate, both, Options{KubernetesVersion: "1.36", StorageMigration: "v1beta1", Clusters: one}, nil, names, "v1beta1"},
 	} {
 		t.Run(about, func(t *testing.T) {
-			res, err := All(waiting(c.state, c.objects...), c.opt, func(lockfile.Pin) (fs.FS, error) { return widgets(), nil })
+			res, err := All(newStorageLock(c.state, c.objects...), c.opt, func(lockfile.Pin) (fs.FS, error) { return newWidgetBundle(), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestStates(t *testing.T) {
 			for _, r := range res.Objects {
 				o := r.Object
 				if k8s.IsCRD(o) && c.stores[o.Name()] != "" {
-					installable(t, o)
+					checkInstallable(t, o)
 					if v, _ := k8s.ParseCRD(o).Stored(); v.Name != c.stores[o.Name()] {
 						t.Errorf("%s is stored in %s", o.Name(), v.Name)
 					}
@@ -103,12 +103,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStatesOfOthers has a pin name what its bundle does not have.
+// TestStatesOfOthers has pins with CRDs or versions that the bundle does not have.
 func TestStatesOfOthers(t *testing.T) {
 	for _, s := range []lockfile.StoredVersions{
-		stored("others", "v1alpha1"), stored("widgets", "v0"), {Definition: "widgets.example.com", From: "v1alpha1", To: "v2"},
+		newStoredVersions("others", "v1alpha1"), newStoredVersions("widgets", "v0"), {Definition: "widgets.example.com", From: "v1alpha1", To: "v2"},
 	} {
-		_, err := All(waiting(lockfile.StorageStore, s), Options{}, func(lockfile.Pin) (fs.FS, error) { return widgets(), nil })
+		_, err := All(newStorageLock(lockfile.StorageStore, s), Options{}, func(lockfile.Pin) (fs.FS, error) { return newWidgetBundle(), nil })
 		if err == nil || !strings.Contains(err.Error(), "storage: the bundle has no CustomResourceDefinition") {
 			t.Errorf("%v: %v", s, err)
 		}

@@ -11,35 +11,36 @@ import (
 // If one operator replaces another, the tree changes in two steps.
 //
 // In the first step, the tree contains the successor and the leftover objects of its predecessor.
-// The successor has the CRDs, and every object that both ship under one name: such an object only
-// moves to another file, so a tool that applies the tree updates it and deletes nothing. All other
-// objects of the predecessor remain (accounts, roles, Services, certificates, configuration),
-// because its workloads need them until the successor manages these workloads. But the predecessor
-// itself is stopped. Its Deployments have no replicas and are applied before those of the
-// successor, because two controllers must not manage the same custom resources. Its webhooks get
-// failurePolicy Ignore, because without a server they would reject every write. Deployments and
-// webhooks are changed instead of removed, because many tools prune late or only on request.
+// The CRDs, and every object that both operators ship under the same name, are rendered for the
+// successor. Such an object only moves to another file, so the GitOps tool updates it and deletes
+// nothing. All other objects of the predecessor remain (accounts, roles, Services, certificates,
+// configuration), because the workloads that it created need them until the successor manages these
+// workloads. The predecessor itself is stopped: its Deployments have no replicas and are applied
+// before those of the successor, because two controllers must not manage the same custom resources.
+// Its webhooks get failurePolicy Ignore, because without a server they would reject every write.
+// Deployments and webhooks are changed instead of removed, because many tools prune late or only on
+// request.
 //
 // In the second step, once the successor is observed running, the lock drops the predecessor, and
 // its leftover objects are removed from the tree.
 
 // reduceLeftovers reduces the objects of each replaced operator to its leftover objects.
 func (t *tree) reduceLeftovers() error {
-	there := map[Key]bool{}
+	rendered := map[Key]bool{}
 	for _, in := range t.installs {
 		for _, o := range in.objects {
-			there[o.Key()] = true
+			rendered[o.Key()] = true
 		}
 	}
-	for i := range t.leaving {
-		in := &t.leaving[i]
+	for i := range t.replaced {
+		in := &t.replaced[i]
 		var own []Object
 		for _, o := range in.objects {
 			switch {
-			case there[o.Key()]:
-				in.others = append(in.others, o)
+			case rendered[o.Key()]:
+				in.sharedObjects = append(in.sharedObjects, o)
 			case !mustBeRemoved(o):
-				there[o.Key()] = true
+				rendered[o.Key()] = true
 				own = append(own, scaledToZero(o))
 			}
 		}
@@ -82,8 +83,9 @@ func scaledToZero(o Object) Object {
 	return k8s.With(o, any(webhooks), "webhooks")
 }
 
-// checkProvided rejects CRDs that no operator would provide any more: pruning such a CRD deletes
-// all its objects. Engines that apply each piece separately do not prune CRDs.
+// checkProvided rejects a replacement after which no operator provides a CRD: pruning the CRD would
+// delete all its objects. It checks nothing if pieces are applied separately, because then engines
+// do not prune CRDs.
 func (t *tree) checkProvided() error {
 	if !t.byCluster() {
 		return nil
@@ -95,29 +97,29 @@ func (t *tree) checkProvided() error {
 		}
 	}
 	var errs []error
-	for _, in := range t.leaving {
+	for _, in := range t.replaced {
 		for _, crd := range in.crds {
 			if !provided[crd.Name()] {
 				errs = append(errs, fmt.Errorf("%s replaces %s (%s) but does not contain CustomResourceDefinition %s, which would be removed with all its objects: remove spec.replaces and declare both",
-					in.follower, in.name(), in.pin.Bundle, crd.Name()))
+					in.successor, in.name(), in.pin.Bundle, crd.Name()))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkSuccessors rejects clusters that got an operator but do not get its successor, because they
-// would lose its CRDs.
+// checkSuccessors rejects clusters with a replaced operator that do not get its successor, because
+// they would lose the CRDs.
 func (t *tree) checkSuccessors() error {
 	var errs []error
 	for _, c := range t.opt.Clusters {
-		for _, in := range t.leaving {
+		for _, in := range t.replaced {
 			had, err1 := c.Gets(in.name())
-			gets, err2 := c.Gets(in.follower)
+			gets, err2 := c.Gets(in.successor)
 			errs = append(errs, err1, err2)
 			if had && !gets {
 				errs = append(errs, fmt.Errorf("cluster %q had %s but does not get its successor %s: its CRDs would be removed there, with all their objects: add the successor in spec.clusters",
-					c.Name, in.name(), in.follower))
+					c.Name, in.name(), in.successor))
 			}
 		}
 	}
@@ -125,15 +127,15 @@ func (t *tree) checkSuccessors() error {
 }
 
 // leavingIn returns the replaced operators of a cluster.
-func (t *tree) leavingIn(c profile.Cluster) ([]*opened, error) {
-	var out []*opened
-	for i := range t.leaving {
-		gets, err := c.Gets(t.leaving[i].name())
+func (t *tree) leavingIn(c profile.Cluster) ([]*operator, error) {
+	var out []*operator
+	for i := range t.replaced {
+		gets, err := c.Gets(t.replaced[i].name())
 		if err != nil {
 			return nil, err
 		}
 		if gets {
-			out = append(out, &t.leaving[i])
+			out = append(out, &t.replaced[i])
 		}
 	}
 	return out, nil

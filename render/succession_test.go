@@ -17,20 +17,19 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// inherits returns a bundle of another package with the definition of package old.
-func inherits(pkg string, files ...string) fstest.MapFS {
-	b := small(pkg, "2.0.0", "v1", files...)
+// newSuccessorBundle returns a bundle of another package with the CRD of package old.
+func newSuccessorBundle(pkg string, files ...string) fstest.MapFS {
+	b := newBundle(pkg, "2.0.0", "v1", files...)
 	for _, name := range []string{"manifests/csv.yaml", "manifests/crd.yaml"} {
 		b[name].Data = []byte(strings.ReplaceAll(string(b[name].Data), pkg+".io", "old.io"))
 	}
 	return b
 }
 
-// following returns the lock before, the one in which the second operator stands
-// beside what is left of the first, and the one after. Each that is in needs
-// requires other/base.
-func following(bundles map[string]fstest.MapFS, old, follower string, needs ...string) [3]*lockfile.File {
-	all := smallLock(bundles, nil, nil)
+// successionLocks returns three locks: before the replacement, with the successor and leftover objects,
+// and with only the successor. Operators in needs require other/base.
+func successionLocks(bundles map[string]fstest.MapFS, old, follower string, needs ...string) [3]*lockfile.File {
+	all := newLock(bundles, nil, nil)
 	const base = "other/base"
 	pin := func(name string) lockfile.Pin {
 		ns, pkg, _ := strings.Cut(name, "/")
@@ -48,10 +47,8 @@ func following(bundles map[string]fstest.MapFS, old, follower string, needs ...s
 	return [3]*lockfile.File{before, beside, after}
 }
 
-// TestSuccession draws an operator and one that follows it, in namespaces of their
-// own or not, with some objects in common, each with or without another operator
-// that it needs, and holds the three trees against what must not happen between
-// them.
+// TestSuccession draws an operator and its successor, in the same or different namespaces, with common
+// objects, and with or without a requirement. It checks that nothing is lost between the three trees.
 func TestSuccession(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		files := func(label string) []string {
@@ -65,20 +62,20 @@ func TestSuccession(t *testing.T) {
 		homes := []string{"ops", "elsewhere"}
 		old, follower := "ops/old", rapid.SampledFrom(homes).Draw(r, "home")+"/new"
 		bundles := map[string]fstest.MapFS{
-			old: small("old", "1.0.0", "v1", files("old")...), follower: inherits("new", files("new")...), "other/base": small("base", "1.0.0", "v1"),
+			old: newBundle("old", "1.0.0", "v1", files("old")...), follower: newSuccessorBundle("new", files("new")...), "other/base": newBundle("base", "1.0.0", "v1"),
 		}
 		if rapid.Bool().Draw(r, "deployment of its own") {
 			b := bundles[old]["manifests/csv.yaml"]
 			b.Data = []byte(strings.ReplaceAll(string(b.Data), "{name: d,", "{name: d-old,"))
 		}
-		locks := following(bundles, old, follower, rapid.SliceOfDistinct(rapid.SampledFrom([]string{old, follower}), rapid.ID).Draw(r, "needs")...)
-		opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(r, "profile"))
+		locks := successionLocks(bundles, old, follower, rapid.SliceOfDistinct(rapid.SampledFrom([]string{old, follower}), rapid.ID).Draw(r, "needs")...)
+		opt := engineOptions(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(r, "profile"))
 		if rapid.Bool().Draw(r, "all as one") {
-			opt = perCluster(opt)
+			opt = asOneUnit(opt)
 		}
 		var trees [3]map[Key]Object
 		for i, lock := range locks {
-			res, err := All(lock, opt, openSmall(bundles))
+			res, err := All(lock, opt, openBundles(bundles))
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -87,14 +84,14 @@ func TestSuccession(t *testing.T) {
 				trees[i][o.Object.Key()] = o.Object
 			}
 		}
-		for _, fault := range slices.Concat(lostBetween(trees), takenAway(trees[0], trees[1]), takenAway(trees[1], trees[2]), runBoth(trees[1], opt)) {
+		for _, fault := range slices.Concat(findLost(trees), findRecreated(trees[0], trees[1]), findRecreated(trees[1], trees[2]), findBothRunning(trees[1], opt)) {
 			r.Error(fault)
 		}
 	})
 }
 
-// lostBetween names what leaves the trees and must not.
-func lostBetween(trees [3]map[Key]Object) []string {
+// findLost returns objects that must not be removed between the trees, but are.
+func findLost(trees [3]map[Key]Object) []string {
 	var out []string
 	for key, o := range trees[0] {
 		_, beside := trees[1][key]
@@ -109,9 +106,9 @@ func lostBetween(trees [3]map[Key]Object) []string {
 	return out
 }
 
-// takenAway names what Flux would delete and make again: an object that comes later
-// than before and that does not say that it is to be kept.
-func takenAway(before, after map[Key]Object) []string {
+// findRecreated returns the objects that Flux would delete and recreate: those that move to a later
+// stage without an annotation that prevents pruning.
+func findRecreated(before, after map[Key]Object) []string {
 	stage := func(o Object) int {
 		return slices.Index([]string{"first", "", "last"}, k8s.Text(o, "metadata", "annotations", "quayside.dev/stage"))
 	}
@@ -126,9 +123,9 @@ func takenAway(before, after map[Key]Object) []string {
 	return out
 }
 
-// runBoth names programs of the operator that is followed which run, or which stop
-// too late. Flux has no order within a piece: there both happen in one apply.
-func runBoth(tree map[Key]Object, opt Options) []string {
+// findBothRunning returns the workloads of the replaced operator that still run, or stop too late. With
+// Flux, both changes of a piece happen in one apply, without an order.
+func findBothRunning(tree map[Key]Object, opt Options) []string {
 	ordered := opt.Profile != profile.Flux || opt.GitOps.Granularity == profile.PerCluster
 	var out []string
 	for key, o := range tree {
@@ -146,7 +143,7 @@ func runBoth(tree map[Key]Object, opt Options) []string {
 	return out
 }
 
-// object reads one object.
+// object decodes one object.
 func object(t *testing.T, text string) Object {
 	t.Helper()
 	v, err := yamltest.Decode([]byte(text))
@@ -156,7 +153,7 @@ func object(t *testing.T, text string) Object {
 	return Object(v.(map[string]any))
 }
 
-// TestLeftoversDoNotWork fixes what becomes of each kind that works.
+// TestLeftoversDoNotWork checks how each kind of workload is stopped or removed.
 func TestLeftoversDoNotWork(t *testing.T) {
 	works := []string{
 		"{kind: ValidatingWebhookConfiguration, apiVersion: admissionregistration.k8s.io/v1, metadata: {name: v}, webhooks: [{name: a.b.c, failurePolicy: Fail}, {name: d.e.f}]}",
@@ -165,16 +162,16 @@ func TestLeftoversDoNotWork(t *testing.T) {
 		"{kind: APIService, apiVersion: apiregistration.k8s.io/v1, metadata: {name: v1.x.io}, spec: {group: x.io, version: v1, groupPriorityMinimum: 1, versionPriority: 1}}",
 		"{kind: Secret, apiVersion: v1, metadata: {name: s}}",
 	}
-	tree := &tree{leaving: []opened{{follower: "ops/new", pin: lockfile.Pin{Namespace: "ops", Package: "old"}}}}
+	tree := &tree{replaced: []operator{{successor: "ops/new", pin: lockfile.Pin{Namespace: "ops", Package: "old"}}}}
 	for _, text := range works {
-		tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, text))
+		tree.replaced[0].objects = append(tree.replaced[0].objects, object(t, text))
 	}
-	tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, "{kind: Deployment, apiVersion: apps/v1, metadata: {name: d}, spec: {replicas: 3}}"))
+	tree.replaced[0].objects = append(tree.replaced[0].objects, object(t, "{kind: Deployment, apiVersion: apps/v1, metadata: {name: d}, spec: {replicas: 3}}"))
 	if err := tree.reduceLeftovers(); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]Object{}
-	for _, o := range tree.leaving[0].objects {
+	for _, o := range tree.replaced[0].objects {
 		got[o.Kind()] = o
 	}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"Deployment", "Secret", "ValidatingWebhookConfiguration"}) {
@@ -190,10 +187,10 @@ func TestLeftoversDoNotWork(t *testing.T) {
 	}
 }
 
-// TestSuccessionRefused draws the two ways in which definitions would go all the
-// same: a follower that does not bring them, and a cluster that does not get it.
+// TestSuccessionRefused draws the two cases in which CRDs would be removed: a successor without the
+// CRDs, and a cluster without the successor.
 func TestSuccessionRefused(t *testing.T) {
-	bundles := map[string]fstest.MapFS{"ops/old": small("old", "1.0.0", "v1"), "ops/new": inherits("new"), "ops/stranger": small("stranger", "1.0.0", "v1"), "other/base": small("base", "1.0.0", "v1")}
+	bundles := map[string]fstest.MapFS{"ops/old": newBundle("old", "1.0.0", "v1"), "ops/new": newSuccessorBundle("new"), "ops/stranger": newBundle("stranger", "1.0.0", "v1"), "other/base": newBundle("base", "1.0.0", "v1")}
 	for _, c := range []struct {
 		follower string
 		clusters []profile.Cluster
@@ -203,22 +200,22 @@ func TestSuccessionRefused(t *testing.T) {
 		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" had ops/old but does not get its successor ops/new`},
 		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"other/*"}}}, ""},
 	} {
-		lock := following(bundles, "ops/old", c.follower)[1]
-		_, err := All(lock, Options{Clusters: c.clusters}, openSmall(bundles))
+		lock := successionLocks(bundles, "ops/old", c.follower)[1]
+		_, err := All(lock, Options{Clusters: c.clusters}, openBundles(bundles))
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", c.follower, err, c.says)
 		}
 	}
 }
 
-// TestLeftoversGoWhereTheyWere gives two clusters what they had of an operator, and
-// leaves out a directory in which nothing is left.
+// TestLeftoversGoWhereTheyWere checks that clusters get leftover objects only of operators that they
+// had, and that no directory is empty.
 func TestLeftoversGoWhereTheyWere(t *testing.T) {
 	bundles := map[string]fstest.MapFS{
-		"ops/old": small("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": inherits("new"), "other/base": small("base", "1.0.0", "v1"),
+		"ops/old": newBundle("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": newSuccessorBundle("new"), "other/base": newBundle("base", "1.0.0", "v1"),
 	}
 	opt := Options{Clusters: []profile.Cluster{{Name: "all"}, {Name: "base", Operators: []string{"other/*"}}, {Name: "late", Operators: []string{"ops/new"}}}}
-	res, err := All(following(bundles, "ops/old", "ops/new")[1], opt, openSmall(bundles))
+	res, err := All(successionLocks(bundles, "ops/old", "ops/new")[1], opt, openBundles(bundles))
 	if err != nil {
 		t.Fatal(err)
 	}

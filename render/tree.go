@@ -16,32 +16,32 @@ import (
 )
 
 // attributes makes GitHub and GitLab collapse the tree in a pull request, so that reviewers see
-// the lock and the team's own files.
+// the lock and the user's own files.
 const attributes = "* linguist-generated gitlab-generated\n"
 
-// tree lays objects out as files.
+// tree distributes the objects over files.
 type tree struct {
-	opt      Options
-	installs []opened           // by namespace, then package
-	leaving  []opened           // replaced operators with their leftover objects, likewise
-	gone     []lockfile.Leaving // operators being uninstalled
-	declared map[string]lockfile.Namespace
-	files    *filetree.Tree
-	objects  []Rendered
-	warnings []diag.Warning
-	ownCRDs  bool // some cluster gets only a part of the CRDs
-	places   map[Key]profile.Place
+	opt          Options
+	installs     []operator         // by namespace, then package
+	replaced     []operator         // operators with a successor, with their leftover objects; same order
+	uninstalling []lockfile.Leaving // operators being uninstalled
+	declared     map[string]lockfile.Namespace
+	files        *filetree.Tree
+	objects      []Rendered
+	warnings     []diag.Warning
+	ownCRDs      bool // some cluster gets only a part of the CRDs, so each cluster lists its own
+	places       map[Key]profile.Place
 
-	pieces     []piece           // by name
-	namespaces []string          // rendered Namespaces, sorted
-	crdDirs    map[string]string // CRD name → directory
-	chosenBy   map[string][]*opened
-	changes    map[string][]changeable
-	plural     map[[2]string]string // result of plurals
+	pieces          []piece           // by name
+	namespaces      []string          // rendered Namespaces, sorted
+	crdDirs         map[string]string // CRD name → directory
+	operatorsOf     map[string][]*operator
+	changeableCache map[string][]changeable
+	pluralCache     map[[2]string]string // result of plurals
 }
 
-// build fills the tree: CRDs, Namespaces, operators, the reporter, the differences of clusters,
-// and the objects of the GitOps tool.
+// build writes all files of the tree: CRDs, Namespaces, operators, the reporter, the directories of
+// clusters, and the objects of the GitOps tool.
 func (t *tree) build() error {
 	t.replaceImages()
 	if err := t.writeCRDs(); err != nil {
@@ -54,11 +54,11 @@ func (t *tree) build() error {
 		return err
 	}
 	t.pieces = t.findPieces()
-	t.arrange()
+	t.setPlaces()
 	if err := t.writeNamespaces(); err != nil {
 		return err
 	}
-	if err := t.operators(); err != nil {
+	if err := t.writeOperators(); err != nil {
 		return err
 	}
 	if err := t.writeUninstalled(); err != nil {
@@ -81,20 +81,20 @@ func (t *tree) build() error {
 
 // replaceImages replaces the images of all Deployments by their mirrors.
 func (t *tree) replaceImages() {
-	for _, list := range [][]opened{t.installs, t.leaving} {
+	for _, list := range [][]operator{t.installs, t.replaced} {
 		for i := range list {
 			for j, o := range list[i].objects {
 				if isConfigurable(o) {
-					list[i].objects[j] = t.atMirrors(o)
+					list[i].objects[j] = t.withMirrors(o)
 				}
 			}
 		}
 	}
 }
 
-// add writes objects of the base to dir/file, one document each. The parameter of is their
-// operator, or nil.
-func (t *tree) add(of *opened, dir, file string, objects ...Object) error {
+// add writes objects of the base to dir/file, one document each. The parameter of is the operator
+// of the objects, or nil.
+func (t *tree) add(of *operator, dir, file string, objects ...Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
 		objects[i] = t.adorn(o)
@@ -123,7 +123,7 @@ func encodeDocuments(objects []Object) []byte {
 	return text
 }
 
-// adorn returns an object with the annotations for the tool that applies it.
+// adorn returns an object with the annotations for the GitOps tool.
 func (t *tree) adorn(o Object) Object {
 	place := t.places[o.Key()]
 	place.Alone = !t.byCluster()
@@ -137,7 +137,7 @@ func (t *tree) adornAll(objects []Object) []Object {
 	return objects
 }
 
-// writeKustomization writes the kustomization of dir, which lists resources in that order.
+// writeKustomization writes the kustomization of dir with the resources in the given order.
 func (t *tree) writeKustomization(dir string, resources []string) error {
 	return t.files.Add(path.Join(dir, layout.Kustomization), encodeKustomization(map[string]any{"resources": k8s.Values(resources...)}))
 }
@@ -148,8 +148,8 @@ func encodeKustomization(fields map[string]any) []byte {
 	return yamlnode.Encode(fields)
 }
 
-// operators writes one directory for each piece.
-func (t *tree) operators() error {
+// writeOperators writes one directory for each piece.
+func (t *tree) writeOperators() error {
 	for _, p := range t.pieces {
 		var all []string
 		for _, in := range p.members {
@@ -174,13 +174,13 @@ func (t *tree) operators() error {
 }
 
 // writeUninstalled writes an empty piece for each operator being uninstalled, so that an engine
-// prunes the objects that it applied before. Its path differs from the path of the operator, so
-// that a piece that is empty by mistake does not look like an uninstallation.
+// prunes the objects that it applied before. The piece has another path than the operator had, so
+// that a piece that is empty by mistake is not mistaken for an uninstallation.
 func (t *tree) writeUninstalled() error {
 	if t.byCluster() {
 		return nil
 	}
-	for _, l := range t.gone {
+	for _, l := range t.uninstalling {
 		if len(l.With) > 0 {
 			continue
 		}
@@ -193,7 +193,7 @@ func (t *tree) writeUninstalled() error {
 }
 
 // writeOperator writes the objects of one operator and returns their sorted file names.
-func (t *tree) writeOperator(in *opened, dir string) ([]string, error) {
+func (t *tree) writeOperator(in *operator, dir string) ([]string, error) {
 	single, aggregated := in.splitAggregated()
 	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
 	for i, o := range single {
@@ -212,9 +212,9 @@ func (t *tree) writeOperator(in *opened, dir string) ([]string, error) {
 	return names, nil
 }
 
-// splitAggregated returns the operator's objects with a file of their own, and the aggregated
-// roles, which share a file. Both are sorted by key.
-func (o opened) splitAggregated() (single, aggregated []Object) {
+// splitAggregated returns the operator's objects that have one file each, and the aggregated roles,
+// which share a file. Both lists are sorted by key.
+func (o operator) splitAggregated() (single, aggregated []Object) {
 	keys := aggregatedRoles(o.b, o.pin)
 	for _, object := range o.objects {
 		if keys[object.Key()] {
@@ -227,8 +227,8 @@ func (o opened) splitAggregated() (single, aggregated []Object) {
 }
 
 // checkDistinct rejects operators that ship the same object with different content. An equal object
-// stays with the first operator. If a package is installed several times, the first install keeps
-// a ClusterRoleBinding with the subjects of all installs.
+// is rendered for the first operator. If a package is installed several times, the first install
+// gets a ClusterRoleBinding with the subjects of all installs.
 func (t *tree) checkDistinct() error {
 	type place struct{ install, object int }
 	first := map[Key]place{}
@@ -252,15 +252,15 @@ func (t *tree) checkDistinct() error {
 			default:
 				errs = append(errs, fmt.Errorf("%s and %s both contain %s, with different content", other.name(), in.name(), o.Key()))
 			}
-			in.others = append(in.others, o)
+			in.sharedObjects = append(in.sharedObjects, o)
 		}
 		in.objects = own
 	}
 	return errors.Join(errs...)
 }
 
-// joinSubjects returns a ClusterRoleBinding with the subjects of both. It returns false if they
-// do not bind the same role.
+// joinSubjects returns a ClusterRoleBinding with the subjects of a and b. It returns false unless a
+// is a ClusterRoleBinding and both have the same roleRef.
 func joinSubjects(a, b Object) (Object, bool) {
 	if !a.Is(rbacGroup, "ClusterRoleBinding") || !k8s.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false

@@ -23,14 +23,14 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// orderAnnotations say when a tool applies an object: by operator not as by cluster.
+// orderAnnotations returns the annotations for the order of application, which differ between pieces
+// and clusters as one unit.
 func orderAnnotations() []string {
 	return []string{"argocd.argoproj.io/sync-wave", "quayside.dev/stage"}
 }
 
-// unordered returns the objects of documents by key, as text, without what says when a
-// tool applies them.
-func unordered(t failer, docs []document) map[Key]string {
+// withoutOrder returns the objects of documents as text, by key, without their orderAnnotations.
+func withoutOrder(t testingT, docs []document) map[Key]string {
 	t.Helper()
 	out := map[Key]string{}
 	for _, d := range docs {
@@ -58,15 +58,15 @@ func canonicalObject(d document) (string, error) {
 	return string(data), err
 }
 
-// sameUnion renders a lock in pieces and as one, and compares, of each cluster, the
-// union of its pieces with the one build. The reporter is a piece of its own in both.
-func sameUnion(t failer, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), overlays map[string]string) {
+// checkUnion renders a lock in pieces and as one unit, and compares the union of each cluster's pieces
+// with the single build. The reporter is a separate piece in both cases.
+func checkUnion(t testingT, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), overlays map[string]string) {
 	t.Helper()
 	pieces, err := All(lock, opt, open)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	whole, err := All(lock, perCluster(opt), open)
+	whole, err := All(lock, asOneUnit(opt), open)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -75,15 +75,14 @@ func sameUnion(t failer, lock *lockfile.File, opt Options, open func(lockfile.Pi
 		if dirs := slices.DeleteFunc(slices.Collect(maps.Keys(one.pieces)), func(dir string) bool { return path.Base(dir) == layout.Reporter }); len(dirs) != 1 {
 			t.Errorf("cluster %s: one build is of %v", c.Name, slices.Sorted(maps.Keys(one.pieces)))
 		}
-		if d := cmp.Diff(unordered(t, one.operators()), unordered(t, parted.operators())); d != "" {
+		if d := cmp.Diff(withoutOrder(t, one.operators()), withoutOrder(t, parted.operators())); d != "" {
 			t.Errorf("cluster %s: the pieces are not what one build gives (-one +pieces):\n%s", c.Name, d)
 		}
 	}
 }
 
-// drawOverlays draws what a team changes in a cluster, as Components: of all pieces and
-// of single ones, and resources of its own. It returns the overlays by name, and their
-// files.
+// drawOverlays draws a user's overlays of a cluster: Components for all pieces and for single ones, and
+// additional resources. It returns the names of the overlays, and their files.
 func drawOverlays(t *rapid.T, cluster string, pieces []string, targets []Object) ([]string, map[string]string) {
 	files := map[string]string{}
 	names := rapid.SliceOfNDistinct(rapid.SampledFrom(append([]string{"", "resources"}, pieces...)), 0, 3, rapid.ID).Draw(t, "overlays of "+cluster)
@@ -110,8 +109,7 @@ func pieceOf(o Object) string {
 	return k8s.Text(o, "metadata", "labels", k8s.LabelNamespace) + "." + k8s.Text(o, "metadata", "labels", k8s.LabelPackage)
 }
 
-// drawComponent draws a Component that changes some objects, each by what selects it
-// and it may be others too.
+// drawComponent draws a Component that changes some objects, with selectors that may also match others.
 func drawComponent(t *rapid.T, of string, objects []Object) string {
 	fields := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component"}
 	var patches []any
@@ -142,11 +140,11 @@ func drawComponent(t *rapid.T, of string, objects []Object) string {
 		fields["images"] = []any{map[string]any{"name": rapid.SampledFrom([]string{"i", "j", "none"}).Draw(t, "image"), "newName": "mirror.example.com/" + rapid.SampledFrom([]string{"a", "b"}).Draw(t, "new"), "newTag": "v2"}}
 	}
 	if rapid.Bool().Draw(t, "labels") {
-		// A key of its own: kustomize has the places of one label share its value, so that
-		// another transformer of the key changes selectors too.
+		// Each Component has its own key: kustomize shares the value of a label between all its places,
+		// so another transformer with the same key would change selectors, too.
 		fields["labels"] = []any{map[string]any{"pairs": map[string]any{"team" + strings.ReplaceAll(of, ".", "-"): "of"}, "includeSelectors": rapid.Bool().Draw(t, "selectors"), "includeTemplates": rapid.Bool().Draw(t, "templates")}}
 	}
-	if len(fields) == 2 || rapid.Bool().Draw(t, "annotations") { // kustomize refuses an empty one
+	if len(fields) == 2 || rapid.Bool().Draw(t, "annotations") { // kustomize rejects an empty Component
 		fields["commonAnnotations"] = map[string]any{"contact": "team of " + of}
 	}
 	data, err := json.Marshal(fields)
@@ -156,23 +154,23 @@ func drawComponent(t *rapid.T, of string, objects []Object) string {
 	return string(data)
 }
 
-// several returns bundles that share an object, and one that ships its Namespace.
-func several() map[string]fstest.MapFS {
+// newOverlappingBundles returns bundles with a common object, and one that ships its Namespace.
+func newOverlappingBundles() map[string]fstest.MapFS {
 	shared := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: shared}, value: 1}"
 	settings := "{kind: ConfigMap, apiVersion: v1, metadata: {name: settings}, data: {a: '${b}'}}"
 	return map[string]fstest.MapFS{
-		"a/x": small("x", "1.0.0", "v1", shared, settings), "a/y": beside("y"), "b/x": small("x", "1.1.0", "v1"),
-		"c/z": small("z", "1.0.0", "v1", shared, "{kind: Namespace, apiVersion: v1, metadata: {name: c}}", "{kind: Service, apiVersion: v1, metadata: {name: s}, spec: {selector: {a: b}, ports: [{port: 80}]}}"),
+		"a/x": newBundle("x", "1.0.0", "v1", shared, settings), "a/y": newNeighborBundle("y"), "b/x": newBundle("x", "1.1.0", "v1"),
+		"c/z": newBundle("z", "1.0.0", "v1", shared, "{kind: Namespace, apiVersion: v1, metadata: {name: c}}", "{kind: Service, apiVersion: v1, metadata: {name: s}, spec: {selector: {a: b}, ports: [{port: 80}]}}"),
 	}
 }
 
-// TestUnionOfPieces draws operators that may need each other, overlays, configs and
-// filters of clusters: the pieces of a cluster are together what one build gives.
+// TestUnionOfPieces draws operators with requirements, overlays, configs and operators of clusters: the
+// union of a cluster's pieces must equal the single build.
 func TestUnionOfPieces(t *testing.T) {
-	bundles := several()
+	bundles := newOverlappingBundles()
 	names := slices.Sorted(maps.Keys(bundles))
 	rapid.Check(t, func(t *rapid.T) {
-		lock := smallLock(bundles, nil, nil)
+		lock := newLock(bundles, nil, nil)
 		for i := range lock.Pins {
 			for _, other := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 1, rapid.ID).Draw(t, "needs") {
 				if other != lock.Pins[i].Key() {
@@ -180,11 +178,11 @@ func TestUnionOfPieces(t *testing.T) {
 				}
 			}
 		}
-		opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
+		opt := engineOptions(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
 		opt.GitOps.Clusters = nil
 		opt.Reporter = rapid.SampledFrom([]*Reporter{nil, reporterOptions()}).Draw(t, "reporter")
 		opt.Mirrors = rapid.SampledFrom([][]Mirror{nil, {{Source: "i", Mirror: "j"}}}).Draw(t, "mirrors")
-		plain, err := All(lock, opt, openSmall(bundles))
+		plain, err := All(lock, opt, openBundles(bundles))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,19 +210,19 @@ func TestUnionOfPieces(t *testing.T) {
 			}
 			opt.Clusters = append(opt.Clusters, c)
 		}
-		sameUnion(t, lock, opt, openSmall(bundles), overlays)
+		checkUnion(t, lock, opt, openBundles(bundles), overlays)
 	})
 }
 
-// TestUnionOfPiecesInCorpus holds it over real operators, those that can be rendered
-// together, with some drawn overlays.
+// TestUnionOfPiecesInCorpus checks the same with real operators that can be rendered together, and
+// with drawn overlays.
 func TestUnionOfPiecesInCorpus(t *testing.T) {
 	every := 5
 	if *whole {
 		every = 1
 	}
 	lock, open := corpusLock(t, every)
-	opt := engines(profile.ArgoCD)
+	opt := engineOptions(profile.ArgoCD)
 	opt.GitOps.Clusters = nil
 	plain, err := All(lock, opt, open)
 	if err != nil {
@@ -241,7 +239,7 @@ func TestUnionOfPiecesInCorpus(t *testing.T) {
 		pieces = append(pieces, pieceName(p))
 	}
 	once := false
-	rapid.Check(t, func(r *rapid.T) { // the draws of one run
+	rapid.Check(t, func(r *rapid.T) { // one check
 		if once {
 			return
 		}
@@ -266,7 +264,7 @@ func TestUnionOfPiecesInCorpus(t *testing.T) {
 			}
 			opt.Clusters = append(opt.Clusters, c)
 		}
-		sameUnion(r, lock, opt, open, overlays)
+		checkUnion(r, lock, opt, open, overlays)
 	})
 	t.Logf("%d operators, %d objects", len(lock.Pins), len(plain.Objects))
 }
@@ -282,7 +280,7 @@ func corpusLock(tb testing.TB, nth int) (*lockfile.File, func(lockfile.Pin) (fs.
 	dirs := map[string]string{}
 	open := func(p lockfile.Pin) (fs.FS, error) { return os.DirFS(dirs[p.Namespace]), nil }
 	lock := &lockfile.File{}
-	known := notes{}
+	known := memoryCRDs{}
 	for i, name := range slices.Sorted(maps.Keys(newest)) {
 		if i%nth != 0 {
 			continue
@@ -294,7 +292,7 @@ func corpusLock(tb testing.TB, nth int) (*lockfile.File, func(lockfile.Pin) (fs.
 		pin := pinOf(b, fmt.Sprintf("ns%d", i))
 		dirs[pin.Namespace] = newest[name]
 		more := lockfile.New(append(slices.Clone(lock.Pins), pin))
-		if _, err := All(more, Options{ObjectsOnly: true, Taken: known}, open); err == nil {
+		if _, err := All(more, Options{ObjectsOnly: true, AcceptedCRDs: known}, open); err == nil {
 			lock = more
 		}
 	}

@@ -157,7 +157,7 @@ func servingCertificates(in *install) ([]Object, error) {
 }
 
 // injectCA returns a webhook configuration, CRD or APIService with the CA of a Service's
-// certificate, or with the source of that CA.
+// certificate, or with the annotation that makes a controller inject the CA.
 func (in *install) injectCA(o Object, service string) Object {
 	return in.opt.provider.Trust(o, in.pin.Namespace, service)
 }

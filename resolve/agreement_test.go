@@ -16,19 +16,19 @@ const (
 	agreements = "testdata/conformance/problems.tsv"
 )
 
-// agreement is a line of the table: what OLM does with one namespace of a
-// problem, and what quayside does.
-type agreement struct{ problem, namespace, olm, here, verdict, reason string }
+// agreement is a line of the table: the answers of OLM and quayside for one namespace of a problem,
+// the verdict, and the reason for a difference.
+type agreement struct{ problem, namespace, olm, quayside, verdict, reason string }
 
 func (a agreement) key() string { return a.problem + " " + a.namespace }
 
 func (a agreement) line() string {
-	return strings.Join([]string{a.problem, a.namespace, a.olm, a.here, a.verdict, a.reason}, "\t")
+	return strings.Join([]string{a.problem, a.namespace, a.olm, a.quayside, a.verdict, a.reason}, "\t")
 }
 
-// arguments returns why quayside answers otherwise, by the rule that byRule finds
-// or by how OLM ends.
-func arguments() map[string]string {
+// acceptedReasons returns the reasons for different answers, by the number of the rule that
+// demandingRule returns, or by OLM's outcome.
+func acceptedReasons() map[string]string {
 	return map[string]string{
 		"error": "rule 4: an accident does not spread: what cannot be read is not used, and OLM stops resolving the namespace",
 		"cycle": "rule 5: downgrades are not allowed, and OLM goes up and down for ever",
@@ -40,26 +40,26 @@ func arguments() map[string]string {
 	}
 }
 
-// agree returns the line of one namespace, and what is wrong with it: an answer
-// that is not OLM's and that neither a rule nor the table argues for.
-func (p *problem) agree(t *testing.T, want expectation, got answer, table map[string]agreement) (row agreement, fault string) {
-	row = agreement{problem: p.ID, namespace: want.Namespace, olm: want.tell(p), here: "=", verdict: agreed}
+// compareAnswer returns the line of one namespace. The fault is empty unless the answer differs
+// from OLM's and neither a rule nor the table has a reason for the difference.
+func (p *problem) compareAnswer(t *testing.T, want expectation, got answer, table map[string]agreement) (row agreement, fault string) {
+	row = agreement{problem: p.ID, namespace: want.Namespace, olm: want.summary(p), quayside: "=", verdict: agreed}
 	fault = want.check(p, got)
-	if fault == "" && want.ends() {
+	if fault == "" && want.terminates() {
 		return row, ""
 	}
-	row.olm, row.here, row.verdict = want.tellWhole(p), got.tell(), differs
-	rule := p.byRule(t, want, got)
+	row.olm, row.quayside, row.verdict = want.fullSummary(p), got.summary(), differs
+	rule := p.demandingRule(t, want, got)
 	was := table[row.key()]
 	switch {
 	case fault == "":
-		row.reason = arguments()[want.Outcome]
+		row.reason = acceptedReasons()[want.Outcome]
 	case rule != 0 && was.reason == "":
-		row.reason = arguments()[fmt.Sprint(rule)]
-	case was.olm == row.olm && was.here == row.here && got.fault == "":
+		row.reason = acceptedReasons()[fmt.Sprint(rule)]
+	case was.olm == row.olm && was.quayside == row.quayside && got.fault == "":
 		row.reason = was.reason
 	case rule != 0:
-		row.reason = arguments()[fmt.Sprint(rule)]
+		row.reason = acceptedReasons()[fmt.Sprint(rule)]
 	}
 	if row.reason != "" {
 		return row, ""
@@ -67,31 +67,31 @@ func (p *problem) agree(t *testing.T, want expectation, got answer, table map[st
 	return row, cmp.Or(fault, "nothing says why")
 }
 
-// tell says in a few words what OLM ends with.
-func (e *expectation) tell(p *problem) string {
+// summary returns OLM's outcome in a few words.
+func (e *expectation) summary(p *problem) string {
 	switch {
 	case e.Outcome != "fixpoint":
 		return map[string]string{"unsat": "conflict", "error": "error", "cycle": "no end", "stuck": "no end"}[e.Outcome]
 	case !e.Nondeterministic:
-		return cmp.Or(strings.Join(csvs(e.brief(p).Installed), " "), "nothing")
+		return cmp.Or(strings.Join(csvs(e.asAnswer(p).Installed), " "), "nothing")
 	}
 	return fmt.Sprintf("by chance, %d seen", max(len(e.Alternatives), 1))
 }
 
-// tellWhole says it with the rounds, and with what was generated.
-func (e *expectation) tellWhole(p *problem) string {
+// fullSummary returns OLM's outcome with the rounds and the generated subscriptions.
+func (e *expectation) fullSummary(p *problem) string {
 	if e.Outcome != "fixpoint" {
-		return e.tell(p)
+		return e.summary(p)
 	}
-	whole := e.brief(p)
+	whole := e.asAnswer(p)
 	if e.Nondeterministic {
-		return e.tell(p) + ", one of them: " + whole.tell()
+		return e.summary(p) + ", one of them: " + whole.summary()
 	}
-	return whole.tell()
+	return whole.summary()
 }
 
-// tell spells an answer in one line.
-func (a answer) tell() string {
+// summary returns an answer in one line.
+func (a answer) summary() string {
 	if a.Outcome != "fixpoint" {
 		return a.Outcome
 	}
@@ -130,9 +130,9 @@ func readAgreements(t *testing.T) map[string]agreement {
 	return out
 }
 
-// checkAgreements holds the lines against the table, or writes it. Of problems
-// that are not in it nothing is asked, and where there are such, none has to be
-// there for each of its lines: then the problems are others.
+// checkAgreements compares the lines with the table, or writes the table with -update. It ignores
+// problems that are missing from the table. If there are such problems, QUAYSIDE_CONFORMANCE has
+// another set of problems, and lines of the table without a problem are accepted.
 func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement, skipped int) {
 	t.Helper()
 	lines := []string{"# problem\tnamespace\tOLM\tquayside\tverdict\treason"}
@@ -163,6 +163,6 @@ func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement,
 				t.Errorf("%s: %s is no problem", agreements, key)
 			}
 		}
-		standsIn(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/%s` |", len(rows), count[agreed], count[differs], agreements))
+		requireText(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/%s` |", len(rows), count[agreed], count[differs], agreements))
 	}
 }

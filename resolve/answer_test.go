@@ -15,20 +15,20 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// answer is what quayside says about one namespace.
+// answer is the result of quayside for one namespace.
 type answer struct {
 	Outcome   string     `json:"outcome"` // "fixpoint" or "conflict"
 	Installed []string   `json:"installed"`
 	Rounds    [][]string `json:"rounds,omitempty"`
 	Generated []string   `json:"generated,omitempty"`
-	fault     string     // what is wrong with it by itself
+	fault     string     // a fault that does not depend on OLM's answer; empty: none
 	pins      []lockfile.Pin
 	conflicts []*explain.Conflict
-	free      []thing // ClusterServiceVersions that are no one's and that nothing has replaced
+	free      []presentBundle // ClusterServiceVersions without a subscription that nothing has replaced
 }
 
-// ask returns the declarations of a problem and how it is to be solved.
-func (p *problem) ask(t *testing.T) (*declare.Set, resolve.Options) {
+// declarations returns the declarations of a problem and the options to solve it.
+func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": p.Objects})
 	if err != nil {
@@ -50,11 +50,11 @@ func (p *problem) ask(t *testing.T) (*declare.Set, resolve.Options) {
 	return decl, opt
 }
 
-// solve returns quayside's answer for each namespace: the first round, and what
-// is there when nothing changes any more.
+// solve returns quayside's answer for each namespace after all rounds. It checks that one hop gives
+// the first of these rounds.
 func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
 	t.Helper()
-	decl, opt := p.ask(t)
+	decl, opt := p.declarations(t)
 	res, err := resolve.Resolve(x, decl, nil, opt)
 	if err != nil {
 		t.Fatalf("%s: %v", p.ID, err)
@@ -68,7 +68,7 @@ func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
 	for _, ns := range p.Expect.Namespaces {
 		a := p.answer(ns.Namespace, decl, res)
 		first := p.answer(ns.Namespace, decl, once)
-		if a.fault = cmp.Or(a.fault, first.fault, p.needless(first.pins, decl, ns.Namespace)); a.fault == "" && !slices.EqualFunc(a.Rounds[:min(1, len(a.Rounds))], first.Rounds, slices.Equal) {
+		if a.fault = cmp.Or(a.fault, first.fault, p.findNeedless(first.pins, decl, ns.Namespace)); a.fault == "" && !slices.EqualFunc(a.Rounds[:min(1, len(a.Rounds))], first.Rounds, slices.Equal) {
 			a.fault = "one hop is not the first of all"
 		}
 		out[ns.Namespace] = a
@@ -77,7 +77,7 @@ func (p *problem) solve(t *testing.T, x *model.Index) map[string]answer {
 }
 
 func (p *problem) answer(ns string, decl *declare.Set, res *resolve.Result) answer {
-	a := answer{Outcome: "fixpoint", Installed: []string{}, free: thereIn(nil, decl, ns)}
+	a := answer{Outcome: "fixpoint", Installed: []string{}, free: presentBundles(nil, decl, ns)}
 	for _, c := range res.Conflicts {
 		if c.Namespace == ns {
 			a.Outcome = "conflict"
@@ -89,7 +89,7 @@ func (p *problem) answer(ns string, decl *declare.Set, res *resolve.Result) answ
 			continue
 		}
 		a.pins = append(a.pins, pin)
-		a.Installed = append(a.Installed, spell(pin))
+		a.Installed = append(a.Installed, formatPin(pin))
 		if pin.Generated() {
 			a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", pin.Subscription(), pin.Package, pin.Channel, pin.Catalog.ID))
 		}
@@ -108,14 +108,14 @@ func (p *problem) answer(ns string, decl *declare.Set, res *resolve.Result) answ
 	}
 	slices.Sort(a.Installed)
 	slices.Sort(a.Generated)
-	if a.fault = p.misplaced(a, decl, ns); a.fault == "" && a.Outcome == "fixpoint" {
-		a.fault = unsound(res.Lock.Pins, decl, ns)
+	if a.fault = p.findMisplaced(a, decl, ns); a.fault == "" && a.Outcome == "fixpoint" {
+		a.fault = findUnsound(res.Lock.Pins, decl, ns)
 	}
 	return a
 }
 
-// spell names a pin as brief does an expected install.
-func spell(p lockfile.Pin) string {
+// formatPin formats a pin as asAnswer formats an expected install.
+func formatPin(p lockfile.Pin) string {
 	subs := []string{p.Subscription()}
 	for _, s := range p.RequestedBy {
 		subs = append(subs, strings.TrimPrefix(s, p.Namespace+"/"))
@@ -124,7 +124,7 @@ func spell(p lockfile.Pin) string {
 	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))
 }
 
-// csvs returns the names of the bundles that are installed, sorted.
+// csvs returns the names of installed bundles without their subscriptions, sorted.
 func csvs(installed []string) []string {
 	var names []string
 	for _, i := range installed {
@@ -134,7 +134,7 @@ func csvs(installed []string) []string {
 	return names
 }
 
-// differs returns what is different in got, or "".
+// differs returns the first difference between a and got, or "".
 func (a answer) differs(got answer) string {
 	switch {
 	case a.Outcome != got.Outcome:

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// slim returns the index of the full-size catalog.
-func slim(b *testing.B) *model.Index {
+// fullSizeIndex returns the index of the full-size catalog.
+func fullSizeIndex(b *testing.B) *model.Index {
 	b.Helper()
 	content, ok := corpus(b, map[string]*model.Content{}, "full-slim")
 	if !ok {
@@ -31,9 +31,9 @@ func slim(b *testing.B) *model.Index {
 	return x
 }
 
-// askFor declares subscriptions to n packages that resolve together, those with
-// dependencies first.
-func askFor(b *testing.B, x *model.Index, n int) *declare.Set {
+// declareSubscriptions declares subscriptions to n packages that have a common solution, packages
+// with dependencies first.
+func declareSubscriptions(b *testing.B, x *model.Index, n int) *declare.Set {
 	b.Helper()
 	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}
 	cat := x.Catalogs()[0]
@@ -60,9 +60,9 @@ func askFor(b *testing.B, x *model.Index, n int) *declare.Set {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	x := slim(b)
+	x := fullSizeIndex(b)
 	for _, n := range []int{1, 6, 60} {
-		decl := askFor(b, x, n)
+		decl := declareSubscriptions(b, x, n)
 		b.Run(fmt.Sprintf("subscriptions=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -74,11 +74,11 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkSpread resolves sixty subscriptions in namespaces of their own, which
-// may share their dependencies and must not overlap.
+// BenchmarkSpread resolves sixty subscriptions, each in its own namespace, with shared dependencies
+// and without overlap.
 func BenchmarkSpread(b *testing.B) {
-	x := slim(b)
-	decl := askFor(b, x, 60)
+	x := fullSizeIndex(b)
+	decl := declareSubscriptions(b, x, 60)
 	spread := &declare.Set{Subscriptions: slices.Clone(decl.Subscriptions)}
 	for i := range spread.Subscriptions {
 		s := &spread.Subscriptions[i]
@@ -93,10 +93,10 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// BenchmarkUpgrade takes every hop of the package whose way is eleven long.
+// BenchmarkUpgrade resolves all hops of a package with an upgrade path of eleven versions.
 func BenchmarkUpgrade(b *testing.B) {
-	x := slim(b)
-	decl, lock := elevenHops(b, x)
+	x := fullSizeIndex(b)
+	decl, lock := findElevenHops(b, x)
 	b.ReportAllocs()
 	for b.Loop() {
 		res, err := resolve.Resolve(x, decl, lock, resolve.Options{Requirements: "warn", Upgrade: true, Hops: -1})
@@ -106,7 +106,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 }
 
-func elevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
+func findElevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
 	b.Helper()
 	for _, p := range x.Catalogs()[0].Packages() {
 		for _, ch := range p.Channels() {
@@ -119,7 +119,7 @@ func elevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
 					}},
 				}
 				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
-				if err != nil || len(res.Lock.Pins) != 1 || len(resolve.Hops(x, decl, res.Lock, res.Lock.Pins[0], resolve.Options{Requirements: "warn"})) != 11 {
+				if err != nil || len(res.Lock.Pins) != 1 || len(resolve.UpgradePath(x, decl, res.Lock, res.Lock.Pins[0], resolve.Options{Requirements: "warn"})) != 11 {
 					continue
 				}
 				return decl, res.Lock
@@ -130,12 +130,12 @@ func elevenHops(b *testing.B, x *model.Index) (*declare.Set, *lockfile.File) {
 	return nil, nil
 }
 
-// BenchmarkGrowth resolves one subscription with dependencies ten deep among
-// more and more packages of fifty versions: the cost is that of the packages
-// that matter.
+// BenchmarkGrowth resolves one subscription with a chain of ten dependencies in catalogs of
+// increasing size, with fifty versions per package. The cost should depend only on the required
+// packages.
 func BenchmarkGrowth(b *testing.B) {
 	for _, packages := range []int{10, 100, 1000} {
-		x := synthetic(b, packages, 50)
+		x := newSyntheticIndex(b, packages, 50)
 		decl := &declare.Set{
 			OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}},
 			Subscriptions: []declare.Subscription{{
@@ -155,9 +155,9 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// synthetic returns packages in chains of ten: each version of one requires its
+// newSyntheticIndex returns packages in chains of ten: each version of one requires its
 // own version of the next.
-func synthetic(b *testing.B, packages, versions int) *model.Index {
+func newSyntheticIndex(b *testing.B, packages, versions int) *model.Index {
 	b.Helper()
 	c := model.Content{ID: model.ID{Namespace: "olm", Name: "full"}}
 	for i := range packages {

@@ -12,15 +12,15 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestBruteForceAgrees resolves from nothing by a naive search that knows only
-// what the documentation says.
+// TestBruteForceAgrees compares a fresh resolution with a naive search that implements only the
+// documented order.
 func TestBruteForceAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUniverse(t)
 		u.decl.Subscriptions = slices.DeleteFunc(u.decl.Subscriptions, func(s declare.Subscription) bool { return s.Namespace != "ops" })
 		opt := resolve.Options{AllowOverlap: true}
 		res, err := resolve.Resolve(u.index(t), &u.decl, nil, opt)
-		want, ok := u.brute()
+		want, ok := u.solveNaively()
 		if ok != (err == nil) {
 			t.Fatalf("brute force finds a solution: %v, Resolve: %v", ok, err)
 		}
@@ -39,7 +39,7 @@ func TestBruteForceAgrees(t *testing.T) {
 	})
 }
 
-// node is one entry as the naive search sees it.
+// node is one channel entry in the naive search.
 type node struct {
 	cat, pkg, channel string
 	prio              int
@@ -47,7 +47,7 @@ type node struct {
 	b                 model.BundleData
 }
 
-func (u universe) brute() ([]string, bool) {
+func (u universe) solveNaively() ([]string, bool) {
 	var queue [][]node
 	for _, s := range u.decl.Subscriptions {
 		var of []node
@@ -57,7 +57,7 @@ func (u universe) brute() ([]string, bool) {
 			}
 		}
 		of = slices.DeleteFunc(of, func(n node) bool { return len(s.Channels) > 0 && n.channel != s.Channels[0] })
-		queue = append(queue, u.twins(of, s))
+		queue = append(queue, u.withOtherChannels(of, s))
 	}
 	chosen, ok := u.search(queue, nil)
 	var out []string
@@ -69,9 +69,9 @@ func (u universe) brute() ([]string, bool) {
 	return out, ok
 }
 
-// twins adds the same bundles in other channels, also where they are skipped,
-// for a subscription that names no channel.
-func (u universe) twins(of []node, s declare.Subscription) []node {
+// withOtherChannels adds the same bundles in other channels, even if they are skipped there, for a
+// subscription without a channel.
+func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 	if len(s.Channels) > 0 {
 		return of
 	}
@@ -108,8 +108,8 @@ func (u universe) twins(of []node, s declare.Subscription) []node {
 	return out
 }
 
-// nodes returns every entry that can be chosen: default channels first, then by
-// package and channel, from the head down, without skipped ones.
+// nodes returns every entry that can be chosen: default channels first, then by package and
+// channel, and within a channel from the head down, without skipped entries.
 func (u universe) nodes() []node {
 	var out []node
 	for _, c := range u.cats {
@@ -170,12 +170,12 @@ func (u universe) search(queue [][]node, chosen []node) ([]node, bool) {
 		return chosen, true
 	}
 	for _, n := range queue[0] {
-		if !fits(n, chosen) {
+		if !isCompatible(n, chosen) {
 			continue
 		}
 		next := slices.Clone(queue[1:])
 		for _, p := range n.b.Properties {
-			if m := meets(p); m != nil {
+			if m := requirementTest(p); m != nil {
 				next = append(next, u.providers(n, m))
 			}
 		}
@@ -186,14 +186,14 @@ func (u universe) search(queue [][]node, chosen []node) ([]node, bool) {
 	return nil, false
 }
 
-// fits reports whether n can stand beside what is chosen.
-func fits(n node, chosen []node) bool {
+// isCompatible reports whether n can be installed together with the chosen nodes.
+func isCompatible(n node, chosen []node) bool {
 	if slices.ContainsFunc(n.b.Properties, func(p model.Property) bool { return p.Type == "olm.deprecated" }) {
 		return false
 	}
 	for _, c := range chosen {
-		for _, claim := range (thing{n.b.Name, n.b.Properties}).claims() {
-			if slices.Contains((thing{c.b.Name, c.b.Properties}).claims(), claim) {
+		for _, claim := range (presentBundle{n.b.Name, n.b.Properties}).claims() {
+			if slices.Contains((presentBundle{c.b.Name, c.b.Properties}).claims(), claim) {
 				return false
 			}
 		}
@@ -201,12 +201,12 @@ func fits(n node, chosen []node) bool {
 	return true
 }
 
-// providers returns what meets a requirement of by: its own catalog first, then
-// by priority, then by name.
-func (u universe) providers(by node, m func(thing) bool) []node {
+// providers returns the nodes that meet a requirement of by: those of its own catalog first, then by
+// priority, then by name.
+func (u universe) providers(by node, m func(presentBundle) bool) []node {
 	var out []node
 	for _, n := range u.nodes() {
-		if m(thing{n.b.Name, n.b.Properties}) {
+		if m(presentBundle{n.b.Name, n.b.Properties}) {
 			out = append(out, n)
 		}
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// byRule returns the rule of resolution.md section 0 that demands another answer
-// than OLM's for a problem that no list of exceptions knows, or 0. What the rule
-// asks about is in the problem itself, and the answer must be sound.
-func (p *problem) byRule(t *testing.T, e expectation, got answer) int {
+// demandingRule returns the number of the rule, as in the package comment, that demands an answer
+// different from OLM's, or 0. It depends only on the problem and the answers, not on a list of
+// exceptions. The answer must be sound.
+func (p *problem) demandingRule(t *testing.T, e expectation, got answer) int {
 	switch {
 	case got.Outcome != "fixpoint" || got.fault != "":
 		return 0
-	case p.replacedIsGone(t, e, got):
-		return 8 // phases play no part: what a CSV has replaced is gone
-	case p.staysUp(e, got):
+	case p.ignoresReplaced(t, e, got):
+		return 8 // regardless of phases, a replaced CSV counts as removed
+	case p.refusesDowngrade(e, got):
 		return 5 // downgrades are not allowed
-	case e.Nondeterministic && p.preferred(e, got):
-		return 3 // sound, and preferred to all that OLM gave
-	case p.keepsOrder(e, got) && e.Nondeterministic:
-		return 3 // the first who asks for a dependency has it from where that one prefers it
-	case p.keepsOrder(e, got):
+	case e.Nondeterministic && p.isPreferred(e, got):
+		return 3 // sound, and preferred to all answers of OLM
+	case p.followsDocumentedOrder(e, got) && e.Nondeterministic:
+		return 3 // a dependency comes from the catalog and channel that its first dependent prefers
+	case p.followsDocumentedOrder(e, got):
 		return 15 // a preference that OLM has lost
 	}
 	return 0
 }
 
-// object is what the rules look at.
+// object holds the fields of an object that the rules use.
 type object struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -53,8 +53,8 @@ func (p *problem) objects(ns, kind string) []object {
 	return out
 }
 
-// replaced returns the ClusterServiceVersions that are no subscription's and
-// that one which is some subscription's has replaced.
+// replaced returns the ClusterServiceVersions without a subscription that were replaced, directly or
+// indirectly, by one with a subscription.
 func (p *problem) replaced(ns string) map[string]bool {
 	csvs, current := p.objects(ns, "ClusterServiceVersion"), map[string]bool{}
 	for _, s := range p.objects(ns, "Subscription") {
@@ -73,9 +73,9 @@ func (p *problem) replaced(ns string) map[string]bool {
 	return gone
 }
 
-// replacedIsGone reports whether OLM's answer rests on a ClusterServiceVersion
-// that has been replaced, and got is the answer without it.
-func (p *problem) replacedIsGone(t *testing.T, e expectation, got answer) bool {
+// ignoresReplaced reports whether OLM's answer depends on a replaced ClusterServiceVersion, and got
+// is the answer without that one.
+func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool {
 	gone := p.replaced(e.Namespace)
 	inTheWay := slices.ContainsFunc(e.Installed, func(i install) bool { return gone[i.CSV] && len(i.Subscriptions) == 0 })
 	if !inTheWay {
@@ -90,11 +90,11 @@ func (p *problem) replacedIsGone(t *testing.T, e expectation, got answer) bool {
 	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
 }
 
-// staysUp reports whether got follows OLM up to the round in which that goes
-// down, and whether all packages with which it never does end as they do there.
-func (p *problem) staysUp(e expectation, got answer) bool {
-	round, pkgs := p.goesDown(e)
-	want := e.brief(p)
+// refusesDowngrade reports whether got equals OLM's answer up to the first downgrade, and in the end
+// for all packages that OLM never downgrades.
+func (p *problem) refusesDowngrade(e expectation, got answer) bool {
+	round, pkgs := p.firstDowngrade(e)
+	want := e.asAnswer(p)
 	if round < 0 || e.Outcome != "fixpoint" || len(want.Rounds) < round || len(got.Rounds) < round {
 		return false
 	}
@@ -105,11 +105,10 @@ func (p *problem) staysUp(e expectation, got answer) bool {
 	return slices.EqualFunc(want.Rounds[:round], got.Rounds[:round], slices.Equal) && slices.Equal(others(want.Installed), others(got.Installed))
 }
 
-// keepsOrder reports whether got differs from OLM's answer in nothing but the
-// channels and catalogs of generated subscriptions, and has the one that is
-// first in the documented order wherever it does.
-func (p *problem) keepsOrder(e expectation, got answer) bool {
-	want := e.brief(p)
+// followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and
+// catalogs of generated subscriptions, and each different one comes first in the documented order.
+func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
+	want := e.asAnswer(p)
 	versions := p.versions()
 	theirs, first, other := map[string]generated{}, true, false
 	for _, g := range e.Generated {
@@ -138,8 +137,8 @@ func (p *problem) keepsOrder(e expectation, got answer) bool {
 		(e.Nondeterministic || slices.EqualFunc(want.Rounds, got.Rounds, slices.Equal))
 }
 
-// rank returns where the documented order has a catalog and channel for a
-// dependency, as the first that requires it sees it: the less, the earlier.
+// rank returns the rank of a catalog and channel for a dependency in the documented order, for its
+// first dependent. A lower rank is preferred.
 func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
@@ -159,9 +158,9 @@ func (p *problem) rank(got answer, pin lockfile.Pin, id model.ID, channel string
 	return []string{no(own), fmt.Sprintf("%010d", 1<<30-p.Catalogs[id.Name].Priority), no(id.Namespace == pin.Namespace), id.Name, no(isDefault), channel}
 }
 
-// goesDown returns the first round in which OLM put a lower version of a package
-// in the place of a higher one, or -1, and all packages with which it ever did.
-func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
+// firstDowngrade returns the first round in which OLM downgraded a package, or -1, and all packages
+// that it ever downgraded.
+func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool) {
 	last := map[string]model.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
 		for _, c := range p.objects(e.Namespace, "ClusterServiceVersion") {
@@ -189,9 +188,9 @@ func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
 	return round, pkgs
 }
 
-// preferred reports whether got is preferred to every alternative: the first
-// subscription, in the order of names, whose version differs has the higher one.
-func (p *problem) preferred(e expectation, got answer) bool {
+// isPreferred reports whether got is preferred to every alternative: of the first subscription by
+// name whose versions differ, got has the higher version.
+func (p *problem) isPreferred(e expectation, got answer) bool {
 	versions := p.versions()
 	of := func(names []string, pkg string) model.Version {
 		for _, n := range names {

@@ -21,10 +21,10 @@ type option struct {
 // options holds the possible answers to a subscription in order of preference, or the reason why
 // there are none.
 type options struct {
-	of    []option
-	fault *fault
-	stay  string // why only the installed bundle is offered: "installPlanApproval is Manual"
-	down  []*model.Entry
+	of         []option
+	fault      *fault
+	keepReason string // why the installed bundle is the only candidate: "installPlanApproval is Manual"
+	downgrades []*model.Entry
 }
 
 // fault is a mistake in one declaration.
@@ -33,33 +33,33 @@ type fault struct {
 	msg string
 }
 
-// treatment is the treatment of a subscription in a round.
+// treatment is the preference among the candidates of a subscription in a round.
 type treatment int
 
 const (
-	keepIt treatment = iota // the installed bundle is preferred
-	moveIt                  // upgrades are preferred
-	fixIt                   // only the installed bundle
+	preferInstalled treatment = iota // the installed bundle is preferred
+	preferUpgrade                    // upgrades are preferred
+	onlyInstalled                    // only the installed bundle
 )
 
-// treatment returns the treatment of s, and the reason if it must stay.
+// treatment returns the treatment of s, and the reason if it is onlyInstalled.
 func (w *world) treatment(s *want) (treatment, string) {
 	if s.current == nil {
-		return moveIt, ""
+		return preferUpgrade, ""
 	}
 	if s.hold != "" {
-		return fixIt, "held: " + s.hold
+		return onlyInstalled, "held: " + s.hold
 	}
 	if w.named(s) != nil || w.pinToReach(s) != nil {
-		return moveIt, ""
+		return preferUpgrade, ""
 	}
 	if s.approval == declare.Manual {
-		return fixIt, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " moves it"
+		return onlyInstalled, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " moves it"
 	}
 	if w.opt.Upgrade {
-		return moveIt, ""
+		return preferUpgrade, ""
 	}
-	return keepIt, ""
+	return preferInstalled, ""
 }
 
 // named returns the target that names s, or nil.
@@ -84,7 +84,7 @@ func (w *world) boundTarget(s *want) *Target {
 
 // options returns the possible answers of s.
 func (w *world) options(s *want) options {
-	if sp := w.space(s.ns); sp.fault != "" {
+	if sp := w.namespace(s.ns); sp.fault != "" {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
@@ -96,25 +96,24 @@ func (w *world) options(s *want) options {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
-		if s.current != nil && s.current.pin != nil && (how != moveIt || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
-			return options{of: []option{{current: s.current}}, stay: bad.msg}
+		if s.current != nil && s.current.pin != nil && (how != preferUpgrade || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
+			return options{of: []option{{current: s.current}}, keepReason: bad.msg}
 		}
 		return options{fault: bad}
 	}
 	if s.current == nil {
-		return w.fresh(s, pkgs)
+		return w.installCandidates(s, pkgs)
 	}
-	if how == fixIt {
-		return options{of: []option{{current: s.current}}, stay: stay}
+	if how == onlyInstalled {
+		return options{of: []option{{current: s.current}}, keepReason: stay}
 	}
-	if t := w.named(s); t != nil && t.Anew {
-		return w.freshOptions(s, pkgs)
+	if t := w.named(s); t != nil && t.Reinstall {
+		return w.reinstallCandidates(s, pkgs)
 	}
-	return w.upgrades(s, pkgs, how)
+	return w.upgradeCandidates(s, pkgs, how)
 }
 
-// packages returns the package that s asks for from each eligible catalog, in order of
-// preference.
+// packages returns the package that s requests from each eligible catalog, in order of preference.
 func (w *world) packages(s *want) ([]*model.Package, *fault) {
 	if s.cat != nil {
 		return w.packageFrom(s, *s.cat)
@@ -239,8 +238,8 @@ func (s *want) channelsOf(p *model.Package) []*model.Channel {
 	return out
 }
 
-// entriesOf concatenates the lists that function of returns for the permitted channels, in order.
-// Each of them must be a new list.
+// entriesOf concatenates the lists that of returns for each permitted channel, in order. The
+// function must return a new list on each call.
 func (s *want) entriesOf(pkgs []*model.Package, of func(*model.Channel) []*model.Entry) []*model.Entry {
 	var es []*model.Entry
 	for _, p := range pkgs {
@@ -270,9 +269,10 @@ func (s *want) allows() (func(bundle string, v model.Version) bool, *fault) {
 	return func(_ string, v model.Version) bool { return in(v.String()) }, nil
 }
 
-// limits reports whether s restricts the allowed versions; allowed describes them in messages.
+// limits reports whether s restricts the allowed versions.
 func (s *want) limits() bool { return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0) }
 
+// describeAllowed returns the restriction for messages: `in the range ">=1.0.0"`.
 func (s *want) describeAllowed() string {
 	if len(s.decl.Allowed) > 0 {
 		return "among the listed versions (" + list(s.decl.Allowed) + ")"
@@ -280,8 +280,8 @@ func (s *want) describeAllowed() string {
 	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
-// fresh returns the possible new installs. Rule 1.
-func (w *world) fresh(s *want, pkgs []*model.Package) options {
+// installCandidates returns the possible new installs. Rule 1.
+func (w *world) installCandidates(s *want, pkgs []*model.Package) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
@@ -295,7 +295,7 @@ func (w *world) fresh(s *want, pkgs []*model.Package) options {
 		return options{fault: w.noVersion(s, pkgs, target)}
 	}
 	if !s.isV1() {
-		return asOptions(withTwins(s, es))
+		return asOptions(withOtherChannels(s, es))
 	}
 	es = w.rank(s, es)
 	if bad := checkTies(s, es); bad != nil {

@@ -12,18 +12,18 @@ import (
 type cause interface {
 	order() causeOrder
 	about() fact
-	where() string                       // position in a file, or ""
-	describe(t *teller, of []int) string // of: the atoms that can meet it, or that it excludes from each other
+	where() string                          // position in a file, or ""
+	describe(t *explainer, of []int) string // of: the atoms that can meet it, or that it excludes from each other
 }
 
-// fact is the subject of a cause. By default, a cause is a fact that does not depend on any
+// fact is the subject of a cause. Its methods are the defaults for causes that do not depend on a
 // declaration.
 type fact struct {
 	ns     string
 	bundle string // empty: the namespace itself
 }
 
-func (f fact) order() causeOrder { return whatForbids }
+func (f fact) order() causeOrder { return orderExclusion }
 func (f fact) about() fact       { return f }
 func (f fact) where() string     { return "" }
 
@@ -31,22 +31,22 @@ func (f fact) where() string     { return "" }
 type causeOrder int
 
 const (
-	whoAsks causeOrder = iota
-	whatIsThere
-	whatIsNeeded
-	whatForbids
+	orderRequest causeOrder = iota
+	orderInstalled
+	orderRequirement
+	orderExclusion
 )
 
-// asking is the cause that a subscription needs an answer.
-type asking struct {
+// requestCause states that a subscription must be answered.
+type requestCause struct {
 	fact
 	want  *want
 	fault *fault // why nothing answers it
 }
 
-func (c asking) order() causeOrder { return whoAsks }
+func (c requestCause) order() causeOrder { return orderRequest }
 
-func (c asking) where() string {
+func (c requestCause) where() string {
 	switch {
 	case c.fault != nil && !c.fault.pos.IsZero():
 		return c.fault.pos.String()
@@ -56,7 +56,7 @@ func (c asking) where() string {
 	return ""
 }
 
-func (c asking) describe(t *teller, of []int) string {
+func (c requestCause) describe(t *explainer, of []int) string {
 	s := c.want
 	if c.fault != nil {
 		return "subscription " + s.key() + ": " + c.fault.msg
@@ -81,16 +81,16 @@ func (c asking) describe(t *teller, of []int) string {
 	}
 }
 
-// staying is the cause that an installed bundle without a subscription stays.
-type staying struct {
+// installedCause states that an installed bundle without a subscription stays installed.
+type installedCause struct {
 	fact
 	inst *installed
 }
 
-func (c staying) order() causeOrder { return whatIsThere }
-func (c staying) where() string     { return c.inst.where() }
+func (c installedCause) order() causeOrder { return orderInstalled }
+func (c installedCause) where() string     { return c.inst.where() }
 
-func (c staying) describe(*teller, []int) string {
+func (c installedCause) describe(*explainer, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription requests it, so it stays pinned"
 }
 
@@ -105,20 +105,20 @@ func (i *installed) where() string {
 	return ""
 }
 
-// needing is the cause that a bundle has a requirement.
-type needing struct {
+// requirementCause states that a bundle has a requirement.
+type requirementCause struct {
 	fact
 	req *requirement
 }
 
-func (c needing) order() causeOrder { return whatIsNeeded }
+func (c requirementCause) order() causeOrder { return orderRequirement }
 
-func (c needing) describe(t *teller, of []int) string {
+func (c requirementCause) describe(t *explainer, of []int) string {
 	return t.requires([]string{c.bundle}, c.req, of)
 }
 
-// banning is the cause that a bundle cannot be chosen.
-type banning struct {
+// banCause states that a bundle cannot be chosen.
+type banCause struct {
 	fact
 	pkg string
 	why ban
@@ -138,52 +138,52 @@ const (
 	banDeprecated                     // olm.deprecated
 	banInstallMode                    // its OperatorGroup needs an unsupported install mode (rule 7)
 	banCluster                        // the cluster's version is too low or too high (rule 7)
-	banOtherLock                      // the followed lock pins another
-	banAgainst                        // Options.Against refuses it
+	banOtherLock                      // the followed lock pins another bundle
+	banAgainst                        // Options.Objection refuses it
 	banPinned                         // another bundle of the package is pinned and has no edge to it (rule 12)
 	banUnanswered                     // its subscription could not be answered, or excludes it (rule 4)
 )
 
-func (c banning) describe(*teller, []int) string { return c.bundle + " " + c.why.text }
+func (c banCause) describe(*explainer, []int) string { return c.bundle + " " + c.why.text }
 
-// onePackage is the cause that a namespace holds one bundle of a package.
-type onePackage struct {
+// onePackageCause states that a namespace can have only one bundle of a package.
+type onePackageCause struct {
 	fact
 	pkg string
 }
 
-func (c onePackage) describe(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.takingPart(of))
+func (c onePackageCause) describe(t *explainer, of []int) string {
+	return fmt.Sprintf("namespace %s can have only one bundle of package %s, not %s", c.ns, c.pkg, t.listInvolved(of))
 }
 
-// oneProvider is the cause that a namespace holds one provider of an API.
-type oneProvider struct {
+// oneProviderCause states that a namespace can have only one provider of an API.
+type oneProviderCause struct {
 	fact
 	api model.GVK
 }
 
-func (c oneProvider) describe(t *teller, of []int) string {
-	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.takingPart(of))
+func (c oneProviderCause) describe(t *explainer, of []int) string {
+	return fmt.Sprintf("namespace %s can have only one provider of the API %s, not %s", c.ns, c.api, t.listInvolved(of))
 }
 
-// succeeding is the cause that an upgrade replaces an installed bundle.
-type succeeding struct {
+// replacementCause states that an upgrade replaces an installed bundle.
+type replacementCause struct {
 	fact
 	inst *installed
 }
 
-func (c succeeding) describe(*teller, []int) string {
+func (c replacementCause) describe(*explainer, []int) string {
 	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
 }
 
-// bothProvide is the cause that two installs that watch a common namespace provide the same API
+// overlapCause states that two installs that watch a common namespace would provide the same API
 // (rule 10).
-type bothProvide struct {
+type overlapCause struct {
 	fact
 	other string
 	api   model.GVK
 }
 
-func (c bothProvide) describe(*teller, []int) string {
+func (c overlapCause) describe(*explainer, []int) string {
 	return fmt.Sprintf("namespaces %[2]s and %[3]s would both provide the API %[1]s to the same watched namespaces", c.api, c.ns, c.other)
 }

@@ -17,9 +17,9 @@ import (
 // celRules holds the shared parts of cel constraints: the environment, created for the first
 // constraint (most catalogs have none), and the common cost budget.
 type celRules struct {
-	env    *cel.Env
-	budget *celrule.Budget
-	over   int // rules that exceeded the cost limit during evaluation
+	env      *cel.Env
+	budget   *celrule.Budget
+	exceeded int // rules that exceeded the cost limit during evaluation
 }
 
 // celRule is one rule with its cached answers.
@@ -37,10 +37,10 @@ func (c *celRules) requirement(rule string) *requirement {
 	r := &celRule{rules: c, text: rule, answers: map[*facts]bool{}}
 	return &requirement{
 		label: "olm.constraint cel(" + rule + ")",
-		words: "a bundle with " + rule,
+		text:  "a bundle with " + rule,
 		match: r.match,
 		fault: r.fault,
-		where: hint{anywhere: true},
+		scope: searchScope{anywhere: true},
 	}
 }
 
@@ -67,7 +67,7 @@ func (r *celRule) match(f *facts) bool {
 	yes, err := r.program.Holds(map[string]any{"properties": f.celProperties()})
 	if errors.Is(err, celrule.ErrCost) {
 		r.err = err
-		r.rules.over++
+		r.rules.exceeded++
 	}
 	r.answers[f] = yes
 	return yes

@@ -24,7 +24,7 @@ type StaleError struct {
 // Reason is one difference between a lock and its next version, or one value that could not be
 // verified.
 type Reason struct {
-	Pos       diag.Pos `json:"position,omitzero"` // in the lock: of the first of Fields present there, otherwise of the block; zero if there is none
+	Pos       diag.Pos `json:"position,omitzero"` // position in the lock of the first of Fields, or of the block if it has none of them; zero: not in the lock
 	Catalog   string   `json:"catalog,omitempty"` // for a catalog only: "olm/operatorhubio"
 	Namespace string   `json:"namespace,omitempty"`
 	Package   string   `json:"package,omitempty"` // empty for a declared Namespace
@@ -65,7 +65,8 @@ func (r Reason) Sentence() string {
 	return text
 }
 
-// declarationField differs whenever the declaration does, and says nothing beside other fields.
+// declarationField is the digest of the declaration. It differs together with other fields, so
+// messages list it only if it is the only one.
 const declarationField = "declarationDigest"
 
 // fieldTitle returns the name of a lock's field in words: "install mode" for installMode.
@@ -185,17 +186,17 @@ func (c *checker) compare(change lockfile.Change) {
 		}
 	}
 	if len(sure) > 0 {
-		c.Stale = append(c.Stale, r.About(sure, change.At, change.Pos))
+		c.Stale = append(c.Stale, r.WithFields(sure, change.At, change.Pos))
 	}
 	if len(unsure) > 0 {
 		r.Text = "is out of date with its catalog, which has changed"
-		c.Unchecked = append(c.Unchecked, r.About(unsure, change.At, change.Pos))
+		c.Unchecked = append(c.Unchecked, r.WithFields(unsure, change.At, change.Pos))
 	}
 }
 
-// About returns r with its fields and the position of the first of them; at holds the positions
+// WithFields returns r with its fields and the position of the first of them; at holds the positions
 // of the block's fields.
-func (r Reason) About(fields []string, at diag.Fields, block diag.Pos) Reason {
+func (r Reason) WithFields(fields []string, at diag.Fields, block diag.Pos) Reason {
 	r.Fields, r.Pos = nil, block
 	for _, name := range fields {
 		pos := at[name]
@@ -214,7 +215,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
 			fields[i] = "contentDigest"
 		}
-		c.Unchecked = append(c.Unchecked, r.About(fields, p.Fields, p.Pos))
+		c.Unchecked = append(c.Unchecked, r.WithFields(fields, p.Fields, p.Pos))
 	}
 	cat, read := c.x.Catalog(p.Catalog.ID)
 	if !read {
@@ -266,7 +267,7 @@ func (c *checker) addUnread(p lockfile.Pin) {
 	if err := c.x.Broken()[id]; err != nil {
 		r.Text = "cannot be read: " + err.Error()
 	}
-	c.Unchecked = append(c.Unchecked, r.About([]string{"catalog"}, p.Fields, p.Pos))
+	c.Unchecked = append(c.Unchecked, r.WithFields([]string{"catalog"}, p.Fields, p.Pos))
 }
 
 func reasonFor(c lockfile.Change) string {

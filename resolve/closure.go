@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// close adds all bundles that could be needed, directly or indirectly.
-func (b *builder) close() {
+// addDependencies adds all bundles that could be needed, directly or indirectly.
+func (b *builder) addDependencies() {
 	for len(b.todo) > 0 {
 		id := b.todo[0]
 		b.todo = b.todo[1:]
@@ -19,7 +19,7 @@ func (b *builder) close() {
 			continue
 		}
 		for _, r := range a.facts.needs {
-			if r.unknown() == nil {
+			if r.err() == nil {
 				a.needs = append(a.needs, need{r, b.candidates(a, r)})
 			}
 		}
@@ -31,11 +31,11 @@ func (b *builder) close() {
 // Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
-	if of, ok := b.lists[key]; ok {
+	if of, ok := b.candidateLists[key]; ok {
 		return of
 	}
 	var have []*installed
-	for _, i := range b.st.have {
+	for _, i := range b.st.installed {
 		if i.ns == a.ns && r.match(i.facts) {
 			have = append(have, i)
 		}
@@ -61,13 +61,13 @@ func (b *builder) candidates(a *atom, r *requirement) []int {
 			add(c)
 		}
 	}
-	b.lists[key] = of
+	b.candidateLists[key] = of
 	return of
 }
 
-// finish adds the requirements and exclusions of the atoms to the problem, in an order that does
+// addConstraints adds the requirements and exclusions of the atoms to the problem, in an order that does
 // not depend on any map.
-func (b *builder) finish() {
+func (b *builder) addConstraints() {
 	b.p.Atoms = len(b.atoms) - 1
 	b.p.Needs = make([][]solve.Choice, len(b.atoms))
 	shared := b.sharing()
@@ -75,9 +75,9 @@ func (b *builder) finish() {
 		a := b.atoms[id]
 		for _, n := range a.needs {
 			r, of := n.req, n.of
-			choice := solve.Choice{Of: of, Tag: b.needTag(needing{fact{a.ns, a.bundle()}, r}, of)}
+			choice := solve.Choice{Of: of, Tag: b.requirementTag(requirementCause{fact{a.ns, a.bundle()}, r}, of)}
 			if shared != nil {
-				choice = shared.extend(a, r, choice)
+				choice = shared.addShared(a, r, choice)
 			}
 			b.p.Needs[id] = append(b.p.Needs[id], choice)
 		}
@@ -87,28 +87,28 @@ func (b *builder) finish() {
 	for _, a := range b.atoms[1:] {
 		if k := (pkgKey{a.ns, a.facts.pkg}); !done[k] && len(b.byPkg[k]) > 1 {
 			done[k] = true
-			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: b.tag(onePackage{fact{ns: k.ns}, k.pkg}, b.byPkg[k])})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: b.tag(onePackageCause{fact{ns: k.ns}, k.pkg}, b.byPkg[k])})
 		}
-		for i, api := range a.facts.numbers {
+		for i, api := range a.facts.apiNumbers {
 			k := apiKey{a.ns, api}
 			if apis[k] {
 				continue
 			}
 			apis[k] = true
 			of := b.byAPI[k]
-			if len(of) < 2 || b.onePackage(of) {
+			if len(of) < 2 || b.isOnePackage(of) {
 				continue // the package's group already excludes this
 			}
-			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProvider{fact{ns: a.ns}, a.facts.apis[i]}, of)})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProviderCause{fact{ns: a.ns}, a.facts.apis[i]}, of)})
 		}
 	}
 	if !b.w.opt.AllowOverlap {
-		b.overlaps()
+		b.forbidOverlaps()
 	}
 }
 
-// onePackage reports whether all atoms belong to one package.
-func (b *builder) onePackage(ids []int) bool {
+// isOnePackage reports whether all atoms belong to one package.
+func (b *builder) isOnePackage(ids []int) bool {
 	pkg := b.atoms[ids[0]].facts.pkg
 	return pkg != "" && !slices.ContainsFunc(ids, func(id int) bool { return b.atoms[id].facts.pkg != pkg })
 }

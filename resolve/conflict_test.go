@@ -57,8 +57,8 @@ func workspace(t *testing.T, a *txtar.Archive) (*model.Index, *declare.Set) {
 	return x, decl
 }
 
-// TestConflictReports holds whole reports against golden files. Each names the
-// lines of the subscriptions and ends with what to change.
+// TestConflictReports compares complete reports with golden files. Each contains the positions of
+// the subscriptions and ends with the suggested changes.
 func TestConflictReports(t *testing.T) {
 	files, err := filepath.Glob("testdata/conflict/*.txtar")
 	if err != nil || len(files) == 0 {

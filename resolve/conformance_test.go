@@ -23,7 +23,7 @@ type problem struct {
 	Objects                []json.RawMessage
 	Expect                 struct{ Namespaces []expectation }
 
-	read map[model.ID][]model.PackageData // by packages
+	read map[model.ID][]model.PackageData // the cache of packages
 }
 
 type problemCatalog struct {
@@ -37,7 +37,7 @@ type expectation struct {
 	Namespace        string
 	Outcome          string
 	Error            string
-	ErrorsSeen       []string // the others of the same problem
+	ErrorsSeen       []string // further errors of the same problem
 	Installed        []install
 	Hops             [][]string
 	Steps            []struct{ Install []install }
@@ -59,11 +59,11 @@ type generated struct {
 	Name, Package, Channel, Source, SourceNamespace string
 }
 
-// TestConformance holds quayside's answers against OLM's own, problem by
-// problem, and both against testdata/conformance/problems.tsv, which has the
-// argument for each difference. Any directory of problems can be given in
-// QUAYSIDE_CONFORMANCE: what is not in the table has to be OLM's answer, or
-// follow from a rule. Each mismatch is one line of JSON.
+// TestConformance compares quayside's answers with OLM's, problem by problem, and both with
+// testdata/conformance/problems.tsv, which has the reason for each difference.
+// QUAYSIDE_CONFORMANCE may be any directory of problems: the answer to a problem that is missing
+// from the table must equal OLM's or follow from a rule. Each mismatch is reported as one line of
+// JSON.
 func TestConformance(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {
@@ -87,12 +87,12 @@ func TestConformance(t *testing.T) {
 			}
 			got := p.solve(t, x)
 			for _, want := range p.Expect.Namespaces {
-				row, fault := p.agree(t, want, got[want.Namespace], table)
+				row, fault := p.compareAnswer(t, want, got[want.Namespace], table)
 				rows = append(rows, row)
 				switch {
 				case fault != "":
 					count.mismatched++
-					line, err := json.Marshal(map[string]any{"id": p.ID, "namespace": want.Namespace, "fault": fault, "expected": want.brief(&p), "got": got[want.Namespace]})
+					line, err := json.Marshal(map[string]any{"id": p.ID, "namespace": want.Namespace, "fault": fault, "expected": want.asAnswer(&p), "got": got[want.Namespace]})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -133,13 +133,13 @@ func readProblems(t *testing.T, file string) []problem {
 	return out
 }
 
-// brief is what OLM did, in the form of an answer. What was installed before
-// and is planned again is no move.
-func (e *expectation) brief(p *problem) answer {
+// asAnswer returns OLM's result in the form of an answer. An installed bundle that OLM plans again
+// is no move.
+func (e *expectation) asAnswer(p *problem) answer {
 	a := answer{Outcome: e.Outcome, Installed: []string{}}
 	for _, i := range e.Installed {
 		if len(i.Subscriptions) == 0 {
-			continue // free-standing: no one's pin
+			continue // without a subscription, hence without a pin
 		}
 		subs := slices.Clone(i.Subscriptions)
 		slices.Sort(subs)
@@ -148,7 +148,7 @@ func (e *expectation) brief(p *problem) answer {
 	for i, hop := range e.Hops {
 		hop = slices.Sorted(slices.Values(hop))
 		if i == 0 {
-			hop = slices.DeleteFunc(hop, func(csv string) bool { return p.had(e.Namespace, csv) })
+			hop = slices.DeleteFunc(hop, func(csv string) bool { return p.wasInstalled(e.Namespace, csv) })
 		}
 		if len(hop) > 0 {
 			a.Rounds = append(a.Rounds, hop)
@@ -162,12 +162,12 @@ func (e *expectation) brief(p *problem) answer {
 	return a
 }
 
-// checkEndless returns what is wrong with an answer where OLM never comes to an
-// end: the rounds are OLM's until one goes down, and what OLM plans again and
-// again is installed.
+// checkEndless returns the fault of an answer to a problem for which OLM does not terminate, or "".
+// The rounds must equal OLM's up to the first downgrade, and the bundles that OLM plans again and
+// again must be installed.
 func (e *expectation) checkEndless(p *problem, got answer) string {
-	want := e.brief(p).Rounds
-	if at, _ := p.goesDown(*e); at >= 0 {
+	want := e.asAnswer(p).Rounds
+	if at, _ := p.firstDowngrade(*e); at >= 0 {
 		want = want[:min(at, len(want))]
 	}
 	switch {
@@ -184,8 +184,8 @@ func (e *expectation) checkEndless(p *problem, got answer) string {
 	return ""
 }
 
-// had reports whether a subscription had the ClusterServiceVersion installed.
-func (p *problem) had(ns, csv string) bool {
+// wasInstalled reports whether a subscription had the ClusterServiceVersion installed.
+func (p *problem) wasInstalled(ns, csv string) bool {
 	asked, there := false, false
 	for _, raw := range p.Objects {
 		var o struct {
@@ -202,13 +202,12 @@ func (p *problem) had(ns, csv string) bool {
 	return asked && there
 }
 
-// ends reports whether OLM comes to an end by itself.
-func (e *expectation) ends() bool { return e.Outcome == "fixpoint" || e.Outcome == "unsat" }
+// terminates reports whether OLM's resolution terminates without an error.
+func (e *expectation) terminates() bool { return e.Outcome == "fixpoint" || e.Outcome == "unsat" }
 
-// check returns what is wrong with got, or "". Where OLM fails or never ends,
-// quayside's rules take over: an accident does not spread (4), versions do not
-// go down (5), and what OLM plans for ever is installed; the answer must be
-// sound all the same.
+// check returns the fault of got, or "". If OLM fails or does not terminate, quayside's rules
+// apply: failures are isolated (4), nothing is downgraded (5), and the bundles that OLM plans again
+// and again are installed. The answer must be sound in any case.
 func (e *expectation) check(p *problem, got answer) string {
 	switch e.Outcome {
 	case "unsat":
@@ -229,13 +228,14 @@ func (e *expectation) check(p *problem, got answer) string {
 	case e.Nondeterministic:
 		return e.checkAlternatives(p, got)
 	}
-	return e.brief(p).differs(got)
+	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns what is wrong with an answer where OLM's depends on
-// chance. Whose the bundles are and what was generated is told of one run only.
+// checkAlternatives returns the fault of an answer to a problem for which OLM's answer depends on
+// chance, or "". Subscriptions are known of only one of OLM's runs, and are compared only if the
+// bundles are the same.
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
-	want := e.brief(p)
+	want := e.asAnswer(p)
 	want.Rounds = got.Rounds
 	if slices.Equal(csvs(want.Installed), csvs(got.Installed)) {
 		return want.differs(got)

@@ -8,14 +8,14 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// upgrades returns the possible successors of the installed bundle. Rule 1. Rule 5.
-func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options {
+// upgradeCandidates returns the possible successors of the installed bundle. Rule 1. Rule 5.
+func (w *world) upgradeCandidates(s *want, pkgs []*model.Package, how treatment) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
 	}
 	cur := s.current
-	stays := s.mayStay(pkgs, allowed)
+	stays := s.allowsInstalled(pkgs, allowed)
 	var out options
 	for _, e := range w.edges(s, pkgs) {
 		v := e.Bundle().Version()
@@ -23,7 +23,7 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options 
 		case !allowed(e.Name(), v):
 			continue
 		case !w.opt.AllowDowngrade && cur.facts.hasVersion && cur.facts.isAbove(e.Bundle()):
-			out.down = append(out.down, e)
+			out.downgrades = append(out.downgrades, e)
 			continue
 		default:
 			out.of = append(out.of, option{entry: e})
@@ -39,12 +39,12 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options 
 			return options{fault: &fault{pos: target.posOr(s.pos(declare.FieldPackage, declare.FieldBundle)), msg: fmt.Sprintf("no upgrade edge from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
-	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
-		return options{fault: w.goesDown(s, out.down[0])}
+	case !stays && len(out.downgrades) > 0 && s.decl != nil && s.decl.Bundle != "":
+		return options{fault: w.downgradeFault(s, out.downgrades[0])}
 	case !stays && len(out.of) == 0:
 		return options{fault: w.noSuccessor(s, pkgs, allowed)}
 	case !stays:
-	case how == keepIt:
+	case how == preferInstalled:
 		out.of = slices.Insert(out.of, 0, here)
 	default:
 		out.of = append(out.of, here)
@@ -52,8 +52,8 @@ func (w *world) upgrades(s *want, pkgs []*model.Package, how treatment) options 
 	return out
 }
 
-// noSuccessor explains why no allowed version can replace the installed one, which is not
-// allowed: there is none, or no edge leads to it.
+// noSuccessor returns the fault if s does not allow the installed version and cannot be upgraded to
+// an allowed one: the package has no allowed version, or no edge leads to it.
 func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string, model.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -66,45 +66,45 @@ func (w *world) noSuccessor(s *want, pkgs []*model.Package, allowed func(string,
 	return &fault{pos: s.pos(declare.FieldRange), msg: fmt.Sprintf("%s %s is installed, not %s, and no upgrade edge leads to it", s.pkg, installed, s.describeAllowed())}
 }
 
-// freshOptions returns the candidates for a fresh install that are not lower than the installed
+// reinstallCandidates returns the candidates for a fresh install that are not lower than the installed
 // bundle, followed by the installed bundle.
-func (w *world) freshOptions(s *want, pkgs []*model.Package) options {
+func (w *world) reinstallCandidates(s *want, pkgs []*model.Package) options {
 	as := *s
 	as.starting = ""
-	out := w.fresh(&as, pkgs)
+	out := w.installCandidates(&as, pkgs)
 	if out.fault != nil {
 		return out
 	}
 	out.of = slices.DeleteFunc(out.of, func(o option) bool {
 		lower := s.current.facts.hasVersion && s.current.facts.isAbove(o.entry.Bundle())
 		if lower && !w.opt.AllowDowngrade {
-			out.down = append(out.down, o.entry)
+			out.downgrades = append(out.downgrades, o.entry)
 		}
 		return lower && !w.opt.AllowDowngrade || o.entry.Name() == s.current.bundle
 	})
 	allowed, _ := s.allows()
 	switch {
-	case s.mayStay(pkgs, allowed):
+	case s.allowsInstalled(pkgs, allowed):
 		out.of = append(out.of, option{current: s.current})
 	case len(out.of) == 0:
-		out.fault = w.goesDown(s, out.down[0])
+		out.fault = w.downgradeFault(s, out.downgrades[0])
 	}
 	return out
 }
 
-// mayStay reports whether the installed bundle answers s.
-func (s *want) mayStay(pkgs []*model.Package, allowed func(string, model.Version) bool) bool {
+// allowsInstalled reports whether the installed bundle satisfies the declaration of s.
+func (s *want) allowsInstalled(pkgs []*model.Package, allowed func(string, model.Version) bool) bool {
 	f := s.current.facts
-	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !byReference(s, pkgs)
+	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !namesOtherBundle(s, pkgs)
 }
 
-func (w *world) goesDown(s *want, to *model.Entry) *fault {
+func (w *world) downgradeFault(s *want, to *model.Entry) *fault {
 	return &fault{s.pos(declare.FieldBundle, declare.FieldRange, declare.FieldPackage), fmt.Sprintf("%s %s is installed, %s is requested: downgrades are not allowed",
 		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
-// byReference reports whether s names a bundle other than the installed one.
-func byReference(s *want, pkgs []*model.Package) bool {
+// namesOtherBundle reports whether s names a bundle other than the installed one.
+func namesOtherBundle(s *want, pkgs []*model.Package) bool {
 	if s.decl == nil || s.decl.Bundle == "" {
 		return false
 	}
@@ -119,7 +119,7 @@ func byReference(s *want, pkgs []*model.Package) bool {
 func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	cur := s.current
 	if pin := w.pinToReach(s); pin != nil {
-		return s.followed(pkgs, pin)
+		return s.pinnedEntries(pkgs, pin)
 	}
 	of, anywhere := (*model.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == declare.SelfCertified
 	if anywhere || s.isV1() {
@@ -127,10 +127,10 @@ func (w *world) edges(s *want, pkgs []*model.Package) []*model.Entry {
 	}
 	es := s.entriesOf(pkgs, of)
 	if !anywhere {
-		es = slices.DeleteFunc(es, func(e *model.Entry) bool { return !cur.leadsTo(e) })
+		es = slices.DeleteFunc(es, func(e *model.Entry) bool { return !cur.hasEdgeTo(e) })
 	}
 	if !s.isV1() {
-		es = withTwins(s, es)
+		es = withOtherChannels(s, es)
 	}
 	if t := w.named(s); t != nil && t.Version != "" {
 		es = w.firstStep(s, pkgs, t.Version)
@@ -144,20 +144,20 @@ func (w *world) cannotSucceed(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
 	switch {
-	case a.entry.Name() == i.bundle && i.facts.answersLike(a.facts):
+	case a.entry.Name() == i.bundle && i.facts.isEquivalent(a.facts):
 		return ""
 	case s.hold != "":
 		return "is not " + i.bundle + ", which is pinned and held: " + s.hold
 	case lower && !w.opt.AllowDowngrade:
 		return "is lower than " + i.bundle + ", which is pinned; downgrades are not allowed"
-	case lower || i.spare || i.leadsTo(a.entry), w.pinToReach(s) != nil:
+	case lower || i.undeclared || i.hasEdgeTo(a.entry), w.pinToReach(s) != nil:
 		return ""
 	}
 	return "has no upgrade edge from " + i.bundle + ", which is pinned"
 }
 
-// leadsTo reports whether there is an edge from i to e.
-func (i *installed) leadsTo(e *model.Entry) bool {
+// hasEdgeTo reports whether there is an edge from i to e.
+func (i *installed) hasEdgeTo(e *model.Entry) bool {
 	var v *model.Version
 	if i.facts.hasVersion {
 		v = &i.facts.version
@@ -165,9 +165,9 @@ func (i *installed) leadsTo(e *model.Entry) bool {
 	return e.EdgeFrom(i.bundle, v) != model.NoEdge
 }
 
-// withTwins adds, after each entry, the entries of the same bundle in other permitted channels.
+// withOtherChannels adds, after each entry, the entries of the same bundle in other permitted channels.
 // The channel does not matter, because the answer to a subscription is a bundle.
-func withTwins(s *want, es []*model.Entry) []*model.Entry {
+func withOtherChannels(s *want, es []*model.Entry) []*model.Entry {
 	if len(s.channels) == 1 {
 		return es
 	}
@@ -238,7 +238,7 @@ func shortestPath(s *want, pkgs []*model.Package, cur *installed, end func(*mode
 	seen := map[string]bool{cur.bundle: true}
 	for i := 0; i < len(queue); i++ {
 		for _, e := range all {
-			if seen[e.Name()] || !queue[i].at.leadsTo(e) {
+			if seen[e.Name()] || !queue[i].at.hasEdgeTo(e) {
 				continue
 			}
 			seen[e.Name()] = true

@@ -6,11 +6,11 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// FirstCore returns the solver's problem of the first round and the minimal
-// core that it has, or a nil core.
+// FirstCore returns the solver's problem of the first round and its minimal core. The core is nil if
+// the problem has a solution.
 func FirstCore(x *model.Index, decl *declare.Set, opt Options) (solve.Problem, []int, error) {
 	w := newWorld(x, decl, opt)
-	b := w.build(w.stateBefore(nil), relaxed{})
+	b := w.build(w.stateBefore(nil), relaxations{})
 	res, err := solve.Solve(b.p)
 	return b.p, res.Core, err
 }

@@ -14,7 +14,7 @@ type facts struct {
 	hasVersion bool
 	release    string // of olm.package, as written
 	apis       []model.GVK
-	numbers    []int // of apis: their numbers in reader
+	apiNumbers []int // of apis: their numbers in factReader
 	labels     []string
 	needs      []*requirement // without repeats, in file order
 	deprecated bool
@@ -43,15 +43,15 @@ func (f *facts) compare(v model.Version, release string) int {
 	return a.Compare(b)
 }
 
-// answersLike reports whether f and g have the same version, APIs, labels and requirements.
+// isEquivalent reports whether f and g have the same version, APIs, labels and requirements.
 // Bundles with the same name may differ between catalogs.
-func (f *facts) answersLike(g *facts) bool {
+func (f *facts) isEquivalent(g *facts) bool {
 	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
-// reader computes facts and caches compiled requirements, because most versions of an operator
+// factReader computes facts and caches compiled requirements, because most versions of an operator
 // have the same requirements.
-type reader struct {
+type factReader struct {
 	rules    celRules
 	bundles  map[*model.Bundle]*facts
 	compiled map[string]*requirement
@@ -59,12 +59,12 @@ type reader struct {
 	last     *facts // the last facts with numbered APIs
 }
 
-func newReader() *reader {
-	return &reader{bundles: map[*model.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[model.GVK]int{}, last: &facts{}}
+func newReader() *factReader {
+	return &factReader{bundles: map[*model.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[model.GVK]int{}, last: &facts{}}
 }
 
 // bundle returns the facts of a catalog's bundle.
-func (r *reader) bundle(b *model.Bundle) *facts {
+func (r *factReader) bundle(b *model.Bundle) *facts {
 	if f, ok := r.bundles[b]; ok {
 		return f
 	}
@@ -80,22 +80,22 @@ func (r *reader) bundle(b *model.Bundle) *facts {
 }
 
 // number sets the numbers of the APIs of f. Most bundles share those of the previous one.
-func (r *reader) number(f *facts) {
+func (r *factReader) number(f *facts) {
 	if slices.Equal(f.apis, r.last.apis) {
-		f.numbers = r.last.numbers
+		f.apiNumbers = r.last.apiNumbers
 	} else {
 		for _, g := range f.apis {
 			if _, ok := r.apis[g]; !ok {
 				r.apis[g] = len(r.apis)
 			}
-			f.numbers = append(f.numbers, r.apis[g])
+			f.apiNumbers = append(f.apiNumbers, r.apis[g])
 		}
 	}
 	r.last = f
 }
 
 // compile adds the compiled requirements to f.
-func (r *reader) compile(f *facts, requires []model.Requirement) {
+func (r *factReader) compile(f *facts, requires []model.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
 		requirementKey(&key, want)
@@ -118,7 +118,7 @@ func (f *facts) unusable() string {
 		return f.broken
 	}
 	for _, r := range f.needs {
-		if err := r.unknown(); err != nil {
+		if err := r.err(); err != nil {
 			return err.Error()
 		}
 	}
@@ -128,18 +128,18 @@ func (f *facts) unusable() string {
 // fromProperties computes facts only from properties: those of a ClusterServiceVersion, or those
 // recorded in a lock. It skips malformed properties; a malformed requirement makes the bundle
 // unusable.
-func (r *reader) fromProperties(ps []model.Property) *facts {
-	said := model.Read(ps)
+func (r *factReader) fromProperties(ps []model.Property) *facts {
+	parsed := model.Read(ps)
 	f := &facts{
-		pkg: said.Package, apis: said.Provides, labels: said.Labels,
-		deprecated: said.Deprecated, broken: said.Unusable, properties: ps,
+		pkg: parsed.Package, apis: parsed.Provides, labels: parsed.Labels,
+		deprecated: parsed.Deprecated, broken: parsed.Unusable, properties: ps,
 	}
 	r.number(f)
-	if said.Release != nil {
-		f.release = *said.Release
+	if parsed.Release != nil {
+		f.release = *parsed.Release
 	}
-	f.setVersion(said.Version)
-	r.compile(f, said.Requires)
+	f.setVersion(parsed.Version)
+	r.compile(f, parsed.Requires)
 	return f
 }
 

@@ -32,12 +32,12 @@ func (w *world) pinToReach(s *want) *lockfile.Pin {
 	return nil
 }
 
-// reportStay reports why s is not at the pin of the followed lock. lock is the user's starting
-// point.
+// reportStay records and warns why s did not reach its pin of the followed lock. lock is the lock
+// to which the user would apply the suggested flag.
 func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
-	by, why, refused := r.notFollowed(s, pin, opts)
-	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, By: by, Text: pin.Bundle + why, Refused: refused})
+	by, why, refused := r.notFollowedReason(s, pin, opts)
+	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, HeldBack: by, Text: pin.Bundle + why, Refused: refused})
 	lower := w.opt
 	lower.AllowDowngrade = true
 	if by == HeldByVersions && w.next(s, lower, lock) == pin.Bundle {
@@ -54,39 +54,39 @@ func (r *round) notInstalled() []Stay {
 		if _, ok := r.picks[s]; ok || pin == nil || !r.b.isOptional(s) {
 			continue
 		}
-		stay := Stay{Namespace: s.ns, Package: s.pkg, By: HeldByConflict, Text: pin.Bundle}
+		stay := Stay{Namespace: s.ns, Package: s.pkg, HeldBack: HeldByConflict, Text: pin.Bundle}
 		i := slices.IndexFunc(r.b.roots, func(x root) bool {
 			return x.want == s && slices.ContainsFunc(x.choice.Of, func(id int) bool { return r.b.atoms[id].bundle() == pin.Bundle })
 		})
 		if i >= 0 {
 			root := r.b.roots[i]
 			of := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != pin.Bundle })
-			why := r.findPrevention(root, of)
-			stay.By, stay.Text, stay.Refused = r.b.bannedBy(of), stay.Text+", but "+why.text, why.refused
+			why := r.findObstacle(root, of)
+			stay.HeldBack, stay.Text, stay.Refused = r.b.bannedBy(of), stay.Text+", but "+why.text, why.refused
 		} else {
 			by, why := r.b.w.reasonNotOffered(s, pin.Bundle)
-			if text := r.b.w.space(s.ns).fault; text != "" {
+			if text := r.b.w.namespace(s.ns).fault; text != "" {
 				by, why = HeldByConflict, "but "+text
 			}
-			stay.By, stay.Text = by, stay.Text+", "+why
+			stay.HeldBack, stay.Text = by, stay.Text+", "+why
 		}
 		out = append(out, stay)
 	}
 	return out
 }
 
-// notFollowed returns the reason why s does not follow the pin, as a value and as the end of a
-// sentence, and the rejected operators that it depends on.
-func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
+// notFollowedReason returns the reason why s does not follow the pin, as a constant and as the end
+// of a sentence, and its dependencies that Options.Objection refused.
+func (r *round) notFollowedReason(s *want, pin *lockfile.Pin, opts options) (by HeldBack, why string, refused []string) {
 	switch {
 	case s.hold != "":
 		return HeldByHold, ", but its declaration holds it: " + s.hold, nil
-	case opts.stay != "":
-		return HeldByCatalog, ", and " + opts.stay, nil
-	case len(opts.down) > 0:
+	case opts.keepReason != "":
+		return HeldByCatalog, ", and " + opts.keepReason, nil
+	case len(opts.downgrades) > 0:
 		return HeldByVersions, ", which is older", nil
 	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
-		h := r.reasonAgainst(s)
+		h := r.conflictReason(s)
 		if h.reason != "" {
 			return h.by, ", but " + h.reason, h.refused
 		}
@@ -122,8 +122,8 @@ func (w *world) reasonNotOffered(s *want, bundle string) (HeldBack, string) {
 	return HeldByCatalog, "which is in none of its catalogs"
 }
 
-// followed returns the entries of a pin's bundle among those that can answer s. Edges are not
+// pinnedEntries returns the entries of a pin's bundle among those that can answer s. Edges are not
 // required to follow a lock.
-func (s *want) followed(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
+func (s *want) pinnedEntries(pkgs []*model.Package, pin *lockfile.Pin) []*model.Entry {
 	return slices.DeleteFunc(s.entriesOf(pkgs, (*model.Channel).Entries), func(e *model.Entry) bool { return e.Name() != pin.Bundle })
 }

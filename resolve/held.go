@@ -15,14 +15,14 @@ type HeldBack string
 // operators.
 const (
 	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
-	HeldByHold        HeldBack = "hold"           // its declaration holds it
+	HeldByHold        HeldBack = "hold"           // its declaration has a hold
 	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
 	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
-	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package was removed
-	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog dropped the version
-	HeldByInstallMode HeldBack = "installMode"    // the next one does not support the install mode of its OperatorGroup
-	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on the cluster's version
-	HeldByConflict    HeldBack = "conflict"       // the next one conflicts with something else
+	HeldByCatalog     HeldBack = "stranded"       // no upgrade edge, or its channel or package was removed
+	HeldByDrop        HeldBack = "dropped"        // like HeldByCatalog, and its catalog dropped the version
+	HeldByInstallMode HeldBack = "installMode"    // the next bundle does not support the install mode of its OperatorGroup
+	HeldByCluster     HeldBack = "clusterVersion" // the next bundle does not run on the cluster's version
+	HeldByConflict    HeldBack = "conflict"       // the next bundle conflicts with another operator or a requirement
 )
 
 // held is the reason why an installed bundle stays. The zero value means that it is upgraded, or
@@ -31,8 +31,8 @@ type held struct {
 	by      HeldBack
 	offered string       // the bundle to which it would be upgraded; empty: none
 	reason  string       // as text; empty: no message
-	refused []string     // operators with bundles refused by Options.Against; sorted
-	to      *model.Entry // the bundle that a flag may reach; nil: none
+	refused []string     // operators whose bundles Options.Objection refused; sorted
+	to      *model.Entry // the bundle that a flag could install; nil: none
 }
 
 // upgradeOptions returns opt for an upgrade of everything.
@@ -42,7 +42,8 @@ func upgradeOptions(opt Options) Options {
 }
 
 // holdReasons returns the state of lock, and for each installed bundle the reason that would hold
-// it back in an upgrade. It needs upgrade options. The solver runs only if an upgrade is available.
+// it back in an upgrade. The options of w must come from upgradeOptions. The solver runs only if an
+// upgrade is available.
 func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	st, out := w.stateBefore(lock), map[*want]held{}
 	var once *round
@@ -63,8 +64,9 @@ func (w *world) holdReasons(lock *lockfile.File) (*state, map[*want]held) {
 	return st, out
 }
 
-// reportHeld warns if a requested upgrade did not happen, or if no edge leads to the head, even
-// without a request. lock is the user's starting point. Rule 6.
+// reportHeld warns if a requested upgrade did not happen. It also warns, without a request, if no
+// edge leads to the head of the channel. lock is the lock to which the user would apply the
+// suggested flag. Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	s := root.want
 	if !r.staysInstalled(s) {
@@ -103,21 +105,21 @@ func (r *round) staysInstalled(s *want) bool {
 func (w *world) holdReason(s *want, opts options, solved func() *round) held {
 	how, stay := w.treatment(s)
 	switch {
-	case opts.stay != "" && opts.stay != stay:
-		return held{by: HeldByCatalog, reason: opts.stay}
-	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
-		return solved().reasonAgainst(s)
+	case opts.keepReason != "" && opts.keepReason != stay:
+		return held{by: HeldByCatalog, reason: opts.keepReason}
+	case how == preferUpgrade && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
+		return solved().conflictReason(s)
 	}
 	next := w.remaining(s.current, s, 1)
 	switch {
-	case how == fixIt && len(next) > 0:
+	case how == onlyInstalled && len(next) > 0:
 		h := held{by: HeldByApproval, offered: next[0], reason: stay}
 		if s.hold != "" {
 			h.by = HeldByHold
 		}
 		return h
-	case len(opts.down) > 0:
-		return held{by: HeldByVersions, reason: "the only candidate is older: " + opts.down[0].Name(), to: opts.down[0]}
+	case len(opts.downgrades) > 0:
+		return held{by: HeldByVersions, reason: "the only candidate is older: " + opts.downgrades[0].Name(), to: opts.downgrades[0]}
 	case len(next) == 0:
 		if e := w.nextOutside(s); e != nil {
 			return held{by: HeldByRange, offered: e.Name(), reason: "it is not " + s.describeAllowed()}
@@ -149,9 +151,9 @@ func (w *world) nextOutside(s *want) *model.Entry {
 	return edges[i]
 }
 
-// reasonAgainst returns the reason why s keeps its installed bundle although another one is
+// conflictReason returns the reason why s keeps its installed bundle although another one is
 // offered. It returns the zero value if s does not keep it.
-func (r *round) reasonAgainst(s *want) held {
+func (r *round) conflictReason(s *want) held {
 	if !r.staysInstalled(s) {
 		return held{}
 	}
@@ -163,7 +165,7 @@ func (r *round) reasonAgainst(s *want) held {
 	if len(better) == 0 { // relaxed together with the other parties of its conflict
 		return held{by: HeldByConflict}
 	}
-	why := r.findPrevention(root, better)
+	why := r.findObstacle(root, better)
 	return held{by: r.b.bannedBy(better), offered: r.b.atoms[better[0]].bundle(), reason: why.text, refused: why.refused}
 }
 
@@ -215,13 +217,13 @@ func (w *world) upgradeFlag(s *want, h held, lock *lockfile.File) string {
 	if h.to == nil {
 		return ""
 	}
-	at := Target{Namespace: s.ns, Package: s.pkg, Anew: true}
+	at := Target{Namespace: s.ns, Package: s.pkg, Reinstall: true}
 	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " upgrades without an edge"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
 	case h.by == HeldByVersions:
 		flags, takes = "--allow-downgrade", " allows it"
-		at.Anew = w.named(s) != nil && w.named(s).Anew
+		at.Reinstall = w.named(s) != nil && w.named(s).Reinstall
 	case down:
 		flags += " --allow-downgrade"
 	}

@@ -34,7 +34,7 @@ func Namespaced(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Opti
 			continue
 		}
 		var err error
-		if s.Namespace, err = w.suggested(&decl.Subscriptions[i]); err != nil {
+		if s.Namespace, err = w.suggestedNamespace(&decl.Subscriptions[i]); err != nil {
 			faults.Add(diag.Pos{}, err)
 		}
 	}
@@ -63,8 +63,8 @@ func PinOf(lock *lockfile.File, s declare.Subscription) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// suggested returns the namespace suggested by the bundle that a fresh install of d selects.
-func (w *world) suggested(d *declare.Subscription) (string, error) {
+// suggestedNamespace returns the namespace suggested by the bundle that a fresh install of d selects.
+func (w *world) suggestedNamespace(d *declare.Subscription) (string, error) {
 	s := &want{name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d, approval: d.Approval}
 	offered := w.options(s)
 	if len(offered.of) == 0 {

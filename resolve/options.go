@@ -12,12 +12,12 @@ import (
 // namespaces.
 type Options struct {
 	Upgrade            bool           // upgrade every operator whose approval permits it
-	Named              []Target       // upgrade these regardless of approval
-	Hops               int            // edges to take; 0 and 1: one, -1: until nothing changes
+	Named              []Target       // operators to upgrade regardless of approval
+	Hops               int            // upgrade edges per operator; 0 and 1: one, -1: until nothing changes
 	AllowDowngrade     bool           // permit lower versions
 	KeepGoing          bool           // with conflicts, still return a lock of the resolved part
 	From               *lockfile.File // promote exactly the versions of this lock
-	Unpin              []Target       // ignore the previous pins of these
+	Unpin              []Target       // operators whose previous pins are ignored
 	Prune              bool           // remove dependencies that nothing requires any more
 	Held               []Hold         // operators not to upgrade, in addition to declared holds
 	Lenient            bool           // leave out a declared operator without a pin if it cannot be installed, instead of a conflict
@@ -29,29 +29,29 @@ type Options struct {
 	GlobalNamespaces   []string       // namespaces of globally visible catalogs; nil: all
 
 	Uninstalls bool     // keep operators that are no longer pinned in the lock as uninstalling, until they are removed
-	Gone       []string // "namespace/package" of such operators observed as removed; "*": all
-	Settled    []string // "namespace/package" of successors observed running: their predecessors' leftovers are dropped; "*": all
+	Removed    []string // "namespace/package" of uninstalling operators that were observed as removed; "*": all
+	Settled    []string // "namespace/package" of successors that were observed running, so that the lock drops their predecessors; "*": all
 
-	// Against returns the reason why a bundle must not be newly installed in a namespace ("is not
+	// Objection returns the reason why a bundle must not be newly installed in a namespace ("is not
 	// what dev pins"), or "". It is called for candidates that are not installed. Nil means that
 	// there are no objections.
-	Against func(namespace string, to *model.Bundle) string
+	Objection func(namespace string, to *model.Bundle) string
 
-	fresh bool // record every catalog in its current version
+	fresh bool // take the catalog fields of every pin from the current catalogs
 }
 
 // Target names an operator to upgrade.
 type Target struct {
 	Namespace, Package string
 	Version            string // target version; empty: the highest that is permitted
-	Anew               bool   // to the head of its channel, with or without an edge
+	Reinstall          bool   // install the head of its channel, with or without an upgrade edge
 
-	// At is the position of faults about this target: {File: "--upgrade=my-etcd/etcd@1.2.3"}. The
-	// default is the position of the operator's declaration.
+	// At is the position in errors about this target: {File: "--upgrade=my-etcd/etcd@1.2.3"}. If
+	// zero, errors have the position of the operator's declaration.
 	At diag.Pos
 }
 
-// faultf returns a fault at the position of t.
+// faultf returns an error at the position of t.
 func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
 
 // posOr returns the position of t, or declared if t has none.
@@ -66,7 +66,7 @@ func (t Target) posOr(declared diag.Pos) diag.Pos {
 type Hold struct {
 	Namespace, Package string
 	Reason             string   // "OperatorCondition Upgradeable=False: migration running"
-	At                 diag.Pos // of the observation behind it; zero: none
+	At                 diag.Pos // position of the observation; zero: none
 }
 
 // Move is one changed pin.
@@ -81,9 +81,9 @@ type Move struct {
 // Options.Lenient, could not be installed from it.
 type Stay struct {
 	Namespace, Package string
-	By                 HeldBack
+	HeldBack           HeldBack
 	Text               string   // the bundle and the reason: "kafka.v1.0.0, which is older"
-	Refused            []string // operators (namespace/package) it depends on with bundles refused by Options.Against; sorted
+	Refused            []string // dependencies (namespace/package) whose bundles Options.Objection refused; sorted
 }
 
 // Result is the outcome of Resolve.

@@ -11,24 +11,24 @@ import (
 // Age is the distance of one pin from the newest version of its catalog. Versions include their
 // release, if any: "1.2.0 release 2".
 type Age struct {
-	Namespace    string        `json:"namespace"`
-	Package      string        `json:"package"`
-	Subscription string        `json:"subscription"`
-	Channel      string        `json:"channel,omitempty"`
-	Pinned       string        `json:"pinned"`              // version
-	Next         string        `json:"next,omitempty"`      // version one hop away; empty: none
-	Reachable    string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
-	Hops         int           `json:"hops"`                // to Reachable
-	Head         string        `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string        `json:"reason,omitempty"`    // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
-	HeldBack     HeldBack      `json:"heldBack,omitempty"`  // the reason of Stays as a constant
-	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
-	Others       []ChannelHead `json:"others"`              // the other channels, default first
-	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
+	Namespace      string        `json:"namespace"`
+	Package        string        `json:"package"`
+	Subscription   string        `json:"subscription"`
+	Channel        string        `json:"channel,omitempty"`
+	Pinned         string        `json:"pinned"`              // version
+	Next           string        `json:"next,omitempty"`      // version one hop away; empty: none
+	Reachable      string        `json:"reachable,omitempty"` // version after all reachable hops; empty: none
+	Hops           int           `json:"hops"`                // to Reachable
+	Head           string        `json:"head,omitempty"`      // version at the head of the channel
+	HeldBackReason string        `json:"reason,omitempty"`    // why --upgrade would not upgrade it: hold, approval, a conflict, no edge
+	HeldBack       HeldBack      `json:"heldBack,omitempty"`  // the reason of Stays as a constant
+	Dropped        string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
+	OtherChannels  []ChannelHead `json:"others"`              // the other channels, default first
+	Deprecated     []string      `json:"deprecated"`          // messages for the package, channel and bundle
 
-	Lifecycle *model.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
-	Support   *model.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
-	Unclear   string                  `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
+	Lifecycle      *model.SupportedVersion `json:"lifecycle,omitempty"`      // the catalog's support data of the pinned version; nil: none
+	Support        *model.Support          `json:"support,omitempty"`        // its state on the requested day; nil: no support data, or no day
+	LifecycleError string                  `json:"lifecycleError,omitempty"` // the reason why malformed support data is ignored
 }
 
 // ChannelHead is the newest version of a channel.
@@ -54,13 +54,13 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 	for _, p := range lock.Pins {
 		a := Age{
 			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription(), Channel: p.Channel, Pinned: p.VersionText(),
-			Others: []ChannelHead{}, Deprecated: []string{},
+			OtherChannels: []ChannelHead{}, Deprecated: []string{},
 		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.fillAge(&a, s, p.Version)
 				h := holds[s]
-				a.HeldBack, a.Stays = h.by, cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.Stays)
+				a.HeldBack, a.HeldBackReason = h.by, cmp.Or(h.reason+w.upgradeFlag(s, h, lock), a.HeldBackReason)
 				a.Dropped = w.droppedBy(s.current)
 				break
 			}
@@ -73,10 +73,10 @@ func Outdated(x *model.Index, decl *declare.Set, lock *lockfile.File, opt Option
 
 // fillAge sets the fields of a for the pinned version that answers s.
 func (w *world) fillAge(a *Age, s *want, pinned string) {
-	_, a.Stays = w.treatment(s)
+	_, a.HeldBackReason = w.treatment(s)
 	pkgs, bad := w.packages(s)
 	if bad != nil {
-		a.Stays = bad.msg
+		a.HeldBackReason = bad.msg
 		return
 	}
 	way := w.remaining(s.current, s, maxRounds)
@@ -96,25 +96,25 @@ func (w *world) fillAge(a *Age, s *want, pinned string) {
 			if i == 0 && a.Head == "" {
 				a.Head = ch.Head().Bundle().VersionText()
 			}
-			a.deprecated(ch.Deprecation())
+			a.addDeprecation(ch.Deprecation())
 		}
 		for _, ch := range p.Channels() {
 			if len(s.channels) == 0 || len(mine) > 0 && ch != mine[0] {
-				a.Others = append(a.Others, ChannelHead{ch.Name(), ch.Head().Bundle().VersionText()})
+				a.OtherChannels = append(a.OtherChannels, ChannelHead{ch.Name(), ch.Head().Bundle().VersionText()})
 			}
 		}
-		a.deprecated(p.Deprecation())
+		a.addDeprecation(p.Deprecation())
 		if b, ok := p.Bundle(s.current.bundle); ok {
-			a.deprecated(b.Deprecation())
+			a.addDeprecation(b.Deprecation())
 		}
 		a.Lifecycle = model.FindSupport(p.Lifecycle(), pinned)
 		if err := p.LifecycleFaults(); err != nil {
-			a.Unclear = oneLine(err)
+			a.LifecycleError = oneLine(err)
 		}
 	}
 }
 
-func (a *Age) deprecated(msg string) {
+func (a *Age) addDeprecation(msg string) {
 	if msg != "" {
 		a.Deprecated = append(a.Deprecated, msg)
 	}

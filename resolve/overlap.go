@@ -12,63 +12,63 @@ import (
 // break each other. A dependency is never chosen if it would cause this. Between two subscriptions
 // it is an error: an older version that happens to lack the API would not be a useful answer.
 
-// place is the install namespace and the watched namespaces of a provider of an API.
-type place struct {
+// installScope is the install namespace and the watched namespaces of a provider of an API.
+type installScope struct {
 	ns, watch string
-	asked     bool // by an atom that can answer a root that is not soft
+	requested bool // it has an atom that can answer a root that is not soft
 }
 
-func (p place) namespaces() []string {
+func (p installScope) namespaces() []string {
 	if p.watch == "" {
 		return nil
 	}
 	return strings.Split(p.watch, ",")
 }
 
-func (p place) overlaps(q place) bool {
+func (p installScope) overlaps(q installScope) bool {
 	return p.ns != q.ns && isOverlapping(p.namespaces(), q.namespaces())
 }
 
-func (b *builder) placeOf(id int) place {
+func (b *builder) scopeOf(id int) installScope {
 	a := b.atoms[id]
-	return place{ns: a.ns, watch: strings.Join(a.watch, ",")}
+	return installScope{ns: a.ns, watch: strings.Join(a.watch, ",")}
 }
 
-// overlaps forbids overlaps that involve a dependency. Rule 10.
-func (b *builder) overlaps() {
+// forbidOverlaps forbids overlaps that involve a dependency. Rule 10.
+func (b *builder) forbidOverlaps() {
 	if !b.hasSeveralNamespaces() {
 		return
 	}
-	asked := answering(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
-	places := map[model.GVK][]place{}
-	fact := map[model.GVK]map[place]int{}
+	requested := answering(slices.DeleteFunc(slices.Clone(b.roots), func(r root) bool { return r.choice.Soft }))
+	scopes := map[model.GVK][]installScope{}
+	factAtoms := map[model.GVK]map[installScope]int{}
 	var order []model.GVK
 	for id, a := range b.atoms {
-		if a == nil || a.inst != nil && b.giveUp(a.inst) >= ignored {
+		if a == nil || a.inst != nil && b.relaxationOf(a.inst) >= fullyIgnored {
 			continue
 		}
-		at := b.placeOf(id)
-		at.asked = asked[id]
+		at := b.scopeOf(id)
+		at.requested = requested[id]
 		for _, g := range a.facts.apis {
-			if fact[g] == nil {
-				fact[g] = map[place]int{}
+			if factAtoms[g] == nil {
+				factAtoms[g] = map[installScope]int{}
 				order = append(order, g)
 			}
-			if fact[g][at] == 0 {
+			if factAtoms[g][at] == 0 {
 				b.p.Aux++
-				fact[g][at] = b.p.Atoms + b.p.Aux
-				places[g] = append(places[g], at)
+				factAtoms[g][at] = b.p.Atoms + b.p.Aux
+				scopes[g] = append(scopes[g], at)
 			}
-			b.p.Links = append(b.p.Links, solve.Link{From: id, To: fact[g][at]})
+			b.p.Links = append(b.p.Links, solve.Link{From: id, To: factAtoms[g][at]})
 		}
 	}
 	for _, g := range order {
-		for i, x := range places[g] {
-			for _, y := range places[g][i+1:] {
-				if x.asked && y.asked || !x.overlaps(y) {
+		for i, x := range scopes[g] {
+			for _, y := range scopes[g][i+1:] {
+				if x.requested && y.requested || !x.overlaps(y) {
 					continue
 				}
-				b.p.Groups = append(b.p.Groups, solve.Group{Of: []int{fact[g][x], fact[g][y]}, Tag: b.overlapTag(x.ns, y.ns, g)})
+				b.p.Groups = append(b.p.Groups, solve.Group{Of: []int{factAtoms[g][x], factAtoms[g][y]}, Tag: b.overlapTag(x.ns, y.ns, g)})
 			}
 		}
 	}
@@ -78,12 +78,12 @@ func (b *builder) overlapTag(x, y string, g model.GVK) int {
 	if y < x {
 		x, y = y, x
 	}
-	return b.tag(bothProvide{fact{ns: x}, y, g}, nil)
+	return b.tag(overlapCause{fact{ns: x}, y, g}, nil)
 }
 
-// overlap returns the first overlap between two answered subscriptions, as a core: both roots and
+// firstOverlap returns the first overlap between two answered subscriptions, as a core: both roots and
 // the API. It returns nil if there is none. Rule 10.
-func (b *builder) overlap(chosen []int) []int {
+func (b *builder) firstOverlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.hasSeveralNamespaces() {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (b *builder) overlap(chosen []int) []int {
 	}
 	type provider struct {
 		root solve.Choice
-		at   place
+		at   installScope
 	}
 	seen := map[model.GVK][]provider{}
 	for _, r := range b.roots {
@@ -104,11 +104,11 @@ func (b *builder) overlap(chosen []int) []int {
 		id := r.choice.Of[i]
 		for _, g := range b.atoms[id].facts.apis {
 			for _, other := range seen[g] {
-				if other.at.overlaps(b.placeOf(id)) {
+				if other.at.overlaps(b.scopeOf(id)) {
 					return []int{other.root.Tag, r.choice.Tag, b.overlapTag(other.at.ns, b.atoms[id].ns, g)}
 				}
 			}
-			seen[g] = append(seen[g], provider{r.choice, b.placeOf(id)})
+			seen[g] = append(seen[g], provider{r.choice, b.scopeOf(id)})
 		}
 	}
 	return nil

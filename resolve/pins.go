@@ -18,42 +18,42 @@ import (
 func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
-	for _, i := range st.have {
+	for _, i := range st.installed {
 		wants := st.wantsOf(i)
 		if len(wants) == 0 {
 			continue
 		}
-		p := w.pin(i, wants)
+		p := w.newPin(i, wants)
 		p.Requires = st.requirementsOf(i)
 		if !seen[p.Key()] {
 			seen[p.Key()] = true
 			pins = append(pins, p)
 		}
 	}
-	pins, leaving := w.leaving(pins, prev)
-	declared := &lockfile.File{Namespaces: w.namespaces(), Leaving: leaving}
+	pins, leaving := w.pinsAndLeaving(pins, prev)
+	declared := &lockfile.File{Namespaces: w.lockedNamespaces(), Leaving: leaving}
 	return declared.With(pins)
 }
 
-// isCurrent reports whether p's catalog is read and is at the recorded digest, has another source
-// than recorded, or has no recorded digest.
-func (w *world) isCurrent(p *lockfile.Pin) bool {
+// isCatalogCurrent reports whether the catalog of p was read, and its digest is the recorded one or
+// cannot be compared: p records no digest, or another source.
+func (w *world) isCatalogCurrent(p *lockfile.Pin) bool {
 	c, read := w.x.Catalog(p.Catalog.ID)
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// isRead reports whether the catalog's fields in the pin of i are updated: i is pinned for the
-// first time or changed, or its catalog is current.
-func (w *world) isRead(i *installed) bool {
+// usesCatalogData reports whether the pin of i takes its catalog fields from the catalog: i is
+// pinned for the first time or changed, or its catalog is current.
+func (w *world) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
 	}
-	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCurrent(i.pin)
+	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCatalogCurrent(i.pin)
 }
 
-// namespaces returns the declared Namespaces for the lock, without metadata that the API server
+// lockedNamespaces returns the declared Namespaces for the lock, without metadata that the API server
 // and kubectl add.
-func (w *world) namespaces() []lockfile.Namespace {
+func (w *world) lockedNamespaces() []lockfile.Namespace {
 	var out []lockfile.Namespace
 	for _, n := range w.decl.Namespaces {
 		labels, annotations := maps.Clone(n.Labels), maps.Clone(n.Annotations)
@@ -76,7 +76,7 @@ func (st *state) wantsOf(i *installed) []*want {
 	return out
 }
 
-func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
+func (w *world) newPin(i *installed, wants []*want) lockfile.Pin {
 	s := wants[0]
 	p := lockfile.Pin{Version: i.versionText(), Bundle: i.bundle, Replaces: i.replaces, Skipped: i.skipped, Properties: i.facts.properties}
 	if i.pin != nil && i.pin.Bundle == i.bundle {
@@ -90,16 +90,16 @@ func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
 	if i.entry != nil {
 		b = i.entry.Bundle()
 	}
-	if w.isRead(i) {
+	if w.usesCatalogData(i) {
 		p = withEntry(p, b)
 		p.Properties = i.facts.properties
 	}
-	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
+	if i.pin == nil || b != nil || w.namespace(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
 	}
 	p.InstallMode = model.ModeFor(i.ns, p.WatchNamespaces)
 	p.OperatorGroup = ""
-	if g := w.space(i.ns).group; g != nil {
+	if g := w.namespace(i.ns).group; g != nil {
 		p.OperatorGroup = g.Name
 	}
 	p.Approval, p.Hold, p.Config = string(s.approval), "", nil
@@ -156,7 +156,7 @@ func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
 	}
-	keeps := i.entry == nil || !w.isRead(i)
+	keeps := i.entry == nil || !w.usesCatalogData(i)
 	if keeps && p.Channel != "" && (len(s.channels) == 0 || slices.Contains(s.channels, p.Channel)) {
 		return p.Channel
 	}
@@ -185,15 +185,15 @@ func (w *world) declaration(ns string, wants []*want) model.Digest {
 		}
 	}
 	slices.Sort(parts)
-	if g := w.space(ns).group; g != nil {
+	if g := w.namespace(ns).group; g != nil {
 		parts = append(parts, "group="+string(g.Digest))
 	}
 	return model.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
-// remaining returns the bundles on the upgrade path from i, nearest first, limited to most,
-// without regard to dependencies.
-func (w *world) remaining(i *installed, s *want, most int) []string {
+// remaining returns at most limit bundles on the upgrade path from i, nearest first, without
+// regard to dependencies.
+func (w *world) remaining(i *installed, s *want, limit int) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		return nil
@@ -204,15 +204,15 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 	step.current, step.approval, step.hold = i, declare.Automatic, ""
 	var out []string
 	seen := map[string]bool{i.bundle: true}
-	for len(out) < most {
-		opts := walker.upgrades(&step, pkgs, moveIt)
+	for len(out) < limit {
+		opts := walker.upgradeCandidates(&step, pkgs, preferUpgrade)
 		if len(opts.of) == 0 || opts.of[0].entry == nil || seen[opts.of[0].entry.Name()] {
 			return out
 		}
 		e := opts.of[0].entry
 		seen[e.Name()] = true
 		out = append(out, e.Name())
-		step.current = &installed{ns: i.ns, bundle: e.Name(), facts: w.read.bundle(e.Bundle()), entry: e, cat: i.cat}
+		step.current = &installed{ns: i.ns, bundle: e.Name(), facts: w.facts.bundle(e.Bundle()), entry: e, cat: i.cat}
 	}
 	return out
 }
@@ -245,18 +245,18 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 	return out
 }
 
-// request is a requirement of one installed bundle that another one meets.
-type request struct{ by, requirement string } // by: "namespace/package"
+// dependent is an operator that requires an installed bundle, with its requirement.
+type dependent struct{ by, requirement string } // by: "namespace/package"
 
-// requests returns the dependents of each installed bundle with their requirements. Only
+// dependents returns the dependents of each installed bundle with their requirements. Only
 // orphans count as dependents of an orphan.
-func (st *state) requests() map[*installed][]request {
-	out, needed := map[*installed][]request{}, st.needed()
-	for _, by := range st.have {
+func (st *state) dependents() map[*installed][]dependent {
+	out, needed := map[*installed][]dependent{}, st.needed()
+	for _, by := range st.installed {
 		for _, r := range by.facts.needs {
 			for _, i := range st.providersFor(by, r) {
 				if i != by && (needed[i] || !needed[by]) {
-					out[i] = append(out[i], request{by.ns + "/" + cmp.Or(by.pkg(), by.bundle), r.label})
+					out[i] = append(out[i], dependent{by.ns + "/" + cmp.Or(by.pkg(), by.bundle), r.label})
 				}
 			}
 		}
@@ -270,20 +270,20 @@ func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
 	}
-	var here, away []*installed
-	for _, i := range st.have {
+	var local, remote []*installed
+	for _, i := range st.installed {
 		switch {
 		case !r.match(i.facts):
 		case i.ns == by.ns:
-			here = append(here, i)
+			local = append(local, i)
 		default:
-			away = append(away, i)
+			remote = append(remote, i)
 		}
 	}
-	if len(here) > 0 {
-		return here
+	if len(local) > 0 {
+		return local
 	}
-	return away
+	return remote
 }
 
 // listMoves returns the changes of a round.
@@ -291,7 +291,7 @@ func (w *world) listMoves(before, after *state) []Move {
 	type place struct{ ns, pkg string }
 	at := func(st *state) map[place]*installed {
 		out := map[place]*installed{}
-		for _, i := range st.have {
+		for _, i := range st.installed {
 			if wants := st.wantsOf(i); len(wants) > 0 {
 				out[place{i.ns, cmp.Or(i.pkg(), wants[0].pkg)}] = i
 			}
@@ -299,11 +299,11 @@ func (w *world) listMoves(before, after *state) []Move {
 		return out
 	}
 	old, now := at(before), at(after)
-	asked := after.requests()
+	dependents := after.dependents()
 	var out []Move
 	for p, i := range now {
 		wants := after.wantsOf(i)
-		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: requestReason(wants, asked[i])}
+		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: requestReason(wants, dependents[i])}
 		if o := old[p]; o != nil {
 			if o.bundle == i.bundle {
 				continue
@@ -324,8 +324,8 @@ func (w *world) listMoves(before, after *state) []Move {
 	return out
 }
 
-// withDropped adds pins of prev that are missing from now, and corrects the moves of unpinned
-// operators by their previous bundles.
+// withDropped adds a move for each pin of prev that is missing from now. For operators that were
+// unpinned before resolving, it sets the previous bundle, and drops the move if that is unchanged.
 func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	if prev == nil {
 		return ms
@@ -341,8 +341,8 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	}
 	for _, p := range prev.Pins {
 		_, still := now.Pin(p.Namespace, p.Package)
-		told := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
-		if !still && !told {
+		listed := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
+		if !still && !listed {
 			why := "no longer requested"
 			if l, leaves := now.Leaves(p.Key()); leaves && l.ReplacedBy != "" {
 				why = "replaced by " + l.ReplacedBy
@@ -361,7 +361,7 @@ func sortMoves(ms []Move) {
 }
 
 func renamedFrom(i *installed, before *state) string {
-	for _, o := range before.have {
+	for _, o := range before.installed {
 		if o.ns == i.ns && o.bundle == i.replaces {
 			return o.bundle
 		}
@@ -369,14 +369,14 @@ func renamedFrom(i *installed, before *state) string {
 	return ""
 }
 
-func requestReason(wants []*want, asked []request) string {
+func requestReason(wants []*want, dependents []dependent) string {
 	for _, s := range wants {
 		if !s.generated {
 			return "subscription " + s.key()
 		}
 	}
-	if len(asked) > 0 {
-		return fmt.Sprintf("required by %s: %s", asked[0].by, asked[0].requirement)
+	if len(dependents) > 0 {
+		return fmt.Sprintf("required by %s: %s", dependents[0].by, dependents[0].requirement)
 	}
 	return "no longer required"
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// misplaced returns what is wrong with where the pins of a namespace come from,
-// or "": a subscription that has no pin and takes part in no conflict, a catalog
-// or channel that is not the declared one, cannot be seen from there or does not
-// hold the bundle, a generated name that is not OLM's.
-func (p *problem) misplaced(a answer, decl *declare.Set, ns string) string {
+// findMisplaced returns the first fault in the origins of a namespace's pins, or "": a subscription
+// without a pin or a conflict; a catalog or channel that is not the declared one, is not visible,
+// or does not contain the bundle; or a generated name that differs from OLM's.
+func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {
 		if s.Namespace != ns {
@@ -43,15 +42,15 @@ func (p *problem) misplaced(a answer, decl *declare.Set, ns string) string {
 		if from.Namespace != ns && from.Namespace != p.GlobalCatalogNamespace {
 			return fmt.Sprintf("%s cannot be seen from %s", from, ns)
 		}
-		if !p.had(ns, pin.Bundle) && p.Catalogs[from.Name].Corpus == "" && !slices.Contains(p.entries(from, pin.Package, pin.Channel), pin.Bundle) {
+		if !p.wasInstalled(ns, pin.Bundle) && p.Catalogs[from.Name].Corpus == "" && !slices.Contains(p.entries(from, pin.Package, pin.Channel), pin.Bundle) {
 			return fmt.Sprintf("%s is not in channel %q of %s", pin.Bundle, pin.Channel, from)
 		}
 	}
 	return ""
 }
 
-// packages returns what is in a catalog of the problem, or nil where that is
-// broken or a published one.
+// packages returns the packages of a catalog of the problem, or nil if the catalog is broken or
+// published.
 func (p *problem) packages(id model.ID) []model.PackageData {
 	if read, ok := p.read[id]; ok {
 		return read
@@ -66,7 +65,7 @@ func (p *problem) packages(id model.ID) []model.PackageData {
 	return content.Packages
 }
 
-// entries returns the bundles of a channel, or of all where channel is empty.
+// entries returns the bundles of a channel, or of all channels if channel is empty.
 func (p *problem) entries(id model.ID, pkg, channel string) []string {
 	var out []string
 	for _, has := range p.packages(id) {
@@ -81,26 +80,26 @@ func (p *problem) entries(id model.ID, pkg, channel string) []string {
 	return out
 }
 
-// needless returns a generated pin that meets no requirement of what is there
-// after the first round, or "". A ClusterServiceVersion that was there already
-// may say less than its catalog does, which is what brought the pin.
-func (p *problem) needless(pins []lockfile.Pin, decl *declare.Set, ns string) string {
-	there := thereIn(pins, decl, ns)
+// findNeedless returns a generated pin that meets no requirement after the first round, or "". It
+// considers the requirements in the catalogs, too: an existing ClusterServiceVersion may have fewer
+// than its bundle in the catalog, which caused the pin.
+func (p *problem) findNeedless(pins []lockfile.Pin, decl *declare.Set, ns string) string {
+	there := presentBundles(pins, decl, ns)
 	for _, pin := range pins {
 		for _, has := range p.packages(pin.Catalog.ID) {
 			for _, b := range has.Bundles {
 				if b.Name == pin.Bundle {
-					there = append(there, thing{b.Name, b.Properties})
+					there = append(there, presentBundle{b.Name, b.Properties})
 				}
 			}
 		}
 	}
 	for _, pin := range pins {
 		needed := func(p model.Property) bool {
-			m := meets(p)
-			return m != nil && m(thing{pin.Bundle, pin.Properties})
+			m := requirementTest(p)
+			return m != nil && m(presentBundle{pin.Bundle, pin.Properties})
 		}
-		if pin.Generated() && !slices.ContainsFunc(there, func(b thing) bool { return slices.ContainsFunc(b.props, needed) }) {
+		if pin.Generated() && !slices.ContainsFunc(there, func(b presentBundle) bool { return slices.ContainsFunc(b.props, needed) }) {
 			return "nothing needs " + pin.Bundle
 		}
 	}
@@ -112,10 +111,9 @@ var (
 	csvNamed          = regexp.MustCompile(`clusterserviceversion (\S+) exists`)
 )
 
-// checkConflict returns what is wrong with the conflicts where OLM finds nothing
-// satisfiable. What OLM names cannot hold together, so that one of its roots has
-// to take part in one of ours; which others do is not OLM's to say, for its set
-// is one of several and not the smallest.
+// checkConflict returns the fault of the conflicts if OLM finds no solution, or "". At least one
+// subscription or ClusterServiceVersion in OLM's error must take part in one of our conflicts. The
+// others need not, because OLM's set is one of several, and not minimal.
 func (e *expectation) checkConflict(got answer) string {
 	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
 	for _, c := range got.conflicts {
@@ -133,9 +131,9 @@ func (e *expectation) checkConflict(got answer) string {
 	return "a conflict of others than OLM's"
 }
 
-// checkError returns what is wrong with the conflicts where OLM fails: an
-// accident is the fault of those alone whose it is (rule 4), and a package that a
-// free-standing ClusterServiceVersion is already stays in conflict with it.
+// checkError returns the fault of the conflicts if OLM fails with an error, or "". Only the
+// subscriptions that cause the error may be in a conflict (rule 4), and those whose package is
+// already installed without a subscription.
 func (e *expectation) checkError(p *problem, got answer) string {
 	groups := len(p.objects(e.Namespace, "OperatorGroup"))
 	blamed := map[string]bool{}
@@ -150,7 +148,7 @@ func (e *expectation) checkError(p *problem, got answer) string {
 		}
 		id := model.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
 		all, any := p.unusable(id, s.Spec.Name, s.Spec.Channel)
-		inUse := func(b thing) bool { return slices.Contains(b.claims(), "olm.package "+s.Spec.Name+"/ ") }
+		inUse := func(b presentBundle) bool { return slices.Contains(b.claims(), "olm.package "+s.Spec.Name+"/ ") }
 		any = any || slices.ContainsFunc(got.free, inUse)
 		all = all || groups > 1 || slices.Contains(p.InvalidCatalogs, id.Name)
 		blamed[e.Namespace+"/"+s.Metadata.Name] = all || any
@@ -168,8 +166,8 @@ func (e *expectation) checkError(p *problem, got answer) string {
 	return ""
 }
 
-// unusable reports whether all, and whether any, bundles of a channel have a
-// requirement that cannot be read.
+// unusable reports whether all bundles of a channel, and whether any of them, have a malformed
+// requirement.
 func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	all = true
 	for _, has := range p.packages(id) {
@@ -184,8 +182,7 @@ func (p *problem) unusable(id model.ID, pkg, channel string) (all, any bool) {
 	return all && any, any
 }
 
-// unreadable reports whether a requirement cannot be read: its range does not
-// parse, or its constraint is of no known kind.
+// unreadable reports whether a requirement has a malformed range or an unknown kind of constraint.
 func unreadable(p model.Property) bool {
 	switch p.Type {
 	case "olm.package.required":

@@ -13,21 +13,21 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// place is one thing that the package says with a position: what it says, and a
-// declaration in each dialect that earns it, with ‸ before what is pointed at.
-type place struct {
-	says   string
-	setup  string // lines of a scenario, before the declaration; none stands for the world of a1 and a2
+// positionCase is a message with a position, and a declaration in each dialect that causes it. The
+// character ‸ marks the expected position.
+type positionCase struct {
+	text   string
+	setup  string // lines of a scenario, run before the declaration; default: a package with versions a1 and a2
 	run    string // arguments of the run
-	whynot string // asks for that version of a instead of running
+	whynot string // calls WhyNot for this version of a instead of Resolve
 	broken bool   // catalog olm/cat cannot be read
-	direct string // the catalog that was made of the bundle that the declaration names
+	direct string // the catalog with only the bundle that the declaration names
 
-	v0, v1, own, ocm string // whole documents, or what documents completes; empty where the dialect cannot say it
+	v0, v1, own, ocm string // complete documents, or fragments that the method documents completes; empty: the dialect cannot cause the message
 }
 
 // documents returns the declarations of the row, each complete.
-func (p place) documents() map[string]string {
+func (p positionCase) documents() map[string]string {
 	out := map[string]string{}
 	for _, d := range []struct{ dialect, text, head, foot string }{
 		{"v0", p.v0, "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec:\n  {", "}\n"},
@@ -46,7 +46,7 @@ func (p place) documents() map[string]string {
 	return out
 }
 
-func places() []place {
+func positionCases() []positionCase {
 	const (
 		hub       = "name: a, source: cat, sourceNamespace: olm"
 		two       = "stable: a1 a2<a1\n"
@@ -59,182 +59,182 @@ func places() []place {
 		withOCM   = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: a}\nspec: {complianceType: musthave, upgradeApproval: Automatic, subscription: {name: a, namespace: ops}}\n"
 		withOwn   = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec: {package: a}\n"
 	)
-	around := func(p place, spec string) place { // the same OperatorGroup beside each dialect
+	around := func(p positionCase, spec string) positionCase { // adds the same OperatorGroup to each dialect
 		g := fmt.Sprintf(group, spec)
 		p.v0, p.v1, p.own = g+withV0, g+withV1, g+withOwn
 		p.ocm = strings.Replace(withOCM, "spec: {", "spec: {operatorGroup: {name: og, "+spec+"}, ", 1)
 		return p
 	}
-	return []place{
+	return []positionCase{
 		{
-			says: "is in no catalog",
+			text: "is in no catalog",
 			v1:   `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
-			says: `package "a" is in several catalogs`, setup: both,
+			text: `package "a" is in several catalogs`, setup: both,
 			v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`, ocm: `name: ‸a, namespace: ops`,
 		},
 		{
-			says: `package "a" is in several catalogs`, setup: both,
+			text: `package "a" is in several catalogs`, setup: both,
 			v1: `sourceType: Catalog, catalog: {packageName: a, selector: ‸{}}`,
 		},
 		{
-			says: "catalog olm/cat cannot be used", broken: true,
+			text: "catalog olm/cat cannot be used", broken: true,
 			v0: `name: a, source: ‸cat, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cat`, ocm: `name: a, namespace: ops, source: ‸cat, sourceNamespace: olm`,
 		},
 		{
-			says: "catalog olm/cat cannot be used", broken: true, direct: "cat",
+			text: "catalog olm/cat cannot be used", broken: true, direct: "cat",
 			v1: `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
-		{says: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`, ocm: `name: a, namespace: ops, source: ‸cut, sourceNamespace: olm`},
+		{text: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`, ocm: `name: a, namespace: ops, source: ‸cut, sourceNamespace: olm`},
 		{
-			says: "catalog team/hidden is not visible", setup: "catalog hidden 0 team\nstable: a1\n",
+			text: "catalog team/hidden is not visible", setup: "catalog hidden 0 team\nstable: a1\n",
 			v0: `name: a, source: hidden, sourceNamespace: ‸team`, own: `package: a, catalog: ‸team/hidden`, ocm: `name: a, namespace: ops, source: hidden, sourceNamespace: ‸team`,
 		},
 		{
-			says: `no package "b"`,
+			text: `no package "b"`,
 			v0:   `name: ‸b, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸b}`, own: `package: ‸b`, ocm: `name: ‸b, namespace: ops`,
 		},
 		{
-			says: `no package "a" in any visible catalog`,
+			text: `no package "a" in any visible catalog`,
 			v1:   `sourceType: Catalog, catalog: {packageName: a, selector: ‸{matchLabels: {tier: gold}}}`,
 		},
 		{
-			says: `channel "stabel" not in package a`,
+			text: `channel "stabel" not in package a`,
 			v0:   `channel: ‸stabel, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stabel]}`, own: `package: a, channel: ‸stabel`, ocm: `channel: ‸stabel, name: a, namespace: ops`,
 		},
 		{
-			says: `package a has no version "9.0.0"`, run: "up=a@9",
+			text: `package a has no version "9.0.0"`, run: "up=a@9",
 			v0: `channel: stable, name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
 		{
-			says: `no bundle "a.v9" in package a`,
+			text: `no bundle "a.v9" in package a`,
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},
 		{
-			says: `no version of package a in channel stable is among the listed versions (a.v9)`,
+			text: `no version of package a in channel stable is among the listed versions (a.v9)`,
 			ocm:  strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
 		},
 		{
-			says: `no version of package a is in the range ">=9"`,
+			text: `no version of package a is in the range ">=9"`,
 			v1:   `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 		{
-			says: "no upgrade edge from a.v2.0.0 to version 3.0.0", run: "up=a@3", setup: installed + "beta: a3\n",
+			text: "no upgrade edge from a.v2.0.0 to version 3.0.0", run: "up=a@3", setup: installed + "beta: a3\n",
 			v0: `name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
 		{
-			says: "downgrades are not allowed", direct: "old",
+			text: "downgrades are not allowed", direct: "old",
 			setup: "stable: a2\nsub a start=a2\nrun\nunsub a\ncatalog old 0\nstable: a1\n",
 			v1:    `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
-			says: "no version of package a in channel stable is among the listed versions (a.v9) (the newest is 2.0.0); 2.0.0 is installed", setup: installed, run: "up=a",
+			text: "no version of package a in channel stable is among the listed versions (a.v9) (the newest is 2.0.0); 2.0.0 is installed", setup: installed, run: "up=a",
 			ocm: strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
 		},
 		{
-			says: `no version of package a is in the range ">=9" (the newest is 2.0.0); 2.0.0 is installed`, setup: installed, run: "up=a",
+			text: `no version of package a is in the range ">=9" (the newest is 2.0.0); 2.0.0 is installed`, setup: installed, run: "up=a",
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 
 		{
-			says: `catalog olm/cat does not have the suggested namespace of bundle "a.v2.0.0"`,
+			text: `catalog olm/cat does not have the suggested namespace of bundle "a.v2.0.0"`,
 			v1:   strings.Replace(withV1, "{namespace: ops, ", "‸{", 1),
 		},
 		{
-			says: `bundle "a.v2.0.0" suggests an invalid namespace: "A.B"`, setup: two + "bundle a2 suggests A.B\n",
+			text: `bundle "a.v2.0.0" suggests an invalid namespace: "A.B"`, setup: two + "bundle a2 suggests A.B\n",
 			v1: strings.Replace(withV1, "{namespace: ops, ", "‸{", 1),
 		},
 
-		around(place{says: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
-		around(place{says: "serviceAccountName is ignored", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
-		around(place{says: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
+		around(positionCase{text: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
+		around(positionCase{text: "serviceAccountName is ignored", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
+		around(positionCase{text: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
 		{
-			says: "keep OperatorGroup og alone in namespace ops", setup: two + "group none ops\n",
+			text: "keep OperatorGroup og alone in namespace ops", setup: two + "group none ops\n",
 			v0: fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
 		},
-		{says: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
-		{says: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
+		{text: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
+		{text: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
 		{
-			says: "set startingCSV: a.v1.0.0",
+			text: "set startingCSV: a.v1.0.0",
 			v0:   `startingCSV: ‸a.v1.0.1, ` + hub, ocm: `startingCSV: ‸a.v1.0.1, name: a, namespace: ops`,
 		},
 		{
-			says: "request package a, channel stable",
+			text: "request package a, channel stable",
 			v0:   `channel: fast, name: ‸aa, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸aa, channels: [fast]}`, own: `package: ‸aa, channel: fast`,
 		},
 		{
-			says: "leave out startingCSV",
+			text: "leave out startingCSV",
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},
 		{
-			says: "request it from catalog olm/cat",
+			text: "request it from catalog olm/cat",
 			v0:   `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`,
 		},
-		{says: "request it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
+		{text: "request it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
 		{
-			says: "allow a.v2.0.0",
+			text: "allow a.v2.0.0",
 			ocm:  strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
 		},
 		{
-			says: "request version 2.0.0",
+			text: "request version 2.0.0",
 			v1:   `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 		{
-			says: "remove the hold", setup: installed + "stable: a1 a2<a1 a3<a2\nstable: b1\nbundle b1 needs a >=3.0.0\n",
+			text: "remove the hold", setup: installed + "stable: a1 a2<a1 a3<a2\nstable: b1\nbundle b1 needs a >=3.0.0\n",
 			own: strings.Replace(withOwn, "package: a", "package: a, hold: ‸later", 1) + "---\n" + strings.ReplaceAll(withOwn, ": a", ": b"),
 		},
 		{
-			says: "adopt it: set status.installedCSV: a.v1.0.0", setup: two + "csv a1\n",
+			text: "adopt it: set status.installedCSV: a.v1.0.0", setup: two + "csv a1\n",
 			v0: strings.Replace(withV0, "apiVersion", "‸apiVersion", 1),
 		},
 		{
-			says: "move subscription ops/a to", setup: two + "stable: b1\nbundle a1 gives A\nbundle a2 gives A\nbundle b1 gives A\ngroup ops ops\n",
+			text: "move subscription ops/a to", setup: two + "stable: b1\nbundle a1 gives A\nbundle a2 gives A\nbundle b1 gives A\ngroup ops ops\n",
 			own: strings.Replace(withOwn, "namespace: ops", "namespace: ‸ops", 1) + "---\n" + strings.ReplaceAll(withOwn, ": a", ": b"),
 		},
 		{
-			says: "namespace ops has 2 OperatorGroups", setup: two + "group none ops\n",
+			text: "namespace ops has 2 OperatorGroups", setup: two + "group none ops\n",
 			v0:  fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
 			v1:  fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV1,
 			own: fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withOwn,
 		},
-		{says: "namespace ops has no OperatorGroup", setup: two + "group none ops\n", v0: strings.Replace(withV0, "namespace: ops", "namespace: ‸ops", 1)},
+		{text: "namespace ops has no OperatorGroup", setup: two + "group none ops\n", v0: strings.Replace(withV0, "namespace: ops", "namespace: ‸ops", 1)},
 		{
-			says: "using the lock", setup: installed,
+			text: "using the lock", setup: installed,
 			v0: withV0 + "status: {installedCSV: ‸a.v1.0.0}\n", v1: withV1 + "status: {install: {bundle: {name: ‸a.v1.0.0}}}\n",
 		},
 
-		// What a conflict or a warning begins with: what is asked for.
+		// Conflicts and warnings that begin with the position of the request.
 		{
-			says: "bundle a.v2.0.0 is deprecated", setup: two + "bundle a2 message no more\n",
+			text: "bundle a.v2.0.0 is deprecated", setup: two + "bundle a2 message no more\n",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable], version: ">=2"}`, own: `package: a, channel: ‸stable`,
 		},
 		{
-			says: "bundle a.v2.0.0 is deprecated", setup: two + "bundle a2 message no more\n",
+			text: "bundle a.v2.0.0 is deprecated", setup: two + "bundle a2 message no more\n",
 			v0: `name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a, version: ">=2"}`, own: `package: ‸a`,
 		},
 		{
-			says: "subscription ops/a requests package a", setup: two + "bundle a1 needs b >=1\nbundle a2 needs b >=1\n",
+			text: "subscription ops/a requests package a", setup: two + "bundle a1 needs b >=1\nbundle a2 needs b >=1\n",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
 		{
-			says: "request channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
+			text: "request channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
-		{says: "does not provide all of its APIs", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
-		{says: "which is not in the lock", own: `package: a, replaces: ‸ops/b`},
+		{text: "does not provide all of its APIs", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
+		{text: "which is not in the lock", own: `package: a, replaces: ‸ops/b`},
 	}
 }
 
 func TestPositions(t *testing.T) {
-	for _, p := range places() {
+	for _, p := range positionCases() {
 		for dialect, text := range p.documents() {
-			t.Run(p.says+"/"+dialect, func(t *testing.T) { p.check(t, text) })
+			t.Run(p.text+"/"+dialect, func(t *testing.T) { p.check(t, text) })
 		}
 	}
 }
 
-func (p place) check(t *testing.T, text string) {
+func (p positionCase) check(t *testing.T, text string) {
 	before, after, found := strings.Cut(text, "‸")
 	if !found {
 		t.Fatal("nothing is marked")
@@ -253,19 +253,19 @@ func (p place) check(t *testing.T, text string) {
 	s.decl.OperatorGroups = append(s.decl.OperatorGroups, set.OperatorGroups...)
 
 	var said []string
-	for _, l := range p.said(t, s) {
-		if strings.Contains(l.Text, p.says) {
+	for _, l := range p.messages(t, s) {
+		if strings.Contains(l.Text, p.text) {
 			if l.At == want.String() {
 				return
 			}
 			said = append(said, l.At)
 		}
 	}
-	t.Errorf("%q is said of %q, want it at %s of\n%s", p.says, said, want, text)
+	t.Errorf("%q is said of %q, want it at %s of\n%s", p.text, said, want, text)
 }
 
-// said returns all that is told, with where.
-func (p place) said(t *testing.T, s *scenario) []explain.Link {
+// messages returns all messages with their positions.
+func (p positionCase) messages(t *testing.T, s *scenario) []explain.Link {
 	var out []explain.Link
 	tell := func(c *explain.Conflict) {
 		out = append(out, c.Chain...)

@@ -50,7 +50,7 @@ type pkgKey struct{ ns, pkg string }
 
 type apiKey struct {
 	ns  string
-	api int // its number in reader
+	api int // its number in factReader
 }
 
 type needKey struct {
@@ -61,25 +61,25 @@ type needKey struct {
 
 // builder turns a state into a problem of the solver.
 type builder struct {
-	w       *world
-	st      *state
-	given   relaxed
-	atoms   []*atom // from 1
-	ids     map[atomKey]int
-	causes  []cause // by tag, from 1
-	tags    map[cause]int
-	needing map[needing]int // the tags of needing causes, the most frequent kind
-	of      [][]int         // by tag: atoms that can meet a requirement, or that a rule excludes from each other
-	roots   []root
-	p       solve.Problem
-	byPkg   map[pkgKey][]int
-	byAPI   map[apiKey][]int
-	lists   map[needKey][]int
-	todo    []int
-	banPkg  map[pkgKey]*want // packages of unanswerable subscriptions
-	asked   map[pkgKey]*want // the first subscription for each namespace and package
-	needed  map[*installed]bool
-	pinned  map[pkgKey]*want // pinned generated subscriptions of undeclared packages
+	w               *world
+	st              *state
+	relaxations     relaxations
+	atoms           []*atom // from 1
+	ids             map[atomKey]int
+	causes          []cause // by tag, from 1
+	tags            map[cause]int
+	requirementTags map[requirementCause]int // the tags of requirement causes, the most frequent kind
+	atomsByTag      [][]int                  // by tag: atoms that can meet a requirement, or that a rule excludes from each other
+	roots           []root
+	p               solve.Problem
+	byPkg           map[pkgKey][]int
+	byAPI           map[apiKey][]int
+	candidateLists  map[needKey][]int
+	todo            []int
+	unanswerable    map[pkgKey]*want // packages of unanswerable subscriptions
+	wantByPackage   map[pkgKey]*want // the first subscription for each namespace and package
+	needed          map[*installed]bool
+	pinned          map[pkgKey]*want // pinned generated subscriptions of undeclared packages
 }
 
 // root is a choice that the solution must answer.
@@ -89,50 +89,50 @@ type root struct {
 	choice solve.Choice
 }
 
-func (w *world) build(st *state, given relaxed) *builder {
+func (w *world) build(st *state, given relaxations) *builder {
 	b := &builder{
-		w: w, st: st, given: given, ids: map[atomKey]int{}, tags: map[cause]int{}, needing: map[needing]int{}, of: [][]int{nil},
-		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{},
-		banPkg: map[pkgKey]*want{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
+		w: w, st: st, relaxations: given, ids: map[atomKey]int{}, tags: map[cause]int{}, requirementTags: map[requirementCause]int{}, atomsByTag: [][]int{nil},
+		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, candidateLists: map[needKey][]int{},
+		unanswerable: map[pkgKey]*want{}, wantByPackage: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
 	b.needed, b.pinned = st.needed(), st.pinnedWants()
 	for _, s := range st.wants {
-		if k := (pkgKey{s.ns, s.pkg}); b.asked[k] == nil {
-			b.asked[k] = s
+		if k := (pkgKey{s.ns, s.pkg}); b.wantByPackage[k] == nil {
+			b.wantByPackage[k] = s
 		}
-		if given[party{want: s}] > demanded && s.current == nil {
-			b.banPkg[pkgKey{s.ns, s.pkg}] = s
+		if given[party{want: s}] > notRelaxed && s.current == nil {
+			b.unanswerable[pkgKey{s.ns, s.pkg}] = s
 		}
 	}
-	for _, i := range st.have {
+	for _, i := range st.installed {
 		b.installedAtom(i)
 	}
-	// Free bundles come first, because they involve no choice. The requirements of all
-	// subscriptions then rank after theirs.
-	for _, i := range st.have {
-		if i.free && given[party{inst: i}] < ignored {
-			tag := b.tag(staying{fact{i.ns, i.bundle}, i}, nil)
+	// Unmanaged bundles come first because they involve no choice. Their requirements therefore
+	// rank before those of the subscriptions.
+	for _, i := range st.installed {
+		if i.unmanaged && given[party{inst: i}] < fullyIgnored {
+			tag := b.tag(installedCause{fact{i.ns, i.bundle}, i}, nil)
 			b.addRoot(root{choice: solve.Choice{Of: []int{b.installedAtom(i)}, Tag: tag}})
 		}
 	}
-	for _, s := range b.inOrder() {
+	for _, s := range b.orderedWants() {
 		b.addWant(s)
 	}
-	b.close()
+	b.addDependencies()
 	b.banOthers()
-	b.finish()
+	b.addConstraints()
 	return b
 }
 
-// inOrder returns the subscriptions in the order of preference of the solver: by namespace and
+// orderedWants returns the subscriptions in the order of preference of the solver: by namespace and
 // name. In a partial upgrade, named ones come first, then pinned ones, then new ones. Generated
 // subscriptions that are no longer required come last, unless OLM would upgrade them.
 // Rule 3. Rule 12.
-func (b *builder) inOrder() []*want {
+func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.treatment(s)
 		switch all := b.w.opt.Upgrade; {
-		case s.generated && !b.needed[s.current] && (how == keepIt || b.given[party{want: s}] > demanded):
+		case s.generated && !b.needed[s.current] && (how == preferInstalled || b.relaxations[party{want: s}] > notRelaxed):
 			return 3
 		case b.w.named(s) != nil || all:
 			return 0
@@ -156,26 +156,27 @@ func (b *builder) tag(c cause, of []int) int {
 	return b.tags[c]
 }
 
-// needTag is tag for needing causes, the most frequent kind, without an interface in each lookup.
-func (b *builder) needTag(c needing, of []int) int {
-	t, ok := b.needing[c]
+// requirementTag is like tag for a requirementCause, the most frequent kind. It avoids an interface
+// conversion in each lookup.
+func (b *builder) requirementTag(c requirementCause, of []int) int {
+	t, ok := b.requirementTags[c]
 	if !ok {
 		t = b.newTag(c, of)
-		b.needing[c] = t
+		b.requirementTags[c] = t
 	}
 	return t
 }
 
 func (b *builder) newTag(c cause, of []int) int {
 	b.causes = append(b.causes, c)
-	b.of = append(b.of, of)
+	b.atomsByTag = append(b.atomsByTag, of)
 	return len(b.causes) - 1
 }
 
 // ban forbids an atom.
 func (b *builder) ban(id int, why ban) {
 	a := b.atoms[id]
-	tag := b.tag(banning{fact{a.ns, a.bundle()}, a.facts.pkg, why}, nil)
+	tag := b.tag(banCause{fact{a.ns, a.bundle()}, a.facts.pkg, why}, nil)
 	b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 }
 
@@ -189,16 +190,16 @@ func (b *builder) installedAtom(i *installed) int {
 	if i.pin != nil {
 		a.watch = i.pin.WatchNamespaces
 	}
-	a.skipped = b.giveUp(i) >= unheeded
-	return b.add(key, a)
+	a.skipped = b.relaxationOf(i) >= requirementsIgnored
+	return b.addAtom(key, a)
 }
 
-// giveUp returns the highest relaxation of i and of the subscriptions that i answers.
-func (b *builder) giveUp(i *installed) relaxation {
-	level := b.given[party{inst: i}]
+// relaxationOf returns the highest relaxation of i and of the subscriptions that i answers.
+func (b *builder) relaxationOf(i *installed) relaxation {
+	level := b.relaxations[party{inst: i}]
 	for _, s := range b.st.wants {
 		if s.current == i {
-			level = max(level, b.given[party{want: s}])
+			level = max(level, b.relaxations[party{want: s}])
 		}
 	}
 	return level
@@ -219,10 +220,10 @@ func (b *builder) entryAtom(ns string, e *model.Entry) int {
 	if id, ok := b.ids[key]; ok {
 		return id
 	}
-	f := b.w.read.bundle(e.Bundle())
+	f := b.w.facts.bundle(e.Bundle())
 	a := &atom{ns: ns, entry: e, facts: f}
 	a.watch = b.w.watchOf(ns, b.wantFor(ns, e), e.Bundle())
-	id := b.add(key, a)
+	id := b.addAtom(key, a)
 	for _, why := range b.bans(a) {
 		a.skipped = true
 		b.ban(id, why)
@@ -232,7 +233,7 @@ func (b *builder) entryAtom(ns string, e *model.Entry) int {
 
 // wantFor returns the first subscription to an entry's package in a namespace, or nil.
 func (b *builder) wantFor(ns string, e *model.Entry) *want {
-	return b.asked[pkgKey{ns, e.Channel().Package().Name()}]
+	return b.wantByPackage[pkgKey{ns, e.Channel().Package().Name()}]
 }
 
 // bans returns the reasons why an entry cannot be chosen.
@@ -259,33 +260,33 @@ func (b *builder) bans(a *atom) []ban {
 			why = append(why, ban{kind: banPinned, text: text})
 		}
 	}
-	if s := b.banPkg[pkgKey{a.ns, f.pkg}]; s != nil {
+	if s := b.unanswerable[pkgKey{a.ns, f.pkg}]; s != nil {
 		why = append(why, ban{kind: banUnanswered, text: "is requested by subscription " + s.key() + ", which has no candidate"})
 	}
 	return why
 }
 
-// objection returns the objection of Options.Against to an entry whose bundle is not installed.
+// objection returns the objection of Options.Objection to an entry whose bundle is not installed.
 func (b *builder) objection(a *atom) string {
-	there := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
-	if b.w.opt.Against == nil || slices.ContainsFunc(b.st.have, there) {
+	isInstalled := func(i *installed) bool { return i.ns == a.ns && i.bundle == a.entry.Name() }
+	if b.w.opt.Objection == nil || slices.ContainsFunc(b.st.installed, isInstalled) {
 		return ""
 	}
-	return b.w.opt.Against(a.ns, a.entry.Bundle())
+	return b.w.opt.Objection(a.ns, a.entry.Bundle())
 }
 
 func deprecatedBan() ban { return ban{kind: banDeprecated, text: "is deprecated (olm.deprecated)"} }
 
-func (b *builder) add(key atomKey, a *atom) int {
+func (b *builder) addAtom(key atomKey, a *atom) int {
 	id := len(b.atoms)
 	b.atoms = append(b.atoms, a)
 	b.ids[key] = id
-	if a.inst == nil || b.giveUp(a.inst) < ignored {
+	if a.inst == nil || b.relaxationOf(a.inst) < fullyIgnored {
 		if a.facts.pkg != "" {
 			k := pkgKey{a.ns, a.facts.pkg}
 			b.byPkg[k] = append(b.byPkg[k], id)
 		}
-		for _, api := range a.facts.numbers {
+		for _, api := range a.facts.apiNumbers {
 			k := apiKey{a.ns, api}
 			if of := b.byAPI[k]; len(of) == 0 || of[len(of)-1] != id {
 				b.byAPI[k] = append(of, id)
@@ -299,22 +300,22 @@ func (b *builder) add(key atomKey, a *atom) int {
 	return id
 }
 
-// answers returns the options of a subscription in this problem (none for an ignored
+// rootOptions returns the options of a subscription in this problem (none for an ignored
 // subscription), and whether it may stay unanswered. If everything is upgraded, a generated
-// subscription is a root, as in OLM. Otherwise, and if there is no such solution, it is a
-// consequence, which keeps its pin if possible. Rule 12.
-func (b *builder) answers(s *want) (opts options, soft bool) {
-	if es, forced := b.w.force[s]; forced {
+// subscription must be answered, as in OLM. Otherwise, or if that has no solution, it may stay
+// unanswered, and keeps its pin if possible. Rule 12.
+func (b *builder) rootOptions(s *want) (opts options, soft bool) {
+	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false
 	}
-	level := b.given[party{want: s}]
-	if level >= ignored || level > demanded && s.current == nil {
+	level := b.relaxations[party{want: s}]
+	if level >= fullyIgnored || level > notRelaxed && s.current == nil {
 		return opts, true
 	}
 	how, _ := b.w.treatment(s)
 	opts = b.w.options(s)
-	soft = s.generated && (how == keepIt || level > demanded) || b.isOptional(s)
-	if how == keepIt && s.generated || level > demanded && !s.generated {
+	soft = s.generated && (how == preferInstalled || level > notRelaxed) || b.isOptional(s)
+	if how == preferInstalled && s.generated || level > notRelaxed && !s.generated {
 		opts.of, opts.fault = []option{{current: s.current}}, nil
 	}
 	return opts, soft
@@ -344,11 +345,11 @@ func (b *builder) banOthers() {
 
 // addWant makes a subscription a root.
 func (b *builder) addWant(s *want) {
-	opts, soft := b.answers(s)
+	opts, soft := b.rootOptions(s)
 	if soft && len(opts.of) == 0 {
 		return
 	}
-	choice := solve.Choice{Tag: b.tag(asking{fact{ns: s.ns}, s, opts.fault}, nil), Soft: soft}
+	choice := solve.Choice{Tag: b.tag(requestCause{fact{ns: s.ns}, s, opts.fault}, nil), Soft: soft}
 	var cur int
 	if s.current != nil {
 		cur = b.installedAtom(s.current)
@@ -361,7 +362,7 @@ func (b *builder) addWant(s *want) {
 		id := b.entryAtom(s.ns, o.entry)
 		choice.Of = append(choice.Of, id)
 		if cur != 0 && (s.current.pkg() == "" || s.current.pkg() != b.atoms[id].facts.pkg) {
-			tag := b.tag(succeeding{fact{s.ns, o.entry.Name()}, s.current}, nil)
+			tag := b.tag(replacementCause{fact{s.ns, o.entry.Name()}, s.current}, nil)
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: []int{cur, id}, Tag: tag})
 		}
 	}

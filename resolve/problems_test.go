@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// index reads the problem's catalogs. It reports false when one needs a corpus
-// that is not there.
+// index returns the index of the problem's catalogs. It returns false if a catalog needs a corpus
+// that is missing.
 func (p *problem) index(t *testing.T, corpora map[string]*model.Content) (*model.Index, bool) {
 	t.Helper()
 	var cats []*model.Catalog
@@ -72,7 +72,8 @@ func bytesOf(raw []json.RawMessage) [][]byte {
 	return out
 }
 
-// corpus reads one of the published catalogs, once.
+// corpus returns one of the published catalogs, cached in corpora. It returns false if
+// QUAYSIDE_CORPUS is unset.
 func corpus(t testing.TB, corpora map[string]*model.Content, name string) (*model.Content, bool) {
 	t.Helper()
 	if c, ok := corpora[name]; ok {

@@ -102,8 +102,8 @@ func drawPackage(t *rapid.T, name string, others []string) model.PackageData {
 	return p
 }
 
-// drawChannel draws a chain; an entry may skip the one before it or lie in a
-// skipRange.
+// drawChannel draws a channel as a chain of upgrade edges. An entry may skip its predecessor or have
+// a skipRange.
 func drawChannel(t *rapid.T, name string, from, to int, bundle func(int) string) model.ChannelData {
 	ch := model.ChannelData{Name: name}
 	for v := from; v <= to; v++ {
@@ -138,7 +138,7 @@ func (u universe) index(t *rapid.T) *model.Index {
 	return x
 }
 
-// shuffled returns u in another order, equal in meaning.
+// shuffled returns u with all lists in another order, without a change of meaning.
 func (u universe) shuffled(t *rapid.T) universe {
 	v := universe{cats: rapid.Permutation(u.cats).Draw(t, "catalogs"), decl: u.decl}
 	for i := range v.cats {
@@ -214,8 +214,8 @@ func TestOwnResultStays(t *testing.T) {
 	})
 }
 
-// TestHeldBackStays upgrades everything: an operator that is reported as held back stays,
-// and one that has hops before it and is not moves.
+// TestHeldBackStays upgrades everything: an operator that is reported as held back must stay, and
+// an operator with available upgrades that is not held back must be upgraded.
 func TestHeldBackStays(t *testing.T) {
 	stayed, moved := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -239,7 +239,7 @@ func TestHeldBackStays(t *testing.T) {
 		next := mustResolve(t, x, &u.decl, first.Lock, opt)
 		ages := resolve.Outdated(x, &u.decl, first.Lock, opt, "")
 		for i, p := range first.Lock.Pins {
-			held, hops := ages[i].HeldBack, resolve.Hops(x, &u.decl, first.Lock, p, opt)
+			held, hops := ages[i].HeldBack, resolve.UpgradePath(x, &u.decl, first.Lock, p, opt)
 			switch q, _ := next.Lock.Pin(p.Namespace, p.Package); {
 			case held != "" && q.Bundle != p.Bundle:
 				t.Fatalf("%s is held back (%s), and moved from %s to %s", p.Key(), held, p.Bundle, q.Bundle)
@@ -257,9 +257,9 @@ func TestHeldBackStays(t *testing.T) {
 	}
 }
 
-// TestFollowedLock follows the lock of another environment: nothing goes down that
-// was not let down, nothing goes anywhere else than that lock pins, what is at
-// another version is named, and there is an end to it.
+// TestFollowedLock follows the lock of another environment: without permission nothing is
+// downgraded, operators change only to the bundles of that lock, a warning names each operator at
+// another version, and repeated resolving ends.
 func TestFollowedLock(t *testing.T) {
 	moved, stayed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -295,7 +295,7 @@ func TestFollowedLock(t *testing.T) {
 				t.Fatalf("%s went down from %s to %s", was.Key(), was.Bundle, is.Bundle)
 			case both && is.Bundle != theirs.Bundle && len(res.Conflicts) == 0:
 				stayed++
-				if !toldOf(res, is) {
+				if !isReported(res, is) {
 					t.Fatalf("%s stays at %s, the other lock pins %s, and nothing is said of it:\n%v", was.Key(), is.Bundle, theirs.Bundle, res.Warnings)
 				}
 			case is.Bundle != was.Bundle:
@@ -311,13 +311,13 @@ func TestFollowedLock(t *testing.T) {
 			t.Fatalf("moves again: %v", again.Moves)
 		}
 	})
-	if moved == 0 || stayed == 0 && !testing.Short() { // which draws a few only
+	if moved == 0 || stayed == 0 && !testing.Short() { // -short draws only a few cases
 		t.Errorf("%d moved, %d stayed: the test shows nothing", moved, stayed)
 	}
 }
 
-// toldOf reports whether a warning says that p is not as the lock to follow has it.
-func toldOf(res *resolve.Result, p lockfile.Pin) bool {
+// isReported reports whether a warning says that p differs from the followed lock.
+func isReported(res *resolve.Result, p lockfile.Pin) bool {
 	for _, w := range res.Warnings {
 		if w.Code == "not-followed" && strings.Contains(w.Msg, " stays at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
 			return true
@@ -342,8 +342,8 @@ func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 	})
 }
 
-// TestLocksAreSound looks at the lock of every round: resolved from nothing, and
-// then from that lock with other declarations.
+// TestLocksAreSound checks the lock of every round: first without a previous lock, then from the
+// resulting lock with other declarations.
 func TestLocksAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -366,8 +366,8 @@ func TestLocksAreSound(t *testing.T) {
 	})
 }
 
-// soundRounds resolves and checks the lock of every round, whether or not it
-// would be written, and returns the last.
+// soundRounds resolves and checks the lock of every round, even if there are conflicts, and returns
+// the last one.
 func soundRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
 	all := opt.Hops
 	for hop := 1; ; hop++ {
@@ -378,7 +378,7 @@ func soundRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.F
 			t.Fatal(err)
 		}
 		for _, ns := range []string{"ops", "team"} {
-			if fault := unsound(asked(res.Partial.Pins), decl, ns); fault != "" {
+			if fault := findUnsound(requestedPins(res.Partial.Pins), decl, ns); fault != "" {
 				t.Fatalf("round %d: %s", hop, fault)
 			}
 		}
@@ -388,9 +388,9 @@ func soundRounds(t *rapid.T, x *model.Index, decl *declare.Set, prev *lockfile.F
 	}
 }
 
-// asked returns the pins that a declaration asks for, directly or not. What is
-// left over stands in nobody's way, so that it may be broken.
-func asked(pins []lockfile.Pin) []lockfile.Pin {
+// requestedPins returns the pins that a declaration requests, directly or indirectly. Orphans
+// affect no other pin, and may have unmet requirements.
+func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 	in := map[string]bool{}
 	for range pins {
 		for _, p := range pins {
@@ -404,8 +404,8 @@ func asked(pins []lockfile.Pin) []lockfile.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p lockfile.Pin) bool { return !in[p.Key()] })
 }
 
-// TestConflictsAreTrueAndMinimal proves each core by taking it apart, and asks
-// the subscriptions that it names alone.
+// TestConflictsAreTrueAndMinimal checks that each core has no solution, that it has one without any
+// one of its tags, and that the subscriptions of the conflict have no solution without the others.
 func TestConflictsAreTrueAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -421,12 +421,12 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 		for _, tag := range core {
 			in[tag] = true
 		}
-		if ok, err := holds(p, in); ok || err != nil {
+		if ok, err := isSatisfiable(p, in); ok || err != nil {
 			t.Fatalf("the core %v can hold (%v)", core, err)
 		}
 		for _, tag := range core {
 			in[tag] = false
-			if ok, err := holds(p, in); !ok || err != nil {
+			if ok, err := isSatisfiable(p, in); !ok || err != nil {
 				t.Fatalf("the core %v does not need %d (%v)", core, tag, err)
 			}
 			in[tag] = true
@@ -437,12 +437,12 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 		if !errors.As(err, &conflicts) {
 			t.Fatalf("a core and no conflict: %v", err)
 		}
-		failsAlone(t, x, &u.decl, conflicts[0], opt)
+		checkFailsAlone(t, x, &u.decl, conflicts[0], opt)
 	})
 }
 
-// holds reports whether the constraints of the given tags alone can hold.
-func holds(p solve.Problem, tags map[int]bool) (bool, error) {
+// isSatisfiable reports whether the constraints with the given tags have a solution.
+func isSatisfiable(p solve.Problem, tags map[int]bool) (bool, error) {
 	choices := func(of []solve.Choice) []solve.Choice {
 		return slices.DeleteFunc(slices.Clone(of), func(c solve.Choice) bool { return !tags[c.Tag] })
 	}
@@ -456,7 +456,7 @@ func holds(p solve.Problem, tags map[int]bool) (bool, error) {
 	return err == nil && res.Core == nil, err
 }
 
-func failsAlone(t *rapid.T, x *model.Index, decl *declare.Set, c *explain.Conflict, opt resolve.Options) {
+func checkFailsAlone(t *rapid.T, x *model.Index, decl *declare.Set, c *explain.Conflict, opt resolve.Options) {
 	alone := *decl
 	alone.Subscriptions = slices.DeleteFunc(slices.Clone(decl.Subscriptions), func(s declare.Subscription) bool {
 		return !slices.Contains(c.Subscriptions, s.Key())
@@ -470,8 +470,8 @@ func failsAlone(t *rapid.T, x *model.Index, decl *declare.Set, c *explain.Confli
 	}
 }
 
-// TestUnselectedBundlesDoNotMatter takes away the oldest entry of a channel, or
-// a whole package, of which nothing was chosen.
+// TestUnselectedBundlesDoNotMatter removes an entry or a package without a pin: the pins must stay
+// the same.
 func TestUnselectedBundlesDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -482,13 +482,13 @@ func TestUnselectedBundlesDoNotMatter(t *testing.T) {
 		}
 		v := u.without(t, res.Lock)
 		again := mustResolve(t, v.index(t), &v.decl, nil, opt)
-		if diff := cmp.Diff(picks(res.Lock), picks(again.Lock)); diff != "" {
+		if diff := cmp.Diff(pinSummaries(res.Lock), pinSummaries(again.Lock)); diff != "" {
 			t.Fatalf("pins (-all +without):\n%s", diff)
 		}
 	})
 }
 
-func picks(f *lockfile.File) []string {
+func pinSummaries(f *lockfile.File) []string {
 	var out []string
 	for _, p := range f.Pins {
 		out = append(out, p.Key()+" "+p.Bundle+" "+p.Catalog.ID.Name+" "+p.Subscription())
@@ -496,7 +496,7 @@ func picks(f *lockfile.File) []string {
 	return out
 }
 
-// without returns u less one package or tail of which nothing is pinned.
+// without returns u without one package, or without the oldest entry of a package, that has no pin.
 func (u universe) without(t *rapid.T, lock *lockfile.File) universe {
 	v := universe{decl: u.decl, cats: slices.Clone(u.cats)}
 	i := rapid.IntRange(0, len(v.cats)-1).Draw(t, "catalog")

@@ -7,10 +7,10 @@ import "slices"
 type relaxation int
 
 const (
-	demanded relaxation = iota // no relaxation: answered as declared
-	kept                       // answered only by the installed bundle; without one, left out
-	unheeded                   // the installed bundle stays, its requirements are ignored
-	ignored                    // the installed bundle does not exclude others either
+	notRelaxed          relaxation = iota // no relaxation: answered as declared
+	keptInstalled                         // answered only by the installed bundle; without one, left out
+	requirementsIgnored                   // the installed bundle stays, its requirements are ignored
+	fullyIgnored                          // in addition, the installed bundle does not exclude other bundles
 )
 
 // party is a participant in a conflict: a subscription, or an installed bundle without a
@@ -28,25 +28,25 @@ func (p party) key() string {
 	return "@" + p.inst.ns + "/" + p.inst.bundle
 }
 
-// relaxed holds the relaxations of a round so far. Rule 4.
-type relaxed map[party]relaxation
+// relaxations holds the relaxation of each party so far in a round. Rule 4.
+type relaxations map[party]relaxation
 
 // level returns the relaxation of p. For an installed bundle without a subscription it is at least
-// kept.
-func (r relaxed) level(p party) relaxation {
+// keptInstalled.
+func (r relaxations) level(p party) relaxation {
 	if p.inst != nil {
-		return max(r[p], kept)
+		return max(r[p], keptInstalled)
 	}
 	return r[p]
 }
 
-// soften relaxes the generated subscriptions among the parties, and reports whether there were
-// any. They are consequences, so they cause no conflict of their own. Rule 12.
-func (r relaxed) soften(w *world, parties []party) bool {
+// relaxGenerated relaxes the generated subscriptions among the parties, and reports whether there
+// were any. They only follow from dependencies, so they cause no conflict of their own. Rule 12.
+func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	any := false
 	for _, p := range parties {
 		if p.want != nil && p.want.generated && w.named(p.want) == nil {
-			r[p], any = kept, true
+			r[p], any = keptInstalled, true
 		}
 	}
 	return any
@@ -55,8 +55,8 @@ func (r relaxed) soften(w *world, parties []party) bool {
 // relax raises the relaxation of the least relaxed parties by one level. Installed bundles and
 // their dependencies are kept as long as it is enough to drop new ones, so that a valid lock stays
 // valid.
-func (r relaxed) relax(parties []party) {
-	least := ignored
+func (r relaxations) relax(parties []party) {
+	least := fullyIgnored
 	for _, p := range parties {
 		least = min(least, r.level(p))
 	}
@@ -72,9 +72,9 @@ func (b *builder) parties(core []int) []party {
 	var out []party
 	for _, tag := range core {
 		switch c := b.causes[tag].(type) {
-		case asking:
+		case requestCause:
 			out = append(out, party{want: c.want})
-		case staying:
+		case installedCause:
 			out = append(out, party{inst: c.inst})
 		}
 	}

@@ -8,19 +8,18 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// requirement is one requirement of a bundle. A single bundle of the solution must match it
-// (resolution.md section 5).
+// requirement is one requirement of a bundle. A single bundle of the solution must match it.
 type requirement struct {
 	label string // in the lock: "package b >=1.0.0"; equal labels mean equal requirements
-	words string // in messages: "package b >=1.0.0"
+	text  string // in messages: "package b >=1.0.0"
 	note  string // the author's failure message
 	match func(*facts) bool
 	fault func() error // the reason why it cannot be evaluated; nil: always evaluable
-	where hint
+	scope searchScope
 }
 
-// hint limits the search for matching bundles.
-type hint struct {
+// searchScope limits the search for matching bundles.
+type searchScope struct {
 	anywhere bool
 	packages []string
 	apis     []model.GVK
@@ -36,7 +35,7 @@ func compile(r model.Requirement, rules *celRules) *requirement {
 	if len(parts) > 0 {
 		out.fault = func() error {
 			for _, p := range parts {
-				if err := p.unknown(); err != nil {
+				if err := p.err(); err != nil {
 					return err
 				}
 			}
@@ -46,8 +45,8 @@ func compile(r model.Requirement, rules *celRules) *requirement {
 	return out
 }
 
-// unknown returns the reason why r cannot be evaluated, or nil.
-func (r *requirement) unknown() error {
+// err returns the reason why r cannot be evaluated, or nil.
+func (r *requirement) err() error {
 	if r.fault == nil {
 		return nil
 	}
@@ -76,9 +75,9 @@ func compileOne(r model.Requirement, parts []*requirement, rules *celRules) *req
 func compileAPI(g model.GVK) *requirement {
 	return &requirement{
 		label: "olm.gvk.required " + g.String(),
-		words: "the API " + g.String(),
+		text:  "the API " + g.String(),
 		match: func(f *facts) bool { return slices.Contains(f.apis, g) },
-		where: hint{apis: []model.GVK{g}},
+		scope: searchScope{apis: []model.GVK{g}},
 	}
 }
 
@@ -86,53 +85,53 @@ func compilePackage(r model.Requirement) *requirement {
 	text := r.Package + " " + r.Range.String()
 	return &requirement{
 		label: "olm.package.required " + text,
-		words: "package " + text,
+		text:  "package " + text,
 		match: func(f *facts) bool { return f.inRange(r.Package, r.Range) },
-		where: hint{packages: []string{r.Package}},
+		scope: searchScope{packages: []string{r.Package}},
 	}
 }
 
 func compileLabel(name string) *requirement {
 	return &requirement{
 		label: "olm.label.required " + name,
-		words: fmt.Sprintf("a bundle labelled %q", name),
+		text:  fmt.Sprintf("a bundle labelled %q", name),
 		match: func(f *facts) bool { return slices.Contains(f.labels, name) },
-		where: hint{anywhere: true},
+		scope: searchScope{anywhere: true},
 	}
 }
 
 func compileAll(parts []*requirement) *requirement {
-	where := hint{anywhere: true}
+	where := searchScope{anywhere: true}
 	for _, p := range parts {
-		if !p.where.anywhere {
-			where = p.where
+		if !p.scope.anywhere {
+			where = p.scope
 			break
 		}
 	}
 	return &requirement{
-		label: "olm.constraint all(" + join(parts, ", ", requirementName) + ")",
-		words: "one bundle that is " + join(parts, " and also ", requirementText),
+		label: "olm.constraint all(" + join(parts, ", ", formatLabel) + ")",
+		text:  "one bundle that is " + join(parts, " and also ", formatText),
 		match: func(f *facts) bool {
 			return !slices.ContainsFunc(parts, func(p *requirement) bool { return !p.match(f) })
 		},
-		where: where,
+		scope: where,
 	}
 }
 
 func compileAny(parts []*requirement) *requirement {
-	var where hint
+	var where searchScope
 	for _, p := range parts {
-		where.anywhere = where.anywhere || p.where.anywhere
-		where.packages = append(where.packages, p.where.packages...)
-		where.apis = append(where.apis, p.where.apis...)
+		where.anywhere = where.anywhere || p.scope.anywhere
+		where.packages = append(where.packages, p.scope.packages...)
+		where.apis = append(where.apis, p.scope.apis...)
 	}
 	return &requirement{
-		label: "olm.constraint any(" + join(parts, ", ", requirementName) + ")",
-		words: join(parts, " or ", requirementText),
+		label: "olm.constraint any(" + join(parts, ", ", formatLabel) + ")",
+		text:  join(parts, " or ", formatText),
 		match: func(f *facts) bool {
 			return slices.ContainsFunc(parts, func(p *requirement) bool { return p.match(f) })
 		},
-		where: where,
+		scope: where,
 	}
 }
 
@@ -140,19 +139,19 @@ func compileAny(parts []*requirement) *requirement {
 // other bundles from the solution.
 func compileNot(parts []*requirement) *requirement {
 	return &requirement{
-		label: "olm.constraint not(" + join(parts, ", ", requirementName) + ")",
-		words: "a bundle that is not " + join(parts, " nor ", requirementText),
+		label: "olm.constraint not(" + join(parts, ", ", formatLabel) + ")",
+		text:  "a bundle that is not " + join(parts, " nor ", formatText),
 		match: func(f *facts) bool {
 			return !slices.ContainsFunc(parts, func(p *requirement) bool { return p.match(f) })
 		},
-		where: hint{anywhere: true},
+		scope: searchScope{anywhere: true},
 	}
 }
 
-func requirementText(r *requirement) string { return r.words }
+func formatText(r *requirement) string { return r.text }
 
-// requirementName returns the label without the repeated "olm.constraint".
-func requirementName(r *requirement) string { return strings.TrimPrefix(r.label, "olm.constraint ") }
+// formatLabel returns the label without the repeated "olm.constraint".
+func formatLabel(r *requirement) string { return strings.TrimPrefix(r.label, "olm.constraint ") }
 
 func join(rs []*requirement, sep string, of func(*requirement) string) string {
 	parts := make([]string, len(rs))

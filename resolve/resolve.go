@@ -3,8 +3,8 @@
 // by a stable rule where OLM's choice depends on chance, and always with an explanation.
 //
 // Order of preference: Subscriptions are answered by namespace, then name, and their dependencies
-// breadth first; an already chosen bundle adds no choice. The answer is the first candidate that
-// leads to a solution. In a channel, the entry nearest to its head is preferred. For a
+// breadth first; a dependency that a chosen bundle already meets adds no choice. The answer is the
+// first candidate that leads to a solution. In a channel, the entry nearest to its head is preferred. For a
 // dependency, the order is: installed bundles, the catalog of the requiring bundle, the other
 // catalogs by priority, by proximity and by name; within a catalog, default channels first, then
 // by package, then by channel. In a partial upgrade, named operators come first, then pinned
@@ -14,21 +14,21 @@
 // The rules of resolution, by their numbers in the specification, and the code that implements
 // them:
 //
-//	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
-//	 2 unsatisfiable, for a reason      builder.teller, cause
-//	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
-//	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space, world.reportBadRanges
-//	 5 versions do not go down          world.upgrades, world.cannotSucceed
-//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
-//	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
-//	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
+//	 1 same choice                      world.round, world.installCandidates, world.upgradeCandidates, builder.candidates
+//	 2 conflicts with explanations      builder.newExplainer, cause
+//	 3 fixed order instead of chance    builder.orderedWants, world.catalogs, world.providers
+//	 4 isolated failures                relaxations, banUnusable, banUnanswered, installNamespace, world.reportBadRanges
+//	 5 no downgrades                    world.upgradeCandidates, world.cannotSucceed
+//	 6 warnings about side effects      world.reportRound, world.reportHeld, world.reportOrphans, world.reportResult
+//	 7 install modes and versions       world.cannotRun, world.reportCannotRun, world.reportUnchecked
+//	 8 installed state                  world.stateBefore, world.fromLock, world.fromCluster
 //	 9 declarations of OLM v1           want.allows, world.rank, checkTies
-//	10 overlap                          builder.overlaps, builder.overlap, sharing
-//	11 selectors of OperatorGroups      world.followGroup
-//	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, generateWants, installed.spare
-//	13 proven suggestions               world.suggest, teller.remedies, question.offers, world.upgradeFlag
+//	10 overlap                          builder.forbidOverlaps, builder.firstOverlap, sharing
+//	11 selectors of OperatorGroups      world.applyGroup
+//	12 generated pins                   builder.rootOptions, builder.orderedWants, world.cannotSucceed, relaxations.relaxGenerated, generateWants, installed.undeclared
+//	13 proven suggestions               world.suggest, explainer.remedies, question.availableChanges, world.upgradeFlag
 //	14 stranded pins                    world.stranded, world.droppedBy
-//	15 lost preferences not followed    builder.candidates
+//	15 preferences that OLM loses       builder.candidates
 //
 // Everything here is a pure function of its arguments. The package never reads
 // a manifest, a file or a clock.
@@ -57,7 +57,7 @@ const maxRounds = 1000
 // conflicts and opt.KeepGoing is not set; the result is returned with it, and its Partial holds
 // the resolved part. The arguments are not modified.
 func Resolve(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	return settle(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
+	return runUntilStable(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
@@ -94,7 +94,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			res.Rounds = append(res.Rounds, w.listMoves(st, r.next))
 		}
 		st = r.next
-		if !w.goesOn(hop, r) {
+		if !w.needsAnotherHop(hop, r) {
 			break
 		}
 		if again := slices.IndexFunc(seen, func(old *state) bool { return old.equal(st) }); again >= 0 {
@@ -107,25 +107,25 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		st = st.pruned()
 	}
 	res.Partial = w.lock(st, prev)
-	losses := w.losses(prev, res.Partial)
-	if len(losses) > 0 { // no changes if a succession would leave something behind
+	successionConflicts := w.successionConflicts(prev, res.Partial)
+	if len(successionConflicts) > 0 { // a succession with unmet needs: keep the previous lock
 		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
 		if prev != nil {
 			res.Partial = prev
 		}
 	}
-	res.Conflicts = uniqueConflicts(append(res.Conflicts, losses...))
+	res.Conflicts = uniqueConflicts(append(res.Conflicts, successionConflicts...))
 	res.Moves = withDropped(w.listMoves(first, st), prev, res.Partial)
 	if !w.quiet {
-		w.reportEnd(last, st, res)
+		w.reportResult(last, st, res)
 		w.reportSuccessions(prev, res.Partial)
 	}
 	res.Warnings, res.Stays = diag.SortWarnings(w.warnings), w.stays
-	goesOn := len(res.Conflicts) == 0 || opt.KeepGoing && len(losses) == 0
-	if goesOn {
+	complete := len(res.Conflicts) == 0 || opt.KeepGoing && len(successionConflicts) == 0
+	if complete {
 		res.Lock = res.Partial
 	}
-	if !goesOn {
+	if !complete {
 		return res, explain.Conflicts(res.Conflicts)
 	}
 	return res, nil
@@ -171,8 +171,8 @@ func (w *world) conflicts(r *round, prev *lockfile.File, st *state, hop int) []*
 	return out
 }
 
-// goesOn reports whether to take another hop.
-func (w *world) goesOn(hop int, r *round) bool {
+// needsAnotherHop reports whether to resolve another round after the given hop.
+func (w *world) needsAnotherHop(hop int, r *round) bool {
 	if !r.changed || len(r.disputes) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
 		return false
 	}
@@ -181,7 +181,7 @@ func (w *world) goesOn(hop int, r *round) bool {
 
 // equal reports whether both states answer the same subscriptions with the same bundles.
 func (st *state) equal(other *state) bool {
-	if len(st.wants) != len(other.wants) || len(st.have) != len(other.have) {
+	if len(st.wants) != len(other.wants) || len(st.installed) != len(other.installed) {
 		return false
 	}
 	for i, s := range st.wants {
@@ -190,8 +190,8 @@ func (st *state) equal(other *state) bool {
 			return false
 		}
 	}
-	for i, h := range st.have {
-		if h.ns != other.have[i].ns || h.bundle != other.have[i].bundle {
+	for i, h := range st.installed {
+		if h.ns != other.installed[i].ns || h.bundle != other.installed[i].bundle {
 			return false
 		}
 	}

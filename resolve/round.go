@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// round is the outcome of one resolution: at most one edge for each operator.
+// round is the result of one resolution, in which each operator follows at most one upgrade edge.
 type round struct {
 	b        *builder
 	next     *state
@@ -19,10 +19,10 @@ type round struct {
 	changed  bool
 }
 
-// round resolves once. If a subscription has no answer, it is set aside together with the other
-// parties of its conflict, and the rest is resolved. Rule 1.
+// round resolves once. If a subscription has no answer, round relaxes all parties of its conflict
+// and resolves the rest. Rule 1.
 func (w *world) round(st *state) (*round, error) {
-	r, given := &round{}, relaxed{}
+	r, given := &round{}, relaxations{}
 	for {
 		b := w.build(st, given)
 		core, chosen, err := b.solve()
@@ -38,25 +38,25 @@ func (w *world) round(st *state) (*round, error) {
 		if len(parties) == 0 {
 			return nil, fmt.Errorf("resolving: conflict without a declaration: %v", core)
 		}
-		if given.soften(w, parties) {
+		if given.relaxGenerated(w, parties) {
 			continue
 		}
 		given.relax(parties)
 		if !slices.ContainsFunc(r.disputes, func(old dispute) bool { return isSubset(parties, old.parties) }) {
-			t := b.teller(b.p, core)
+			t := b.newExplainer(b.p, core)
 			r.disputes = append(r.disputes, dispute{t.conflict(), parties, t.remedies()})
 		}
 	}
 }
 
-// apply computes the state after the round: answered subscriptions, free bundles that stay, and
+// apply computes the state after the round: answered subscriptions, unmanaged bundles that stay, and
 // dependencies with their generated subscriptions.
 func (r *round) apply(chosen []int) {
 	r.picks = r.b.matchWants(chosen)
-	picked := r.pick(chosen)
-	wants := r.answer(picked)
+	picked := r.listPicks(chosen)
+	wants := r.answeredWants(picked)
 	more, needed := generateWants(picked, wants)
-	r.next = newState(append(wants, more...), append(needed, r.keptFree(picked)...))
+	r.next = newState(append(wants, more...), append(needed, r.keptUnmanaged(picked)...))
 	r.changed = r.changed || len(needed) > 0
 }
 
@@ -84,23 +84,23 @@ func (b *builder) matchWants(chosen []int) map[*want]int {
 
 // pick is one chosen atom.
 type pick struct {
-	id   int
-	atom *atom
-	was  *installed // before the round; nil: new
-	now  *installed // after the round
+	id     int
+	atom   *atom
+	before *installed // before the round; nil: new
+	after  *installed // after the round
 }
 
-// pick returns the chosen atoms with their installed bundles before and after the round.
-func (r *round) pick(chosen []int) []pick {
+// listPicks returns the chosen atoms with their installed bundles before and after the round.
+func (r *round) listPicks(chosen []int) []pick {
 	out := make([]pick, len(chosen))
 	for n, id := range chosen {
 		a := r.b.atoms[id]
-		p := pick{id: id, atom: a, was: a.inst, now: a.inst}
+		p := pick{id: id, atom: a, before: a.inst, after: a.inst}
 		if a.inst == nil {
-			if p.was = r.b.installedAs(a); p.was != nil {
-				p.now = p.was.adopt(a)
+			if p.before = r.b.installedAs(a); p.before != nil {
+				p.after = p.before.adopt(a)
 			} else {
-				p.now = r.install(id)
+				p.after = r.install(id)
 			}
 		}
 		out[n] = p
@@ -110,25 +110,24 @@ func (r *round) pick(chosen []int) []pick {
 
 // installedAs returns the installed bundle that matches the entry of a, or nil.
 func (b *builder) installedAs(a *atom) *installed {
-	for _, i := range b.st.have {
+	for _, i := range b.st.installed {
 		if i.ns != a.ns || i.bundle != a.entry.Name() || i.pkg() != "" && i.pkg() != a.facts.pkg {
 			continue
 		}
-		if i.csv != nil || i.facts.answersLike(a.facts) {
+		if i.csv != nil || i.facts.isEquivalent(a.facts) {
 			return i
 		}
 	}
 	return nil
 }
 
-// adopt returns i. If i is free, it returns a copy that belongs to the entry of a and is no longer
-// free.
+// adopt returns i. If i is unmanaged, it returns a managed copy that belongs to the entry of a.
 func (i *installed) adopt(a *atom) *installed {
-	if !i.free {
+	if !i.unmanaged {
 		return i
 	}
 	next := *i
-	next.free, next.entry, next.cat = false, a.entry, a.catalog().ID()
+	next.unmanaged, next.entry, next.cat = false, a.entry, a.catalog().ID()
 	if i.csv != nil && !i.csv.Annotated && i.facts.pkg == "" {
 		next.facts = i.facts.inPackage(a.facts.pkg)
 	}
@@ -138,23 +137,23 @@ func (i *installed) adopt(a *atom) *installed {
 // install returns a new bundle that records its predecessor.
 func (r *round) install(id int) *installed {
 	a := r.b.atoms[id]
-	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), made: true}
+	i := &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), isNew: true}
 	for _, s := range r.b.st.wants {
 		if r.picks[s] == id && s.current != nil && i.replaces == "" {
 			i.succeed(s.current)
 		}
 	}
-	for _, free := range r.b.st.have {
-		if i.replaces == "" && i.displaces(free) {
+	for _, free := range r.b.st.installed {
+		if i.replaces == "" && i.replacesUnmanaged(free) {
 			i.replaces = free.bundle
 		}
 	}
 	return i
 }
 
-// displaces reports whether the new bundle i replaces the free bundle.
-func (i *installed) displaces(free *installed) bool {
-	return free.free && i.ns == free.ns && i.entry.Replaces() == free.bundle
+// replacesUnmanaged reports whether the new bundle i replaces the unmanaged bundle old.
+func (i *installed) replacesUnmanaged(old *installed) bool {
+	return old.unmanaged && i.ns == old.ns && i.entry.Replaces() == old.bundle
 }
 
 // succeed records that i replaces old. Bundles introduced earlier in this run are recorded as
@@ -163,7 +162,7 @@ func (i *installed) succeed(old *installed) {
 	switch {
 	case old.bundle == i.bundle:
 		i.replaces, i.skipped = old.replaces, old.skipped
-	case !old.made:
+	case !old.isNew:
 		i.replaces = old.bundle
 	default:
 		i.replaces = old.replaces
@@ -171,15 +170,15 @@ func (i *installed) succeed(old *installed) {
 	}
 }
 
-// answer returns the subscriptions after the round.
-func (r *round) answer(picked []pick) []*want {
+// answeredWants returns the subscriptions after the round.
+func (r *round) answeredWants(picked []pick) []*want {
 	var out []*want
 	for _, s := range r.b.st.wants {
 		next := *s
 		if i := slices.IndexFunc(picked, func(p pick) bool { return p.id == r.picks[s] }); i >= 0 {
-			next.current = picked[i].now
+			next.current = picked[i].after
 			if e := picked[i].atom.entry; s.generated && e != nil {
-				next.follow(e)
+				next.setGeneratedFrom(e)
 			}
 		}
 		r.changed = r.changed || next.current != s.current
@@ -188,48 +187,48 @@ func (r *round) answer(picked []pick) []*want {
 	return out
 }
 
-// keptFree returns the free bundles that stay: those that are neither adopted nor replaced.
-func (r *round) keptFree(picked []pick) []*installed {
-	return slices.DeleteFunc(slices.Clone(r.b.st.have), func(i *installed) bool {
-		return !i.free || slices.ContainsFunc(picked, func(p pick) bool {
-			return p.was == i && p.now != i || p.was == nil && p.now.displaces(i)
+// keptUnmanaged returns the unmanaged bundles that stay: those that are neither adopted nor replaced.
+func (r *round) keptUnmanaged(picked []pick) []*installed {
+	return slices.DeleteFunc(slices.Clone(r.b.st.installed), func(i *installed) bool {
+		return !i.unmanaged || slices.ContainsFunc(picked, func(p pick) bool {
+			return p.before == i && p.after != i || p.before == nil && p.after.replacesUnmanaged(i)
 		})
 	})
 }
 
-// generateWants returns the dependencies among the picks and the subscriptions that OLM generates
-// for them. Dependencies do not answer any subscription yet. Rule 12.
+// generateWants returns the picked bundles that answer none of wants, and the subscriptions that
+// OLM generates for these dependencies. Rule 12.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
-		e := cmp.Or(p.atom.entry, p.now.entry)
-		if p.now.free || e == nil || slices.ContainsFunc(wants, func(s *want) bool { return s.current == p.now }) {
+		e := cmp.Or(p.atom.entry, p.after.entry)
+		if p.after.unmanaged || e == nil || slices.ContainsFunc(wants, func(s *want) bool { return s.current == p.after }) {
 			continue
 		}
-		i := p.now
-		if i.spare {
+		i := p.after
+		if i.undeclared {
 			again := *i
-			again.spare = false
+			again.undeclared = false
 			i = &again
 		}
 		have = append(have, i)
 		if !slices.ContainsFunc(slices.Concat(wants, more), func(s *want) bool { return s.covers(i, e) }) {
 			s := &want{ns: i.ns, pkg: e.Channel().Package().Name(), approval: declare.Automatic, current: i, generated: true}
-			s.follow(e)
+			s.setGeneratedFrom(e)
 			more = append(more, s)
 		}
 	}
 	return more, have
 }
 
-// covers reports whether s asks for the installed bundle i of entry e.
+// covers reports whether i, the installed bundle of entry e, can answer s.
 func (s *want) covers(i *installed, e *model.Entry) bool {
 	return s.ns == i.ns && s.pkg == e.Channel().Package().Name() &&
 		(len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == i.cat)
 }
 
-// follow makes s the subscription that OLM generates for a dependency with the answer e. A
-// ClusterCatalog has no namespace in the name.
-func (s *want) follow(e *model.Entry) {
+// setGeneratedFrom sets the channel, catalog and name of s as OLM generates them for a dependency
+// on entry e. If e is from a ClusterCatalog, the name contains no namespace.
+func (s *want) setGeneratedFrom(e *model.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id
 	s.name = lockfile.GeneratedName(s.pkg, channel, id)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestRules holds the table of the package comment: what it names is there, says
-// which rule it keeps, and nothing else claims to keep one.
+// TestRules checks the table of the package comment: the identifiers in it exist, their comments
+// have the number of the rule, and all identifiers whose comments have one are in the table.
 func TestRules(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {

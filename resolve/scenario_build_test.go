@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// split takes "a1.2" apart into package a and version 1.2.0.
+// split splits "a1.2" into package a and version 1.2.0.
 func split(word string) (pkg, version string) {
 	i := strings.IndexAny(word, "0123456789")
 	pkg, version = word[:i], word[i:]
@@ -35,7 +35,7 @@ func fullName(word string) string {
 	return pkg + ".v" + version
 }
 
-// short turns a bundle's name back into a word.
+// short returns the short form of a bundle's name: "a1.2" for a.v1.2.0.
 func short(name string) string {
 	pkg, version, _ := strings.Cut(name, ".v")
 	return pkg + strings.TrimSuffix(strings.TrimSuffix(version, ".0"), ".0")
@@ -106,7 +106,7 @@ func property(kind string, value any) model.Property {
 	return model.Property{Type: kind, Value: raw}
 }
 
-// api returns an API of a kind, of version v1 unless another is given.
+// api returns the fields of an API with the given kind and version (default: v1).
 func api(kind string, version ...string) map[string]string {
 	return map[string]string{"group": "example.com", "version": strings.Join(append(version, "v1")[:1], ""), "kind": kind}
 }
@@ -248,7 +248,7 @@ func (s *scenario) csv(args []string) {
 	s.decl.CSVs = append(s.decl.CSVs, c)
 }
 
-// index returns the catalogs, with those that are broken.
+// index returns the index of all catalogs, including the broken ones.
 func (s *scenario) index() *model.Index {
 	var cats []*model.Catalog
 	broken := map[model.ID]error{}
@@ -333,7 +333,7 @@ func (s *scenario) resolveIn(x *model.Index, args []string) {
 		case "unpin":
 			opt.Unpin = append(opt.Unpin, resolve.Target{Namespace: "ops", Package: v})
 		case "anew":
-			opt.Named = append(opt.Named, resolve.Target{Namespace: "ops", Package: v, Anew: true})
+			opt.Named = append(opt.Named, resolve.Target{Namespace: "ops", Package: v, Reinstall: true})
 		case "down":
 			opt.AllowDowngrade = true
 		case "keep":
@@ -349,7 +349,7 @@ func (s *scenario) resolveIn(x *model.Index, args []string) {
 		case "uninstalls":
 			opt.Uninstalls = true
 		case "gone":
-			opt.Gone = append(opt.Gone, v)
+			opt.Removed = append(opt.Removed, v)
 		case "lenient":
 			opt.Lenient = true
 		case "shared":
@@ -407,7 +407,7 @@ func (s *scenario) moves() []string {
 	return sorted(out)
 }
 
-// recorded returns one field of the pin of a package, bundles as words.
+// recorded returns one field of the pin of a package, with bundles in short form.
 func (s *scenario) recorded(pkg, field string) string {
 	p, ok := s.lock.Pin("ops", pkg)
 	if !ok {
@@ -428,7 +428,7 @@ func (s *scenario) recorded(pkg, field string) string {
 	case "skipped":
 		return words(p.Skipped...)
 	case "remaining":
-		return words(resolve.Hops(s.index(), &s.decl, s.lock, p, s.opt)...)
+		return words(resolve.UpgradePath(s.index(), &s.decl, s.lock, p, s.opt)...)
 	case "heldBack":
 		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt, "") {
 			if a.Namespace == p.Namespace && a.Package == p.Package {

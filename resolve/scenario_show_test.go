@@ -49,7 +49,7 @@ func (s *scenario) show(args []string) {
 				dropped += " heldBack=" + string(a.HeldBack)
 			}
 			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s%s\n", a.Namespace, a.Package, a.Pinned,
-				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays, dropped)
+				a.Next, a.Reachable, a.Hops, a.Head, a.OtherChannels, a.Deprecated, a.HeldBackReason, dropped)
 		}
 	}
 	s.shown = strings.Split(strings.TrimSuffix(text, "\n"), "\n")

@@ -19,32 +19,32 @@ import (
 // TestScenarios runs testdata/scenarios/*.txt, each a list of scenarios in a
 // line language. A line that begins with "== " names the next scenario.
 //
-//	catalog hi 10 [ns]         what follows is in this catalog (default: cat, priority 0, in olm); "catalog none hi" takes it away
-//	stable: a1 a2<a1-a0~<2.0.0 channel of the package that the names begin with; the first is the default;
+//	catalog hi 10 [ns]         the following lines are in this catalog (default: cat, priority 0, in olm); "catalog none hi" removes it
+//	stable: a1 a2<a1-a0~<2.0.0 a channel of package a; the first channel of a package is its default;
 //	                           < replaces, - skips, ~ skipRange (_ for a space)
 //	bundle a2 needs b >=1      requires a package; "api K [v2]" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
 //	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text", "suggests NAMESPACE"
-//	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0 [3]" its image, its version and release
-//	group ops [ns,…]           an OperatorGroup ("group none ops" takes it away)
+//	bundle a2 here gives K     likewise, only in this catalog; "here image TEXT", "here as 2.1.0 [3]" set its image, its version and release
+//	group ops [ns,…]           an OperatorGroup ("group none ops" removes it)
 //	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, only, hold, approval, v1, policy, installed, watch, replaces
 //	unsub a
 //	csv a1 [bare] [replaces=]  a ClusterServiceVersion in ops
 //	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, settled, uninstalls, gone, lenient, from
-//	save NAME                  keeps the lock for run from=NAME; "again NAME" goes on from it
-//	want a2 team/b1            all that is pinned now
-//	leaving a1>ops/b           all that is leaving now, and what follows it; "a1>+ops/c" with what it was one unit
-//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image, watch
-//	moves a1>a2                what the run moved
-//	warn CODE [text]           a warning of the run; "quiet": none at all
-//	stay NS/PKG TEXT           what could not be promoted, and why
-//	conflict NS/SUB …          the run found one between these
-//	fail TEXT                  the run ends in conflicts that say so, " | " for the end of a line
-//	stale [TEXT] / insync      what Check says of the lock
-//	unchecked TEXT             what Check says that no catalog confirms, " | " for the end of a line; "confirmed": all is
-//	merge NAME                 adds the pins of a saved lock that this one lacks
+//	save NAME                  saves the lock for run from=NAME; "again NAME" restores it
+//	want a2 team/b1            expects exactly these pins
+//	leaving a1>ops/b           expects exactly these leaving operators and their successors; "a1>+ops/c": with the remaining operators of its unit
+//	pin a k=v …                expects fields of the pin of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image, watch
+//	moves a1>a2                expects exactly these moves of the run
+//	warn CODE [text]           expects a warning of the run; "quiet": expects no warning
+//	stay NS/PKG TEXT           expects an operator that could not be promoted, and the reason
+//	conflict NS/SUB …          expects a conflict of the run between these subscriptions
+//	fail TEXT                  expects this text in the conflicts of the run, " | " for the end of a line
+//	stale [TEXT] / insync      expects that Check reports the lock as out of date, or does not
+//	unchecked TEXT             expects the unverified values of Check, " | " for the end of a line; "confirmed": none
+//	merge NAME                 adds the pins of a saved lock that are missing from the current lock
 //	show why b | whynot a@2 | tree | outdated
-//	olm a1 b1 / because / none  in TestUpstream
-//	| LINE                     the next line of what was shown, spaces for tabs
+//	olm a1 b1 / because / none see TestUpstream
+//	| LINE                     expects the next line of the shown text, with spaces for tabs
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -226,7 +226,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 	}
 }
 
-// parsed returns the lock as read from its file, with positions.
+// parsed returns the lock as parsed from a file, with positions.
 func (s *scenario) parsed() *lockfile.File {
 	if s.lock == nil {
 		return nil
@@ -244,7 +244,7 @@ func sorted(words []string) []string {
 	return out
 }
 
-// check returns what Check says as one error.
+// check returns the result of Check as one error: nil if the lock is up to date.
 func check(x *model.Index, decl *declare.Set, lock *lockfile.File, opt resolve.Options) error {
 	v, err := resolve.Check(x, decl, lock, opt)
 	if err == nil && len(v.Stale) > 0 {

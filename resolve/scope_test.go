@@ -21,10 +21,10 @@ import (
 
 var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not some of them") //nolint:gochecknoglobals // as flags are
 
-// reduced returns x with no more than Scope says is needed, by way of an index
-// on disk, and how many packages that left out. held keeps the indexes by
-// name, where that tells catalogs apart.
-func reduced(t testing.TB, x *model.Index, want model.Needs, held map[string][]byte, name func(model.ID) string) (*model.Index, int) {
+// reduceIndex returns the part of x that want contains, written to and read from an index file, and
+// the number of packages left out. held caches the index files by the result of name, unless that
+// is empty.
+func reduceIndex(t testing.TB, x *model.Index, want model.Needs, held map[string][]byte, name func(model.ID) string) (*model.Index, int) {
 	t.Helper()
 	var indexes []*cache.Index
 	for _, c := range x.Catalogs() {
@@ -70,17 +70,17 @@ func reduced(t testing.TB, x *model.Index, want model.Needs, held map[string][]b
 	return part, left
 }
 
-// told is everything that a user can see of resolving.
-type told struct {
+// visibleOutput holds all results of resolving that a user can see.
+type visibleOutput struct {
 	Lock, Err, Check, WhyNot, WhyNotErr string
 	Result                              string
 	Ages                                []resolve.Age
 }
 
-func tell(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) told {
+func collectOutput(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfile.File, opt resolve.Options) visibleOutput {
 	t.Helper()
 	res, err := resolve.Resolve(x, decl, prev, opt)
-	out := told{Err: fmt.Sprint(err)}
+	out := visibleOutput{Err: fmt.Sprint(err)}
 	if res != nil {
 		shown, jerr := json.MarshalIndent([]any{res.Warnings, res.Conflicts, res.Moves, res.Rounds}, "", " ")
 		if jerr != nil {
@@ -105,8 +105,8 @@ func tell(t testing.TB, x *model.Index, decl *declare.Set, prev *lockfile.File, 
 	return out
 }
 
-// TestPartOfTheIndexIsEnough resolves random universes with the whole index and
-// with the part that Scope asks for.
+// TestPartOfTheIndexIsEnough resolves random universes with the whole index and with the part that
+// Scope returns: the results must be the same.
 func TestPartOfTheIndexIsEnough(t *testing.T) {
 	left := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -116,9 +116,9 @@ func TestPartOfTheIndexIsEnough(t *testing.T) {
 		opt := drawOptions(rt)
 		same := func(prev *lockfile.File, opt resolve.Options) {
 			want := resolve.Scope(&u.decl, prev, opt)
-			part, n := reduced(t, x, want, map[string][]byte{}, func(model.ID) string { return "" })
+			part, n := reduceIndex(t, x, want, map[string][]byte{}, func(model.ID) string { return "" })
 			left += n
-			if d := cmp.Diff(tell(t, x, &u.decl, prev, opt), tell(t, part, &u.decl, prev, opt)); d != "" {
+			if d := cmp.Diff(collectOutput(t, x, &u.decl, prev, opt), collectOutput(t, part, &u.decl, prev, opt)); d != "" {
 				rt.Fatalf("whole index against part of it (-whole +part):\n%s", d)
 			}
 		}
@@ -137,8 +137,8 @@ func TestPartOfTheIndexIsEnough(t *testing.T) {
 	}
 }
 
-// constrain gives some bundles labels and requirements of the other kinds, and
-// asks for a package that there is not.
+// constrain gives some bundles labels and requirements of the other kinds, and may add a
+// subscription to a missing package.
 func (u *universe) constrain(t *rapid.T) {
 	gvk := func() map[string]any {
 		return map[string]any{"gvk": api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"))}
@@ -204,9 +204,9 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 			if !ok || !*whole && i%4 != 0 {
 				continue
 			}
-			decl, opt := p.ask(t)
-			part, n := reduced(t, x, resolve.Scope(decl, nil, opt), held, func(id model.ID) string { return p.Catalogs[id.Name].Corpus })
-			if d := cmp.Diff(tell(t, x, decl, nil, opt), tell(t, part, decl, nil, opt)); d != "" {
+			decl, opt := p.declarations(t)
+			part, n := reduceIndex(t, x, resolve.Scope(decl, nil, opt), held, func(id model.ID) string { return p.Catalogs[id.Name].Corpus })
+			if d := cmp.Diff(collectOutput(t, x, decl, nil, opt), collectOutput(t, part, decl, nil, opt)); d != "" {
 				t.Errorf("%s: whole index against part of it (-whole +part):\n%s", p.ID, d)
 			}
 			solved, left = solved+1, left+n

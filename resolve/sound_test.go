@@ -15,12 +15,11 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// unsound returns what is wrong with the pins of one namespace, or "": a
-// requirement that nothing there meets, two bundles of a package, two providers
-// of an API, a version lower than what was installed. It reads the properties
-// by itself and shares no code with the resolver.
-func unsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
-	there := thereIn(pins, decl, ns)
+// findUnsound returns the first fault of the pins of one namespace, or "": an unmet requirement, two
+// bundles of a package, two providers of an API, or a downgrade. It parses the properties with its
+// own code and shares none with the resolver.
+func findUnsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
+	there := presentBundles(pins, decl, ns)
 	owner := map[string]string{}
 	for _, b := range there {
 		for _, claim := range b.claims() {
@@ -30,47 +29,47 @@ func unsound(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 			owner[claim] = b.name
 		}
 		for _, p := range b.props {
-			meets := meets(p)
+			meets := requirementTest(p)
 			if meets != nil && !slices.ContainsFunc(there, meets) {
 				return fmt.Sprintf("%s misses %s %s", b.name, p.Type, p.Value)
 			}
 		}
 	}
-	return wentDown(pins, decl, ns)
+	return findDowngrade(pins, decl, ns)
 }
 
-// thing is one bundle that is there.
-type thing struct {
+// presentBundle is one bundle that is installed or pinned in a namespace.
+type presentBundle struct {
 	name  string
 	props []model.Property
 }
 
-func thereIn(pins []lockfile.Pin, decl *declare.Set, ns string) []thing {
-	var there []thing
+func presentBundles(pins []lockfile.Pin, decl *declare.Set, ns string) []presentBundle {
+	var there []presentBundle
 	gone := map[string]bool{}
 	for _, p := range pins {
 		if p.Namespace == ns {
-			there = append(there, thing{p.Bundle, p.Properties})
+			there = append(there, presentBundle{p.Bundle, p.Properties})
 			gone[p.Bundle], gone[p.Replaces] = true, true
 		}
 	}
 	for _, s := range decl.Subscriptions {
 		gone[s.InstalledCSV] = gone[s.InstalledCSV] || s.Namespace == ns
 	}
-	for _, c := range decl.CSVs { // what the others have replaced
+	for _, c := range decl.CSVs { // predecessors of replaced bundles
 		if c.Namespace == ns && gone[c.Name] {
 			gone[c.Replaces] = true
 		}
 	}
 	for _, c := range decl.CSVs {
 		if c.Namespace == ns && !gone[c.Name] {
-			there = append(there, thing{c.Name, c.Properties})
+			there = append(there, presentBundle{c.Name, c.Properties})
 		}
 	}
 	return there
 }
 
-func (b thing) claims() []string {
+func (b presentBundle) claims() []string {
 	var out []string
 	for _, p := range b.props {
 		if p.Type == "olm.gvk" || p.Type == "olm.package" {
@@ -82,8 +81,8 @@ func (b thing) claims() []string {
 	return slices.Compact(out)
 }
 
-// fields returns the strings of a JSON object. The version of an API is under
-// apiVersion, for that of a package is no claim.
+// fields returns the string fields of a JSON object. The version of an API is returned as
+// apiVersion, to distinguish it from the version of a package, which is no claim.
 func fields(raw json.RawMessage) map[string]string {
 	var v map[string]any
 	_ = json.Unmarshal(raw, &v)
@@ -99,17 +98,17 @@ func fields(raw json.RawMessage) map[string]string {
 	return out
 }
 
-// meets returns the test that a required property makes, or nil for one that
-// requires nothing or that this checker does not read.
-func meets(p model.Property) func(thing) bool {
+// requirementTest returns the predicate for the bundles that meet a requirement. It returns nil for
+// properties that are no requirement or unknown to this checker.
+func requirementTest(p model.Property) func(presentBundle) bool {
 	v := fields(p.Value)
 	switch p.Type {
 	case "olm.gvk.required":
-		return providing(v)
+		return providesAPI(v)
 	case "olm.package.required":
 		return inRange(v)
 	case "olm.label.required":
-		return labelled(v["label"])
+		return hasLabel(v["label"])
 	case "olm.constraint":
 		var c map[string]json.RawMessage
 		_ = json.Unmarshal(p.Value, &c)
@@ -118,8 +117,8 @@ func meets(p model.Property) func(thing) bool {
 	return nil
 }
 
-func providing(v map[string]string) func(thing) bool {
-	return func(b thing) bool {
+func providesAPI(v map[string]string) func(presentBundle) bool {
+	return func(b presentBundle) bool {
 		return slices.ContainsFunc(b.props, func(p model.Property) bool {
 			have := fields(p.Value)
 			return p.Type == "olm.gvk" && have["group"] == v["group"] && have["kind"] == v["kind"] && have["version"] == v["version"]
@@ -127,15 +126,15 @@ func providing(v map[string]string) func(thing) bool {
 	}
 }
 
-func labelled(label string) func(thing) bool {
-	return func(b thing) bool {
+func hasLabel(label string) func(presentBundle) bool {
+	return func(b presentBundle) bool {
 		return slices.ContainsFunc(b.props, func(p model.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
 	}
 }
 
-func inRange(v map[string]string) func(thing) bool {
+func inRange(v map[string]string) func(presentBundle) bool {
 	in, err := model.ParseRange(v["versionRange"])
-	return func(b thing) bool {
+	return func(b presentBundle) bool {
 		return err == nil && slices.ContainsFunc(b.props, func(p model.Property) bool {
 			have := fields(p.Value)
 			version, err := model.ParseVersion(have["version"])
@@ -144,21 +143,20 @@ func inRange(v map[string]string) func(thing) bool {
 	}
 }
 
-// meetsConstraint returns the test of a compound constraint. Nothing meets one
-// that is not known.
-func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
+// meetsConstraint returns the predicate of a compound constraint. No bundle meets an unknown kind.
+func meetsConstraint(c map[string]json.RawMessage) func(presentBundle) bool {
 	for key, raw := range c {
 		switch key {
 		case "cel":
-			return holding(fields(raw)["rule"])
+			return satisfiesRule(fields(raw)["rule"])
 		case "gvk":
-			return providing(fields(raw))
+			return providesAPI(fields(raw))
 		case "package":
 			return inRange(fields(raw))
 		case "all", "any", "not":
 			var v struct{ Constraints []map[string]json.RawMessage }
 			_ = json.Unmarshal(raw, &v)
-			return func(b thing) bool {
+			return func(b presentBundle) bool {
 				n := 0
 				for _, sub := range v.Constraints {
 					if meetsConstraint(sub)(b) {
@@ -169,11 +167,11 @@ func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
 			}
 		}
 	}
-	return func(thing) bool { return false }
+	return func(presentBundle) bool { return false }
 }
 
-// holding returns the test that a rule of CEL makes.
-func holding(rule string) func(thing) bool {
+// satisfiesRule returns the predicate of a CEL rule.
+func satisfiesRule(rule string) func(presentBundle) bool {
 	compare := func(a, b ref.Val) ref.Val {
 		x, err1 := semver.ParseTolerant(fmt.Sprint(a.Value()))
 		y, err2 := semver.ParseTolerant(fmt.Sprint(b.Value()))
@@ -190,7 +188,7 @@ func holding(rule string) func(thing) bool {
 			program, err = env.Program(ast)
 		}
 	}
-	return func(b thing) bool {
+	return func(b presentBundle) bool {
 		var props []any
 		for _, p := range b.props {
 			var v any
@@ -205,8 +203,8 @@ func holding(rule string) func(thing) bool {
 	}
 }
 
-// wentDown reports a pin whose version is lower than what its subscription had.
-func wentDown(pins []lockfile.Pin, decl *declare.Set, ns string) string {
+// findDowngrade returns the first pin with a lower version than the installed one, or "".
+func findDowngrade(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	for _, s := range decl.Subscriptions {
 		for _, c := range decl.CSVs {
 			if s.Namespace != ns || c.Namespace != ns || s.InstalledCSV != c.Name {

@@ -23,7 +23,7 @@ func (w *world) watchOf(ns string, s *want, b *model.Bundle) []string {
 			return s.decl.Watch
 		}
 	}
-	sp := w.space(ns)
+	sp := w.namespace(ns)
 	if sp.group != nil {
 		return sp.watch
 	}
@@ -74,8 +74,8 @@ func isBelow(have, want string) bool {
 	return ok && h.LT(v)
 }
 
-// aboveMinor reports whether have has a later minor than limit.
-func aboveMinor(have, limit string) bool {
+// isAboveMinor reports whether have has a later minor version than limit.
+func isAboveMinor(have, limit string) bool {
 	h, l, ok := parseBoth(have, limit)
 	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
 }
@@ -91,7 +91,8 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns an objection if the followed lock pins another bundle, or "".
+// notPromoted returns the reason why a cannot be chosen if the followed lock pins another bundle,
+// or "".
 func (w *world) notPromoted(a *atom) string {
 	pin := w.followedPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
@@ -100,7 +101,8 @@ func (w *world) notPromoted(a *atom) string {
 	return "differs from the upstream lock (" + pin.Bundle + ")"
 }
 
-// isOverlapping reports whether two sets of watched namespaces share one.
+// isOverlapping reports whether two sets of watched namespaces have one in common. An empty set
+// means all namespaces.
 func isOverlapping(a, b []string) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true
@@ -110,10 +112,10 @@ func isOverlapping(a, b []string) bool {
 
 // sharing finds the atoms of other namespaces that may meet a requirement. Rule 10.
 type sharing struct {
-	b      *builder
-	rooted []int // atoms that can answer a root
-	others []int
-	memo   map[sharedKey][2][]int
+	b         *builder
+	rooted    []int // atoms that can answer a root
+	notRooted []int
+	memo      map[sharedKey][2][]int
 }
 
 type sharedKey struct {
@@ -131,13 +133,13 @@ func (b *builder) sharing() *sharing {
 		if rooted[id] {
 			s.rooted = append(s.rooted, id)
 		} else if b.atoms[id].inst == nil {
-			s.others = append(s.others, id)
+			s.notRooted = append(s.notRooted, id)
 		}
 	}
 	return s
 }
 
-// hasSeveralNamespaces reports whether the problem spans namespaces.
+// hasSeveralNamespaces reports whether the subscriptions are in several namespaces.
 func (b *builder) hasSeveralNamespaces() bool {
 	for _, s := range b.st.wants {
 		if s.ns != b.st.wants[0].ns {
@@ -147,14 +149,14 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return false
 }
 
-// extend adds atoms of other namespaces that watch a's namespace to a choice. Atoms that can
+// addShared adds atoms of other namespaces that watch a's namespace to a choice. Atoms that can
 // answer a subscription there are preferred to new installs here; all others count only if they
 // are installed anyway.
-func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {
+func (s *sharing) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]
 	if !ok {
-		got = [2][]int{s.matching(a.ns, r, s.rooted), s.matching(a.ns, r, s.others)}
+		got = [2][]int{s.matching(a.ns, r, s.rooted), s.matching(a.ns, r, s.notRooted)}
 		s.memo[key] = got
 	}
 	if len(got[0]) > 0 {

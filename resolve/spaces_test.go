@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// one declares a subscription to the only package of a catalog in olm.
-func one(t *testing.T) (*model.Index, *declare.Set) {
+// oneSubscription returns a catalog in namespace olm with one package, and a subscription to it.
+func oneSubscription(t *testing.T) (*model.Index, *declare.Set) {
 	t.Helper()
 	s := newScenario(t)
 	s.channel("stable", []string{"a1"})
@@ -77,7 +77,7 @@ func TestOperatorGroups(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			x, decl := one(t)
+			x, decl := oneSubscription(t)
 			decl.OperatorGroups, decl.Namespaces = tt.groups, tt.namespaces
 			res, err := resolve.Resolve(x, decl, nil, resolve.Options{GlobalNamespaces: []string{"olm"}})
 			if tt.fail != "" {
@@ -101,7 +101,7 @@ func TestOperatorGroups(t *testing.T) {
 }
 
 func TestBrokenCatalogs(t *testing.T) {
-	x, decl := one(t)
+	x, decl := oneSubscription(t)
 	decl.OperatorGroups = []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}
 	res, err := resolve.Resolve(x.WithBroken(model.ID{Namespace: "olm", Name: "bad"}, errors.New("no head")), decl, nil, resolve.Options{})
 	if err != nil || len(res.Lock.Pins) != 1 || len(res.Warnings) != 1 || res.Warnings[0].Code != "broken-catalog" {
@@ -113,9 +113,9 @@ func TestBrokenCatalogs(t *testing.T) {
 	}
 }
 
-// TestConflictIsData reads a conflict back from JSON.
+// TestConflictIsData encodes a conflict as JSON and decodes it again.
 func TestConflictIsData(t *testing.T) {
-	x, decl := one(t)
+	x, decl := oneSubscription(t)
 	decl.Subscriptions[0].Channels = []string{"stabel"}
 	_, err := resolve.Resolve(x, decl, nil, resolve.Options{})
 	var conflicts explain.Conflicts
@@ -140,7 +140,7 @@ func TestConflictIsData(t *testing.T) {
 
 // TestArgumentsAreNotModified resolves twice from the same arguments.
 func TestArgumentsAreNotModified(t *testing.T) {
-	x, decl := one(t)
+	x, decl := oneSubscription(t)
 	first, err := resolve.Resolve(x, decl, nil, resolve.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,40 +13,41 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// Part is an upgrade that can be made by itself.
+// Part is a part of an upgrade that can be made separately.
 type Part struct {
 	Operators []string // namespace/package of the upgraded targets, sorted; declared ones first
 	Result    *Result
 	Bonds     []Bond // why others are upgraded with them
 }
 
-// Bond is a dependence between the upgrades of two operators.
+// Bond is the reason why the upgrade of one operator includes the upgrade of another.
 type Bond struct {
 	Operator string `json:"operator"`
 	With     string `json:"with"`
-	Why      string `json:"reason,omitempty"` // the reason why it is held back without the other; empty: unknown
+	Why      string `json:"reason,omitempty"` // why Operator is held back without With; empty: unknown
 }
 
-// Trees compares the rendered trees of locks that have a common base.
-type Trees interface {
-	// Apart reports whether Git can merge the trees of two locks, in either order.
-	Apart(a, b *lockfile.File) bool
-	// Meet reports whether a part of the tree may depend on changes of both locks.
-	Meet(a, b *lockfile.File) bool
-	// Hold reports whether merging the trees of some locks gives the tree of their merged lock.
-	Hold(merged *lockfile.File, of []*lockfile.File) bool
+// TreeComparer compares the rendered trees of locks that have a common base.
+type TreeComparer interface {
+	// CanMerge reports whether Git can merge the trees of two locks, in either order.
+	CanMerge(a, b *lockfile.File) bool
+	// Overlap reports whether a part of the tree may depend on changes of both locks.
+	Overlap(a, b *lockfile.File) bool
+	// MergeEquals reports whether merging the trees of some locks gives the tree of their merged lock.
+	MergeEquals(merged *lockfile.File, of []*lockfile.File) bool
 }
 
 // Split divides the upgrade requested by opt into the smallest parts that can each be made
 // separately from prev: single operators, or operators that can only be upgraded together. Parts
 // are ordered by their first operators, and no operator is upgraded in two of them. Git can merge
-// any of the parts in any order, and the merged lock satisfies the declarations. To ensure this,
-// parts are joined, or the later one waits, with a warning. The same holds for the trees of the
-// locks, unless trees is nil. The error is that of Resolve if prev itself has no solution.
-func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
+// any of the parts in any order, and the merged lock satisfies the declarations. Unless trees is
+// nil, Git can also merge the rendered trees of the locks. Split joins parts that cannot be merged,
+// or postpones the later one with a warning. The error is that of Resolve if prev itself has no
+// solution.
+func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, trees TreeComparer) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
-	targets, err := settle(x, decl, opt, func(w *world) ([]Target, error) { return w.movable(prev), nil })
+	targets, err := runUntilStable(x, decl, opt, func(w *world) ([]Target, error) { return w.upgradeTargets(prev), nil })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,33 +57,33 @@ func Split(x *model.Index, decl *declare.Set, prev *lockfile.File, opt Options, 
 			return nil, nil, err
 		}
 		if p != nil {
-			s.pieces = append(s.pieces, p)
+			s.drafts = append(s.drafts, p)
 		}
 	}
 	for {
-		a, b := s.overlap()
+		a, b := s.overlappingDrafts()
 		if a == nil {
 			break
 		}
-		if err := s.settleTogether([]*piece{a, b}); err != nil {
+		if err := s.joinOrPostpone([]*draftPart{a, b}); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := s.prove(); err != nil {
+	if err := s.resolveConflicts(); err != nil {
 		return nil, nil, err
 	}
 	parts, err := s.parts()
 	return parts, diag.SortWarnings(s.waits), err
 }
 
-// movable returns the upgrade targets with an available upgrade, in order.
-func (w *world) movable(prev *lockfile.File) []Target {
+// upgradeTargets returns the upgrade targets with an available upgrade, in order.
+func (w *world) upgradeTargets(prev *lockfile.File) []Target {
 	var out []Target
 	for _, s := range w.stateBefore(prev).wants {
 		if s.current == nil || s.current.pin == nil {
 			continue
 		}
-		if how, _ := w.treatment(s); how != moveIt {
+		if how, _ := w.treatment(s); how != preferUpgrade {
 			continue
 		}
 		t := Target{Namespace: s.ns, Package: s.pkg}
@@ -106,20 +107,20 @@ type splitter struct {
 	decl   *declare.Set
 	prev   *lockfile.File
 	opt    Options
-	trees  Trees // may be nil
-	pieces []*piece
-	waits  []diag.Warning // for parts that wait for others
+	trees  TreeComparer // may be nil
+	drafts []*draftPart
+	waits  []diag.Warning // about parts that wait for others
 }
 
-// piece is an unfinished part.
-type piece struct {
-	targets []Target
-	res     *Result
-	alone   map[string]map[string]Move // by operator: the moves of its upgrade alone
+// draftPart is a part whose operators may still change.
+type draftPart struct {
+	targets     []Target
+	res         *Result
+	singleMoves map[string]map[string]Move // by operator: the moves of its upgrade alone
 }
 
 // try resolves with the given targets. It returns nil if not all of them can be upgraded.
-func (s *splitter) try(targets ...Target) (*piece, error) {
+func (s *splitter) try(targets ...Target) (*draftPart, error) {
 	opt := s.opt
 	opt.Named = targets
 	res, err := Resolve(s.x, s.decl, s.prev, opt)
@@ -133,20 +134,20 @@ func (s *splitter) try(targets ...Target) (*piece, error) {
 		}
 		return nil, nil
 	}
-	p := &piece{targets: targets, res: res, alone: map[string]map[string]Move{}}
+	p := &draftPart{targets: targets, res: res, singleMoves: map[string]map[string]Move{}}
 	for _, t := range targets {
 		if _, moves := p.moves()[t.key()]; !moves {
 			return nil, nil
 		}
 	}
 	if len(targets) == 1 {
-		p.alone[targets[0].key()] = p.moves()
+		p.singleMoves[targets[0].key()] = p.moves()
 	}
 	return p, nil
 }
 
 // moves returns the changed pins, by namespace/package.
-func (p *piece) moves() map[string]Move {
+func (p *draftPart) moves() map[string]Move {
 	out := map[string]Move{}
 	for _, m := range p.res.Moves {
 		out[m.Namespace+"/"+m.Package] = m
@@ -154,10 +155,10 @@ func (p *piece) moves() map[string]Move {
 	return out
 }
 
-// overlap returns two pieces that change the same operator, or nil.
-func (s *splitter) overlap() (a, b *piece) {
-	at := map[string]*piece{}
-	for _, p := range s.pieces {
+// overlappingDrafts returns two pieces that change the same operator, or nil.
+func (s *splitter) overlappingDrafts() (a, b *draftPart) {
+	at := map[string]*draftPart{}
+	for _, p := range s.drafts {
 		for _, key := range slices.Sorted(maps.Keys(p.moves())) {
 			if other := at[key]; other != nil {
 				return other, p
@@ -175,7 +176,7 @@ func (s *splitter) parts() ([]Part, error) {
 		declared[d.Namespace+"/"+d.Package] = true
 	}
 	var out []Part
-	for _, p := range s.pieces {
+	for _, p := range s.drafts {
 		part := Part{Result: p.res}
 		for _, t := range p.targets {
 			part.Operators = append(part.Operators, t.key())
@@ -196,11 +197,11 @@ func (s *splitter) parts() ([]Part, error) {
 	return out, nil
 }
 
-// bonds returns the reasons why an operator cannot be upgraded alone. It holds each of the other
-// moved operators in turn, and uses the reason in the resulting warning.
-func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
+// bonds returns the reasons why an operator cannot be upgraded alone. It resolves with a hold on
+// each of the other changed operators in turn, and uses the reason of the resulting warning.
+func (s *splitter) bonds(p *draftPart, key string) ([]Bond, error) {
 	var out []Bond
-	moves := p.alone[key]
+	moves := p.singleMoves[key]
 	for _, with := range slices.Sorted(maps.Keys(moves)) {
 		m := moves[with]
 		if with == key {

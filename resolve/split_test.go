@@ -21,10 +21,10 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// TestPartsHoldAlone splits the upgrade of a random universe: the lock of every
-// part is sound and answers the declarations, what was to move in it does, and no
-// operator moves in two parts that could be one. Whichever part is taken, the next
-// split offers what is left, until nothing is.
+// TestPartsHoldAlone splits the upgrade of a random universe: the lock of every part is sound and
+// satisfies the declarations, its operators are upgraded, and every available upgrade is in a part
+// or waits. After any one part is merged, the next split returns the remaining upgrades, until none
+// is left.
 func TestPartsHoldAlone(t *testing.T) {
 	several, together, left := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,12 +57,12 @@ func TestPartsHoldAlone(t *testing.T) {
 					t.Fatalf("%v: %v", p.Operators, err)
 				}
 				for _, ns := range []string{"ops", "team"} {
-					if fault := unsound(asked(p.Result.Lock.Pins), &u.decl, ns); fault != "" {
+					if fault := findUnsound(requestedPins(p.Result.Lock.Pins), &u.decl, ns); fault != "" {
 						t.Fatalf("%v: %s", p.Operators, fault)
 					}
 				}
 				for _, key := range p.Operators {
-					if !slices.Contains(moved(p), key) {
+					if !slices.Contains(movedOperators(p), key) {
 						t.Fatalf("%v: %s does not move", p.Operators, key)
 					}
 				}
@@ -73,7 +73,7 @@ func TestPartsHoldAlone(t *testing.T) {
 			for _, m := range mustResolve(t, x, &u.decl, lock, opt).Moves {
 				key := m.Namespace + "/" + m.Package
 				waits := slices.ContainsFunc(waiting, func(w diag.Warning) bool { return strings.Contains(w.Msg, key) })
-				if m.From != "" && !waits && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(moved(p), key) }) {
+				if m.From != "" && !waits && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(movedOperators(p), key) }) {
 					t.Fatalf("%v moves in an upgrade, and in no part", m)
 				}
 			}
@@ -91,9 +91,9 @@ func TestPartsHoldAlone(t *testing.T) {
 	}
 }
 
-// TestPartsHoldTogether splits the upgrades of random nights: whichever of the open parts
-// are merged by Git, in whatever order, the lock answers the declarations. Parts of a
-// night before stay open where the same operators still go to the same bundles.
+// TestPartsHoldTogether splits upgrades night after night: whichever open parts Git merges, in any
+// order, the resulting lock satisfies the declarations. A part stays open for the next night if its
+// upgrades are still the same.
 func TestPartsHoldTogether(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestPartsHoldTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawOutdated(t)
 		opt := resolve.Options{KeepGoing: true}
-		first := mustResolve(t, u.day(t, 0), &u.decl, nil, opt)
+		first := mustResolve(t, u.catalogsOfDay(t, 0), &u.decl, nil, opt)
 		if len(first.Conflicts) > 0 {
 			return
 		}
@@ -119,13 +119,13 @@ func TestPartsHoldTogether(t *testing.T) {
 		main := first.Lock
 		var open []branch
 		for night := range 3 {
-			x := u.day(t, night)
+			x := u.catalogsOfDay(t, night)
 			parts, waiting, err := resolve.Split(x, &u.decl, main, opt, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			waited += len(waiting)
-			open = reopened(open, main, parts, func() bool { return rapid.Bool().Draw(t, "left open") })
+			open = openBranches(open, main, parts, func() bool { return rapid.Bool().Draw(t, "left open") })
 			for _, b := range open {
 				if b.base != main {
 					older++
@@ -142,7 +142,7 @@ func TestPartsHoldTogether(t *testing.T) {
 			}
 			for i, b := range chosen {
 				merged := mergeFile(t, git, dir, main, b.base, b.lock)
-				if merges%20 == 0 { // the whole merge takes a dozen times as long
+				if merges%20 == 0 { // git merge takes a dozen times as long as git merge-file
 					if whole := mergeBranches(t, git, dir, main, b.base, b.lock); !bytes.Equal(whole, merged) {
 						t.Fatalf("git merge and git merge-file differ: %s", cmp.Diff(string(merged), string(whole)))
 					}
@@ -164,15 +164,15 @@ func TestPartsHoldTogether(t *testing.T) {
 	}
 }
 
-// A branch is a part as it was proposed.
+// branch is a part with the base for which it was proposed.
 type branch struct {
 	operators  []string
 	base, lock *lockfile.File
 }
 
-// reopened returns the branches that are open after a night: of each part its new
-// branch, or the one of a night before where that has the same upgrades and is left.
-func reopened(before []branch, main *lockfile.File, parts []resolve.Part, isLeft func() bool) []branch {
+// openBranches returns the branches that are open after a night: for each part a new branch, or an
+// earlier branch with the same upgrades if isLeft returns true.
+func openBranches(before []branch, main *lockfile.File, parts []resolve.Part, isLeft func() bool) []branch {
 	var out []branch
 	for _, p := range parts {
 		now := branch{p.Operators, main, p.Result.Lock}
@@ -185,7 +185,7 @@ func reopened(before []branch, main *lockfile.File, parts []resolve.Part, isLeft
 	return out
 }
 
-// upgrades returns which pins a branch moves, and where to.
+// upgrades returns the changes of a branch as one string.
 func (b branch) upgrades() string {
 	var out []string
 	for _, c := range lockfile.Diff(b.base, b.lock) {
@@ -194,7 +194,7 @@ func (b branch) upgrades() string {
 	return strings.Join(out, " ")
 }
 
-// mergeFile returns the lock that git merge-file makes of two versions of base.
+// mergeFile returns the result of git merge-file on two versions of base.
 func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
 	var files []string
 	for i, f := range []*lockfile.File{ours, base, theirs} {
@@ -211,7 +211,7 @@ func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) [
 	return out
 }
 
-// mergeBranches returns the lock that git merge makes of two branches.
+// mergeBranches returns the lock after git merges two branches.
 func mergeBranches(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
 	var stream bytes.Buffer
 	for _, c := range []struct {
@@ -235,8 +235,8 @@ func mergeBranches(t *rapid.T, git, dir string, ours, base, theirs *lockfile.Fil
 	return run(nil, "cat-file", "blob", strings.TrimSpace(string(tree))+":quayside.lock")
 }
 
-// day returns the catalogs of one day: the same bundles, at another digest.
-func (u universe) day(t *rapid.T, day int) *model.Index {
+// catalogsOfDay returns the catalogs of one day: the same bundles with another digest.
+func (u universe) catalogsOfDay(t *rapid.T, day int) *model.Index {
 	later := u
 	later.cats = nil
 	for _, c := range u.cats {
@@ -246,8 +246,8 @@ func (u universe) day(t *rapid.T, day int) *model.Index {
 	return later.index(t)
 }
 
-// drawOutdated draws packages that are installed at their first versions, which
-// need nothing. Later ones need certain versions of others, declared or not.
+// drawOutdated draws packages that are installed at their first versions, which have no
+// requirements. Later versions may require versions of other packages, declared or not.
 func drawOutdated(t *rapid.T) universe {
 	u := universe{decl: declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}}
 	cat := model.Content{ID: model.ID{Namespace: "olm", Name: "cat0"}, Source: "dir:cat0", Digest: model.DigestOf(nil)}
@@ -281,8 +281,8 @@ func drawOutdated(t *rapid.T) universe {
 	return u
 }
 
-// moved returns the operators that move in a part.
-func moved(p resolve.Part) []string {
+// movedOperators returns the operators whose pins a part changes.
+func movedOperators(p resolve.Part) []string {
 	var out []string
 	for _, m := range p.Result.Moves {
 		out = append(out, m.Namespace+"/"+m.Package)
@@ -290,8 +290,8 @@ func moved(p resolve.Part) []string {
 	return out
 }
 
-// TestPartsSayWhy splits the upgrade of an application that wants the next version
-// of a database, and of another operator.
+// TestPartsSayWhy splits the upgrade of an application that requires the next version of a database,
+// and of an unrelated operator.
 func TestPartsSayWhy(t *testing.T) {
 	bundle := func(name, version string, more ...model.Property) model.BundleData {
 		b := model.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + model.DigestOf([]byte(name+version)).Hex(), Properties: more}

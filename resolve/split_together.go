@@ -19,22 +19,22 @@ import (
 // are joined into one part.
 const maxTogether = 6
 
-// prove joins or postpones parts until every combination of the rest resolves and Git can merge
+// resolveConflicts joins or postpones parts until every combination of the rest resolves and Git can merge
 // it.
-func (s *splitter) prove() error {
+func (s *splitter) resolveConflicts() error {
 	for {
 		set := s.smallestConflict()
 		if set == nil {
 			return nil
 		}
-		if err := s.settleTogether(set); err != nil {
+		if err := s.joinOrPostpone(set); err != nil {
 			return err
 		}
 	}
 }
 
-// settleTogether joins conflicting parts into one, or makes the last of them wait.
-func (s *splitter) settleTogether(set []*piece) error {
+// joinOrPostpone joins conflicting parts into one, or makes the last of them wait.
+func (s *splitter) joinOrPostpone(set []*draftPart) error {
 	var targets []Target
 	for _, p := range set {
 		targets = append(targets, p.targets...)
@@ -45,20 +45,20 @@ func (s *splitter) settleTogether(set []*piece) error {
 	}
 	last := set[len(set)-1]
 	if both == nil {
-		s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return p == last })
+		s.drafts = slices.DeleteFunc(s.drafts, func(p *draftPart) bool { return p == last })
 		s.waits = append(s.waits, waitFor(set))
 		return nil
 	}
 	for _, p := range set {
-		maps.Copy(both.alone, p.alone)
+		maps.Copy(both.singleMoves, p.singleMoves)
 	}
-	s.pieces[slices.Index(s.pieces, set[0])] = both
-	s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return slices.Contains(set[1:], p) })
+	s.drafts[slices.Index(s.drafts, set[0])] = both
+	s.drafts = slices.DeleteFunc(s.drafts, func(p *draftPart) bool { return slices.Contains(set[1:], p) })
 	return nil
 }
 
-func waitFor(set []*piece) diag.Warning {
-	name := func(p *piece) string {
+func waitFor(set []*draftPart) diag.Warning {
+	name := func(p *draftPart) string {
 		var keys []string
 		for _, t := range p.targets {
 			keys = append(keys, t.key())
@@ -78,20 +78,20 @@ func waitFor(set []*piece) diag.Warning {
 
 // smallestConflict returns the smallest set of parts that conflict or that Git cannot merge, or
 // nil.
-func (s *splitter) smallestConflict() []*piece {
-	for i, a := range s.pieces {
-		for _, b := range s.pieces[i+1:] {
+func (s *splitter) smallestConflict() []*draftPart {
+	for i, a := range s.drafts {
+		for _, b := range s.drafts[i+1:] {
 			if !s.canGitMerge(a, b) {
-				return []*piece{a, b}
+				return []*draftPart{a, b}
 			}
 		}
 	}
-	for _, group := range s.connected() {
+	for _, group := range s.connectedGroups() {
 		if len(group) > maxTogether {
 			return group
 		}
 		for size := 2; size <= len(group); size++ {
-			if set := s.firstBroken(group, size); set != nil {
+			if set := s.firstInvalid(group, size); set != nil {
 				return set
 			}
 		}
@@ -100,48 +100,48 @@ func (s *splitter) smallestConflict() []*piece {
 }
 
 // canGitMerge reports whether Git can merge two parts.
-func (s *splitter) canGitMerge(a, b *piece) bool {
-	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.Apart(a.res.Partial, b.res.Partial))
+func (s *splitter) canGitMerge(a, b *draftPart) bool {
+	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.CanMerge(a.res.Partial, b.res.Partial))
 }
 
-// firstBroken returns the first set of the given size for which holds is false, or nil.
-func (s *splitter) firstBroken(group []*piece, size int) []*piece {
+// firstInvalid returns the first set of the given size for which holds is false, or nil.
+func (s *splitter) firstInvalid(group []*draftPart, size int) []*draftPart {
 	for mask := range 1 << len(group) {
-		var set []*piece
+		var set []*draftPart
 		for i, p := range group {
 			if mask>>i&1 == 1 {
 				set = append(set, p)
 			}
 		}
-		if len(set) == size && !s.holds(set) {
+		if len(set) == size && !s.isMergeValid(set) {
 			return set
 		}
 	}
 	return nil
 }
 
-// holds reports whether the merged lock of some parts satisfies the declarations, and its
+// isMergeValid reports whether the merged lock of some parts satisfies the declarations, and its
 // rendered tree equals Git's merge of their trees.
-func (s *splitter) holds(set []*piece) bool {
+func (s *splitter) isMergeValid(set []*draftPart) bool {
 	var locks []*lockfile.File
 	for _, p := range set {
 		locks = append(locks, p.res.Partial)
 	}
 	merged := lockfile.Merge(s.prev, locks...)
 	v, err := Check(s.x, s.decl, merged, s.opt)
-	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.Hold(merged, locks))
+	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.MergeEquals(merged, locks))
 }
 
-// connected returns the groups of two or more parts that are connected, directly or transitively.
+// connectedGroups returns the groups of two or more parts that are connected, directly or transitively.
 // Two parts are connected if one provides a package or an API, before or after, that the other
 // provides or requires; if together they can close a cycle of requirements; or if their trees
 // meet.
-func (s *splitter) connected() [][]*piece {
-	group := map[*piece]int{}
-	for i, p := range s.pieces {
+func (s *splitter) connectedGroups() [][]*draftPart {
+	group := map[*draftPart]int{}
+	for i, p := range s.drafts {
 		group[p] = i
 	}
-	join := func(a, b *piece) {
+	join := func(a, b *draftPart) {
 		to, from := min(group[a], group[b]), max(group[a], group[b])
 		for p, g := range group {
 			if g == from {
@@ -149,31 +149,31 @@ func (s *splitter) connected() [][]*piece {
 			}
 		}
 	}
-	subjects := map[*piece]map[string]bool{}
+	subjects := map[*draftPart]map[string]bool{}
 	read := newReader()
-	for _, p := range s.pieces {
+	for _, p := range s.drafts {
 		subjects[p] = p.subjects(read, s.prev)
 	}
 	for _, pin := range s.prev.Pins { // an unchanged pin may require several upgraded ones
 		var needed map[string]bool
 		for _, r := range read.fromProperties(pin.Properties).needs {
-			needed = r.where.subjects(needed)
+			needed = r.scope.subjects(needed)
 		}
 		s.joinAll(subjects, needed, join)
 	}
-	for i, a := range s.pieces {
-		for _, b := range s.pieces[i+1:] {
-			if intersects(subjects[a], subjects[b]) || s.trees != nil && s.trees.Meet(a.res.Partial, b.res.Partial) {
+	for i, a := range s.drafts {
+		for _, b := range s.drafts[i+1:] {
+			if intersects(subjects[a], subjects[b]) || s.trees != nil && s.trees.Overlap(a.res.Partial, b.res.Partial) {
 				join(a, b)
 			}
 		}
 	}
-	s.joinCircles(join)
-	byGroup := map[int][]*piece{}
-	for _, p := range s.pieces {
+	s.joinCycles(join)
+	byGroup := map[int][]*draftPart{}
+	for _, p := range s.drafts {
 		byGroup[group[p]] = append(byGroup[group[p]], p)
 	}
-	var out [][]*piece
+	var out [][]*draftPart
 	for _, g := range slices.Sorted(maps.Keys(byGroup)) {
 		if len(byGroup[g]) > 1 {
 			out = append(out, byGroup[g])
@@ -182,12 +182,12 @@ func (s *splitter) connected() [][]*piece {
 	return out
 }
 
-// joinCircles joins the parts with operators that form a cycle of requirements when all parts are
+// joinCycles joins the parts with operators that form a cycle of requirements when all parts are
 // applied, because such operators are one unit of the tree.
-func (s *splitter) joinCircles(join func(a, b *piece)) {
+func (s *splitter) joinCycles(join func(a, b *draftPart)) {
 	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // an upgraded pin occurs more than once
-	changers := map[string][]*piece{}
-	for _, p := range s.pieces {
+	changers := map[string][]*draftPart{}
+	for _, p := range s.drafts {
 		for _, c := range lockfile.Diff(s.prev, p.res.Partial) {
 			key := c.Namespace + "/" + c.Package
 			changers[key] = append(changers[key], p)
@@ -208,10 +208,10 @@ func (s *splitter) joinCircles(join func(a, b *piece)) {
 	}
 }
 
-// joinAll joins the parts that one pin's requirements concern.
-func (s *splitter) joinAll(subjects map[*piece]map[string]bool, needed map[string]bool, join func(a, b *piece)) {
-	var first *piece
-	for _, p := range s.pieces {
+// joinAll joins the parts that have a subject in needed, the subjects of one pin's requirements.
+func (s *splitter) joinAll(subjects map[*draftPart]map[string]bool, needed map[string]bool, join func(a, b *draftPart)) {
+	var first *draftPart
+	for _, p := range s.drafts {
 		switch {
 		case !intersects(subjects[p], needed):
 		case first == nil:
@@ -244,7 +244,7 @@ func intersects(a, b map[string]bool) bool {
 
 // subjects returns the packages and APIs that the changed pins of a part provide or require,
 // before and after.
-func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
+func (p *draftPart) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(prev, p.res.Partial) {
 		for _, f := range []*lockfile.File{prev, p.res.Partial} {
@@ -258,15 +258,16 @@ func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
 				out[apiSubject(g)] = true
 			}
 			for _, r := range facts.needs {
-				out = r.where.subjects(out)
+				out = r.scope.subjects(out)
 			}
 		}
 	}
 	return out
 }
 
-// subjects adds the packages and APIs that can meet a requirement.
-func (h hint) subjects(to map[string]bool) map[string]bool {
+// subjects adds the packages and APIs of the scope to the set and returns it. A nil set becomes a
+// new one.
+func (h searchScope) subjects(to map[string]bool) map[string]bool {
 	if to == nil {
 		to = map[string]bool{}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// installed is one bundle that is present before a round.
+// installed is one installed bundle of a state.
 type installed struct {
 	ns, bundle string
 	facts      *facts
@@ -19,11 +19,11 @@ type installed struct {
 	cat        model.ID
 	pin        *lockfile.Pin // its pin; nil: adopted, or installed by this run
 	csv        *declare.ClusterServiceVersion
-	free       bool   // it has no subscription, and must stay
+	unmanaged  bool   // it has no subscription and must stay installed
 	replaces   string // its predecessor
 	skipped    []string
-	made       bool // installed by this run
-	spare      bool // its declaration was removed; removed too, unless it is required. Rule 12.
+	isNew      bool // installed by this run
+	undeclared bool // its declaration was removed: the lock drops it unless another operator requires it. Rule 12.
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -40,32 +40,33 @@ func (i *installed) versionText() string {
 	return ""
 }
 
-// state is the input and the output of a round. A round makes a new one.
+// state holds the subscriptions and the installed bundles before or after a round. A round does not
+// modify it.
 type state struct {
-	wants []*want      // by namespace, then name
-	have  []*installed // by namespace, then bundle
+	wants     []*want      // by namespace, then name
+	installed []*installed // by namespace, then bundle
 }
 
-// newState returns a state with some subscriptions and their installed bundles, and with other
-// bundles that have no subscription.
-func newState(wants []*want, beside []*installed) *state {
+// newState returns a state with the given subscriptions and their installed bundles, and with
+// other installed bundles that have no subscription.
+func newState(wants []*want, others []*installed) *state {
 	st := &state{wants: wants}
 	add := func(i *installed) {
-		if i != nil && !slices.Contains(st.have, i) {
-			st.have = append(st.have, i)
+		if i != nil && !slices.Contains(st.installed, i) {
+			st.installed = append(st.installed, i)
 		}
 	}
 	for _, s := range wants {
 		add(s.current)
 	}
-	for _, i := range beside {
+	for _, i := range others {
 		add(i)
 	}
 	st.sort()
 	return st
 }
 
-// needed returns the declared and the free bundles with their direct and indirect dependencies. If
+// needed returns the declared and unmanaged bundles with their direct and indirect dependencies. If
 // several providers of an API meet a requirement, it includes only one of them.
 func (st *state) needed() map[*installed]bool {
 	out := map[*installed]bool{}
@@ -83,8 +84,8 @@ func (st *state) needed() map[*installed]bool {
 			add(s.current)
 		}
 	}
-	for _, i := range st.have {
-		if i.free {
+	for _, i := range st.installed {
+		if i.unmanaged {
 			add(i)
 		}
 	}
@@ -119,8 +120,8 @@ func (st *state) pruned() *state {
 // pinnedWants returns the pinned bundles of undeclared packages.
 func (st *state) pinnedWants() map[pkgKey]*want {
 	out := map[pkgKey]*want{}
-	for _, i := range st.have {
-		if i.spare {
+	for _, i := range st.installed {
+		if i.undeclared {
 			out[pkgKey{i.ns, i.pkg()}] = &want{current: i}
 		}
 	}
@@ -141,7 +142,7 @@ func (st *state) sort() {
 	slices.SortStableFunc(st.wants, func(a, b *want) int {
 		return cmp.Or(strings.Compare(a.ns, b.ns), strings.Compare(a.name, b.name))
 	})
-	slices.SortStableFunc(st.have, func(a, b *installed) int {
+	slices.SortStableFunc(st.installed, func(a, b *installed) int {
 		return cmp.Or(strings.Compare(a.ns, b.ns), strings.Compare(a.bundle, b.bundle))
 	})
 }
@@ -188,7 +189,7 @@ func (w *world) defaultChannel(s *want) []string {
 // fromLock adds the pins to st and returns them by namespace and package. Rule 8.
 func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
-	for _, p := range w.standingPins(prev) {
+	for _, p := range w.activePins(prev) {
 		if slices.ContainsFunc(w.opt.Unpin, func(t Target) bool { return t.key() == p.Key() }) {
 			continue
 		}
@@ -197,29 +198,29 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 			locked[p.Key()] = inst
 			continue
 		}
-		asked := false
+		requested := false
 		for _, s := range st.wants {
 			if s.ns != p.Namespace || s.current != nil {
 				continue
 			}
 			if s.pkg == p.Package || isRenamed(s, p, prev) {
-				s.current, asked = inst, true
-				w.rehome(inst, s)
+				s.current, requested = inst, true
+				w.switchCatalog(inst, s)
 			}
 		}
-		if !asked && p.Generated() {
+		if !requested && p.Generated() {
 			st.wants = append(st.wants, generatedWant(p, inst))
-			asked = true
+			requested = true
 		}
 		locked[p.Key()] = inst
-		inst.spare = !asked
-		st.have = append(st.have, inst)
+		inst.undeclared = !requested
+		st.installed = append(st.installed, inst)
 	}
 	return locked
 }
 
-// rehome changes the catalog of i to that of s, if it has the same bundle.
-func (w *world) rehome(i *installed, s *want) {
+// switchCatalog changes the catalog of i to the catalog of s, if that has the same bundle.
+func (w *world) switchCatalog(i *installed, s *want) {
 	if s.cat == nil || *s.cat == i.cat {
 		return
 	}
@@ -228,7 +229,7 @@ func (w *world) rehome(i *installed, s *want) {
 	}
 }
 
-// isRenamed reports whether p was pinned for s while s asked for another package.
+// isRenamed reports whether p was pinned for s when s still requested another package.
 func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	if s.name != p.Subscription() || p.Generated() {
 		return false
@@ -256,18 +257,18 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
 	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
 	properties, version := p.Properties, p.Version
-	if e != nil && w.isCurrent(p) {
+	if e != nil && w.isCatalogCurrent(p) {
 		if seen := w.observedFacts(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
 			inst.facts = seen
 			return inst
 		}
 		if e.Bundle().Unusable() == "" {
-			inst.facts = w.read.bundle(e.Bundle())
+			inst.facts = w.facts.bundle(e.Bundle())
 			return inst
 		}
 		properties, version = e.Bundle().Properties(), e.Bundle().Version().String()
 	}
-	inst.facts = w.read.fromProperties(properties)
+	inst.facts = w.facts.fromProperties(properties)
 	if inst.facts.pkg == "" {
 		inst.facts.pkg = p.Package
 	}
@@ -332,7 +333,7 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 		c := byName[key]
 		w.markReplaced(c, byName, taken)
 		if s.current != nil {
-			w.differs(s)
+			w.warnStateDiffers(s)
 			taken[key] = true
 			continue
 		}
@@ -342,7 +343,7 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 		taken[key] = true
 		if adopted[key] == nil {
 			adopted[key] = w.fromCSV(c, st.wants)
-			st.have = append(st.have, adopted[key])
+			st.installed = append(st.installed, adopted[key])
 		}
 		s.current = adopted[key]
 	}
@@ -352,12 +353,12 @@ func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	}
 	for i := range w.decl.CSVs {
 		c := &w.decl.CSVs[i]
-		if c.Copied || taken[c.Namespace+"/"+c.Name] || !w.resolves(st, c.Namespace) {
+		if c.Copied || taken[c.Namespace+"/"+c.Name] || !w.hasSubscriptions(st, c.Namespace) {
 			continue
 		}
 		inst := w.fromCSV(c, st.wants)
-		inst.free = true
-		st.have = append(st.have, inst)
+		inst.unmanaged = true
+		st.installed = append(st.installed, inst)
 	}
 }
 
@@ -374,7 +375,8 @@ func (w *world) markReplaced(c *declare.ClusterServiceVersion, byName map[string
 	}
 }
 
-func (w *world) differs(s *want) {
+// warnStateDiffers warns if the status of the declaration of s and the lock have different bundles.
+func (w *world) warnStateDiffers(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
@@ -382,15 +384,15 @@ func (w *world) differs(s *want) {
 		s.decl.InstalledCSV + " is installed; the lock has " + s.current.bundle + "; using the lock"})
 }
 
-// resolves reports whether the namespace has subscriptions.
-func (w *world) resolves(st *state, ns string) bool {
+// hasSubscriptions reports whether the namespace has subscriptions.
+func (w *world) hasSubscriptions(st *state, ns string) bool {
 	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
 }
 
 // fromCSV returns the installed bundle of a ClusterServiceVersion. Without the properties
 // annotation, its package is the common package of its subscriptions.
 func (w *world) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
-	f := w.read.fromProperties(c.Properties)
+	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
 	if !f.hasVersion {
 		f.setVersion(c.Version)

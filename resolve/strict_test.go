@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// strictProblem is a package a that requires b, which two catalogs have, in a
-// namespace where an older a is still there beside the one that replaced it.
+// strictProblem has a package a that requires b, which is in two catalogs. The namespace still has
+// the older ClusterServiceVersion of a that was replaced.
 const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalogs": {
   "cat": {"namespace": "olm", "fbc": [
     {"schema": "olm.package", "name": "a", "defaultChannel": "stable"},
@@ -38,15 +38,15 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
   "hops": [["a.v3.0.0", "b.v1.0.0"]], "steps": [{"install": [{"csv": "a.v3.0.0", "package": "a", "version": "3.0.0"}, {"csv": "b.v1.0.0", "package": "b", "version": "1.0.0"}]}],
   "generatedSubscriptions": [{"name": "b-stable-cat-olm", "package": "b", "channel": "stable", "source": "cat", "sourceNamespace": "olm"}]}]}}`
 
-// TestConformanceIsStrict spoils an answer, or what OLM is said to have done, in
-// one place after the other: TestConformance has to see each, and by the rule
-// that demands the difference, or by none.
+// TestConformanceIsStrict changes one detail of quayside's answer or of OLM's expected result in each
+// case: the checks of TestConformance must detect it, and demandingRule must return the right rule
+// for the difference, or 0.
 func TestConformanceIsStrict(t *testing.T) {
 	cat, more := model.ID{Namespace: "olm", Name: "cat"}, model.ID{Namespace: "olm", Name: "more"}
 	from := func(a *answer, id model.ID, channel string) { // b from elsewhere
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
 		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
-		a.Installed[1] = spell(*b)
+		a.Installed[1] = formatPin(*b)
 		a.Generated = []string{strings.Join([]string{b.Subscription(), "b", channel, id.String()}, " ")}
 	}
 	olmFrom := func(e *expectation, id model.ID, channel string) {
@@ -113,21 +113,21 @@ func TestConformanceIsStrict(t *testing.T) {
 			if !strings.Contains(fault, c.fault) || (fault == "") != (c.fault == "") {
 				t.Errorf("fault %q, want %q", fault, c.fault)
 			}
-			if rule := p.byRule(t, want, got); fault != "" && rule != c.rule {
+			if rule := p.demandingRule(t, want, got); fault != "" && rule != c.rule {
 				t.Errorf("rule %d demands it, want %d", rule, c.rule)
 			}
 		})
 	}
 }
 
-// TestMisplaced spoils where a pin is from, which a list of names does not show.
+// TestMisplaced changes the origin of a pin, which the list of installed bundles does not contain.
 func TestMisplaced(t *testing.T) {
 	var p problem
 	if err := json.Unmarshal([]byte(strictProblem), &p); err != nil {
 		t.Fatal(err)
 	}
 	x, _ := p.index(t, nil)
-	decl, _ := p.ask(t)
+	decl, _ := p.declarations(t)
 	for fault, spoil := range map[string]func(*answer){
 		"a has no pin":               func(a *answer) { a.Installed = a.Installed[1:] },
 		"does not ask for":           func(a *answer) { a.pins[0].Channel = "other" },
@@ -138,17 +138,17 @@ func TestMisplaced(t *testing.T) {
 		if a.fault != "" {
 			t.Fatal(a.fault)
 		}
-		if spoil(&a); !strings.Contains(p.misplaced(a, decl, "ops"), fault) {
-			t.Errorf("%q, want %q", p.misplaced(a, decl, "ops"), fault)
+		if spoil(&a); !strings.Contains(p.findMisplaced(a, decl, "ops"), fault) {
+			t.Errorf("%q, want %q", p.findMisplaced(a, decl, "ops"), fault)
 		}
 	}
 	a := p.solve(t, x)["ops"]
 	a.pins[0].Properties = nil
-	if unsound(a.pins[:1], decl, "ops") != "" {
+	if findUnsound(a.pins[:1], decl, "ops") != "" {
 		t.Error("a bundle without requirements misses one")
 	}
 	whole := p.solve(t, x)["ops"].pins
-	if fault := unsound(whole[:1], decl, "ops"); !strings.Contains(fault, "a.v3.0.0 misses olm.constraint") {
+	if fault := findUnsound(whole[:1], decl, "ops"); !strings.Contains(fault, "a.v3.0.0 misses olm.constraint") {
 		t.Errorf("without b: %q", fault)
 	}
 }

@@ -17,9 +17,9 @@ import (
 // avoid conflicts with its successor, and the successor is chosen as a new install. The leftover
 // objects stay in the lock until the successor is observed running.
 
-// standingPins returns the pins of prev. It includes those of leaving operators that are declared
+// activePins returns the pins of prev. It includes those of leaving operators that are declared
 // again and have no declared successor, so that a replacement can be undone.
-func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
+func (w *world) activePins(prev *lockfile.File) []*lockfile.Pin {
 	if prev == nil {
 		return nil
 	}
@@ -36,12 +36,12 @@ func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// leaving returns the pins of the next lock and its leaving operators. An operator that is no
-// longer required is being uninstalled until it is removed. The predecessor of a pinned operator
-// is left over until its successor is settled or is no longer declared as such; the predecessor of
-// an operator without a pin stays pinned. A successor inherits all predecessors of the operator
+// pinsAndLeaving returns the pins of the next lock and its leaving operators. An operator that is
+// no longer required is leaving until it is observed as removed. A replaced operator is leaving
+// until its successor is settled, or is no longer declared as its successor. If the successor has
+// no pin, the replaced operator stays pinned. A successor inherits all predecessors of the operator
 // that it replaces.
-func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
+func (w *world) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pin, []lockfile.Leaving) {
 	if prev == nil {
 		return pins, nil
 	}
@@ -66,22 +66,22 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 	}
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == "" {
-			if w.opt.Uninstalls && !now[l.Key()] && !slices.Contains(w.opt.Gone, l.Key()) && !slices.Contains(w.opt.Gone, "*") {
+			if w.opt.Uninstalls && !now[l.Key()] && !slices.Contains(w.opt.Removed, l.Key()) && !slices.Contains(w.opt.Removed, "*") {
 				l.With = slices.DeleteFunc(slices.Clone(l.With), func(key string) bool { return !now[key] })
-				l.Pin = w.refreshed(l.Pin)
+				l.Pin = w.refreshPin(l.Pin)
 				out = append(out, l)
 			}
 			continue
 		}
-		last := w.lastFollower(l, prev)
-		if last == "" && w.opt.Uninstalls { // prune its leftover objects in place instead of releasing them
+		last := w.lastSuccessor(l, prev)
+		if last == "" && w.opt.Uninstalls { // prune its leftover objects instead of orphaning them
 			last = prev.Successor(l)
 		}
 		if !now[l.Key()] && now[last] && !w.isSettled(last) {
 			if d := w.followers[l.Key()]; d != nil {
 				l.ReplacedBy = d.Operator()
 			}
-			l.Pin = w.refreshed(l.Pin)
+			l.Pin = w.refreshPin(l.Pin)
 			out = append(out, l)
 		}
 	}
@@ -89,20 +89,20 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 }
 
 // newLeaving returns the leaving entry of an operator that is no longer pinned. If its
-// predecessor is pinned again, the predecessor becomes its successor: the two are one unit, and
-// no object moves between two entries.
+// predecessor is pinned again, the predecessor becomes its successor, so that both stay one unit of
+// the tree.
 func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {
 			return lockfile.Leaving{ReplacedBy: l.Key(), Pin: p}
 		}
 	}
-	return lockfile.Leaving{With: pieceOf(prev, p, now), Pin: p}
+	return lockfile.Leaving{With: unitOf(prev, p, now), Pin: p}
 }
 
-// pieceOf returns the remaining operators that require p and are required by p, directly or
+// unitOf returns the remaining operators that require p and are required by p, directly or
 // indirectly. They form one unit with it.
-func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
+func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
 		if key != p.Key() && now[key] && lock.Needed(key)[p.Key()] {
@@ -113,9 +113,9 @@ func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string 
 	return out
 }
 
-// lastFollower returns the declared successor of a leaving operator, or of its successors in the
+// lastSuccessor returns the declared successor of a leaving operator, or of its successors in the
 // lock; "" if there is none.
-func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
+func (w *world) lastSuccessor(l lockfile.Leaving, prev *lockfile.File) string {
 	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
 		if d := w.followers[key]; d != nil {
@@ -130,11 +130,11 @@ func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
 	return ""
 }
 
-// refreshed returns a pin with the current data of its bundle from the catalog, if the catalog is
+// refreshPin returns a pin with the current data of its bundle from the catalog, if the catalog is
 // the one in the lock.
-func (w *world) refreshed(p lockfile.Pin) lockfile.Pin {
+func (w *world) refreshPin(p lockfile.Pin) lockfile.Pin {
 	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
-	if e == nil || !w.isCurrent(&p) {
+	if e == nil || !w.isCatalogCurrent(&p) {
 		return p
 	}
 	p = withEntry(p, e.Bundle())
@@ -146,15 +146,15 @@ func (w *world) isSettled(follower string) bool {
 	return slices.Contains(w.opt.Settled, follower) || slices.Contains(w.opt.Settled, "*")
 }
 
-// losses returns a conflict for each succession with unmet needs: APIs that the successor does not
+// successionConflicts returns a conflict for each succession with unmet needs: APIs that the successor does not
 // provide, or an operator that requires the removed package.
-func (w *world) losses(prev, next *lockfile.File) []*explain.Conflict {
+func (w *world) successionConflicts(prev, next *lockfile.File) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
 		d := w.followers[replaced]
 		ns, pkg, _ := strings.Cut(replaced, "/")
 		if again, pinned := next.Pin(ns, pkg); pinned && again.Generated() {
-			out = append(out, requiredStill(d, again, next.RequiredBy(again)))
+			out = append(out, stillRequiredConflict(d, again, next.RequiredBy(again)))
 		}
 		follower, pinned := next.Pin(d.Namespace, d.Package)
 		if prev == nil || !pinned {
@@ -189,8 +189,8 @@ func lostAPIConflict(d *declare.Subscription, old, follower lockfile.Pin, apis [
 	return c
 }
 
-// requiredStill returns the conflict of a replaced operator that another operator still requires.
-func requiredStill(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
+// stillRequiredConflict returns the conflict of a replaced operator that another operator still requires.
+func stillRequiredConflict(d *declare.Subscription, again lockfile.Pin, by []lockfile.Requirement) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, which is still required", d.Operator(), again.Key()),
 		"remove spec.replaces, and upgrade or remove the operators that require "+again.Key()+" first")
 	for _, r := range by {

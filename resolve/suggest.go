@@ -14,9 +14,9 @@ import (
 // remedies returns possible solutions of the conflict, the smallest and least invasive first: a
 // field of a declaration, the namespaces of an OperatorGroup, a flag, a setting of the workspace,
 // another namespace, and finally removals. Rule 13.
-func (t *teller) remedies() []remedy {
+func (t *explainer) remedies() []remedy {
 	t.addFieldEdits()
-	if t.has(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault() {
+	if t.hasBan(banInstallMode) || t.excludesEachOther() || t.isGroupAtFault() {
 		t.addWatches()
 	}
 	t.addFlags()
@@ -24,31 +24,31 @@ func (t *teller) remedies() []remedy {
 	if t.excludesEachOther() {
 		t.addNamespaces()
 	}
-	t.addFree()
+	t.addUnmanaged()
 	for _, s := range t.declared() {
 		if t.unknownTarget(s) != nil || t.b.w.boundTarget(s) != nil {
 			continue // the declaration is not at fault
 		}
-		t.add(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: s.pos().String(), Text: "remove subscription " + s.key()}, removes: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d declare.Subscription) bool { return d.Key() == s.key() })
 		}})
 	}
-	return t.ways
+	return t.suggested
 }
 
-// has reports whether a bundle is banned for that reason.
-func (t *teller) has(kind banKind) bool {
-	return slices.ContainsFunc(t.causes, func(x tagged) bool {
-		c, ok := x.cause.(banning)
+// hasBan reports whether a bundle is banned for that reason.
+func (t *explainer) hasBan(kind banKind) bool {
+	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
+		c, ok := x.cause.(banCause)
 		return ok && c.why.kind == kind
 	})
 }
 
 // excludesEachOther reports whether the conflict is about operators that exclude each other.
-func (t *teller) excludesEachOther() bool {
-	return slices.ContainsFunc(t.causes, func(x tagged) bool {
+func (t *explainer) excludesEachOther() bool {
+	return slices.ContainsFunc(t.causes, func(x taggedCause) bool {
 		switch x.cause.(type) {
-		case onePackage, oneProvider, bothProvide:
+		case onePackageCause, oneProviderCause, overlapCause:
 			return true
 		}
 		return false
@@ -56,14 +56,14 @@ func (t *teller) excludesEachOther() bool {
 }
 
 // isGroupAtFault reports whether an OperatorGroup is at fault.
-func (t *teller) isGroupAtFault() bool {
-	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.space(ns).fault != "" })
+func (t *explainer) isGroupAtFault() bool {
+	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.namespace(ns).fault != "" })
 }
 
-// addFree adds remedies for installed bundles without a declaration: adopt or delete them.
-func (t *teller) addFree() {
+// addUnmanaged adds remedies for installed bundles without a declaration: adopt or delete them.
+func (t *explainer) addUnmanaged() {
 	for _, x := range t.causes {
-		c, ok := x.cause.(staying)
+		c, ok := x.cause.(installedCause)
 		if !ok {
 			continue
 		}
@@ -73,29 +73,29 @@ func (t *teller) addFree() {
 				t.addEdit(s, s.pos(declare.FieldInstalled), "adopt it: set status.installedCSV: "+name, func(d *declare.Subscription) { d.InstalledCSV = name })
 			}
 		}
-		t.add(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, gives: true, apply: func(in *inputs) {
+		t.add(remedy{Change: explain.Change{At: c.where(), Text: "delete " + name}, removes: true, apply: func(in *inputs) {
 			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv declare.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
 		}})
 	}
 }
 
 // add adds a remedy unless it is already listed.
-func (t *teller) add(r remedy) {
-	if !slices.ContainsFunc(t.ways, func(have remedy) bool { return have.Change == r.Change }) {
-		t.ways = append(t.ways, r)
+func (t *explainer) add(r remedy) {
+	if !slices.ContainsFunc(t.suggested, func(have remedy) bool { return have.Change == r.Change }) {
+		t.suggested = append(t.suggested, r)
 	}
 }
 
 // addEdit adds a remedy that changes a declaration.
-func (t *teller) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
+func (t *explainer) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
 	t.add(remedy{Change: explain.Change{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
 
-// declared returns the declared subscriptions that take part.
-func (t *teller) declared() []*want {
+// declared returns the declared subscriptions that take part in the conflict.
+func (t *explainer) declared() []*want {
 	var out []*want
 	for _, x := range t.causes {
-		if c, ok := x.cause.(asking); ok && c.want.decl != nil && !slices.Contains(out, c.want) {
+		if c, ok := x.cause.(requestCause); ok && c.want.decl != nil && !slices.Contains(out, c.want) {
 			out = append(out, c.want)
 		}
 	}
@@ -103,7 +103,7 @@ func (t *teller) declared() []*want {
 }
 
 // addFieldEdits adds remedies that change one field of a declaration.
-func (t *teller) addFieldEdits() {
+func (t *explainer) addFieldEdits() {
 	for _, s := range t.declared() {
 		for _, p := range t.b.w.x.CatalogsWith(s.pkg) {
 			if id := p.ID(); t.b.w.isVisible(s.ns, id) && (s.cat == nil || *s.cat == id) {
@@ -129,7 +129,7 @@ func (t *teller) addFieldEdits() {
 }
 
 // addSimilar adds similarly spelled names for an unknown package or startingCSV.
-func (t *teller) addSimilar(s *want) {
+func (t *explainer) addSimilar(s *want) {
 	w := t.b.w
 	pkgs, _ := w.packages(s)
 	var bundles, names []string
@@ -163,7 +163,7 @@ func (t *teller) addSimilar(s *want) {
 }
 
 // addChannels adds the other channels of a package, similarly spelled ones first.
-func (t *teller) addChannels(s *want, c *model.Catalog) {
+func (t *explainer) addChannels(s *want, c *model.Catalog) {
 	p, ok := c.Package(s.pkg)
 	if !ok || len(s.channels) == 0 {
 		return
@@ -177,17 +177,17 @@ func (t *teller) addChannels(s *want, c *model.Catalog) {
 }
 
 // addVersions adds the newest versions that s does not allow.
-func (t *teller) addVersions(s *want) {
+func (t *explainer) addVersions(s *want) {
 	const most = 20
 	pkgs, _ := t.b.w.packages(s)
 	allowed, bad := s.allows()
-	var told []string
+	var added []string
 	for _, e := range s.entriesOf(pkgs, (*model.Channel).Walk) {
 		v := e.Bundle().Version().String()
-		if len(told) == most || slices.Contains(told, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
+		if len(added) == most || slices.Contains(added, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
 			continue
 		}
-		told = append(told, v)
+		added = append(added, v)
 		if len(s.decl.Allowed) > 0 {
 			t.addEdit(s, s.pos(declare.FieldRange), "allow "+e.Name(), func(d *declare.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
 			continue
@@ -197,11 +197,11 @@ func (t *teller) addVersions(s *want) {
 }
 
 // namespaces returns the namespaces of the conflict.
-func (t *teller) namespaces() []string {
+func (t *explainer) namespaces() []string {
 	var out []string
 	for _, x := range t.causes {
 		out = append(out, x.about().ns)
-		if c, ok := x.cause.(bothProvide); ok {
+		if c, ok := x.cause.(overlapCause); ok {
 			out = append(out, c.other)
 		}
 	}
@@ -209,14 +209,14 @@ func (t *teller) namespaces() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
 }
 
-// addWatches adds other namespaces for the OperatorGroups or the declarations to watch.
-func (t *teller) addWatches() {
+// addWatches adds remedies that change the watched namespaces of OperatorGroups and declarations.
+func (t *explainer) addWatches() {
 	for _, ns := range t.namespaces() {
 		groups := t.b.w.decl.OperatorGroupsIn(ns)
 		if len(groups) > 1 {
 			for i, g := range groups {
 				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
-				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
+				t.add(remedy{Change: explain.Change{At: rest[0].Pos.String(), Text: "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.setGroup(g) }})
 			}
 			continue
 		}
@@ -224,7 +224,7 @@ func (t *teller) addWatches() {
 			for _, to := range [][]string{{ns}, nil} {
 				next := g
 				next.TargetNamespaces, next.Selector = to, nil
-				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.group(next) }})
+				t.add(remedy{Change: explain.Change{At: g.At("spec.targetNamespaces").String(), Text: "let OperatorGroup " + g.Name + " watch " + formatWatched(to)}, apply: func(in *inputs) { in.setGroup(next) }})
 			}
 		}
 	}
@@ -237,14 +237,14 @@ func (t *teller) addWatches() {
 	}
 }
 
-// addFlags adds command-line flags to run again with.
-func (t *teller) addFlags() {
-	run := func(flag string, key Target, change func(*inputs)) {
+// addFlags adds remedies that run the command again with another flag.
+func (t *explainer) addFlags() {
+	addFlag := func(flag string, key Target, change func(*inputs)) {
 		t.add(remedy{Change: explain.Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
 	}
 	for _, s := range t.declared() {
 		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == declare.Manual && t.b.w.named(s) == nil {
-			run("--upgrade", key, func(in *inputs) { in.name(key) })
+			addFlag("--upgrade", key, func(in *inputs) { in.setTarget(key) })
 		}
 	}
 	for _, s := range t.declared() {
@@ -252,30 +252,30 @@ func (t *teller) addFlags() {
 	}
 	pinned := t.pinnedTargets()
 	if len(pinned) > 0 {
-		run("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
+		addFlag("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	for _, key := range pinned {
 		fresh := key
-		fresh.Anew = true
+		fresh.Reinstall = true
 		if !slices.ContainsFunc(t.b.w.opt.Named, func(n Target) bool { return n.Namespace == key.Namespace && n.Package == key.Package }) {
-			run("--reinstall", key, func(in *inputs) { in.name(fresh) })
+			addFlag("--reinstall", key, func(in *inputs) { in.setTarget(fresh) })
 		}
-		run("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
+		addFlag("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
 	}
 }
 
 // unknownTarget returns the target that asks for a version of s that the package does not have, or
 // nil.
-func (t *teller) unknownTarget(s *want) *Target {
+func (t *explainer) unknownTarget(s *want) *Target {
 	target := t.b.w.named(s)
-	if target == nil || target.Version == "" || slices.Contains(t.published(s), target.Version) {
+	if target == nil || target.Version == "" || slices.Contains(t.publishedVersions(s), target.Version) {
 		return nil
 	}
 	return target
 }
 
-// published returns the versions in the channels of s.
-func (t *teller) published(s *want) []string {
+// publishedVersions returns the versions in the channels of s.
+func (t *explainer) publishedVersions(s *want) []string {
 	var out []string
 	pkgs, _ := t.b.w.packages(s)
 	for _, e := range s.entriesOf(pkgs, (*model.Channel).Entries) {
@@ -286,23 +286,23 @@ func (t *teller) published(s *want) []string {
 
 // addOtherTargets adds alternatives to a target version that does not exist or takes part in the
 // conflict.
-func (t *teller) addOtherTargets(s *want) {
+func (t *explainer) addOtherTargets(s *want) {
 	target, near := t.unknownTarget(s), []string{}
 	if target != nil {
-		near = diag.Nearest(target.Version, t.published(s))
+		near = diag.Nearest(target.Version, t.publishedVersions(s))
 	} else if target = t.b.w.boundTarget(s); target == nil {
 		return
 	}
 	written := target.At.Line > 0 // from an edited lock, not from the command line
-	ask := func(version, text string) {
+	addTarget := func(version, text string) {
 		other, change := *target, explain.Change{Text: "request " + s.ns + "/" + s.pkg + text}
 		if other.Version = version; written {
 			change = explain.Change{At: target.At.String(), Text: "write " + version}
 		}
-		t.add(remedy{Change: change, apply: func(in *inputs) { in.name(other) }})
+		t.add(remedy{Change: change, apply: func(in *inputs) { in.setTarget(other) }})
 	}
 	for _, v := range near {
-		ask(v, "@"+v)
+		addTarget(v, "@"+v)
 	}
 	if written {
 		same := func(n Target) bool { return n.Namespace == target.Namespace && n.Package == target.Package }
@@ -311,11 +311,11 @@ func (t *teller) addOtherTargets(s *want) {
 		}})
 		return
 	}
-	ask("", ", without a version")
+	addTarget("", ", without a version")
 }
 
-// pinnedTargets returns the pins that take part.
-func (t *teller) pinnedTargets() []Target {
+// pinnedTargets returns the pinned operators that take part in the conflict.
+func (t *explainer) pinnedTargets() []Target {
 	var out []Target
 	add := func(i *installed, pkg string) {
 		if key := (Target{Namespace: i.ns, Package: pkg}); i.pin != nil && !slices.Contains(out, key) {
@@ -328,7 +328,7 @@ func (t *teller) pinnedTargets() []Target {
 		}
 	}
 	for _, x := range t.causes {
-		if c, ok := x.cause.(banning); ok && c.why.kind == banPinned {
+		if c, ok := x.cause.(banCause); ok && c.why.kind == banPinned {
 			add(t.b.pinned[pkgKey{c.ns, c.pkg}].current, c.pkg)
 		}
 	}
@@ -336,24 +336,24 @@ func (t *teller) pinnedTargets() []Target {
 }
 
 // addSettings adds settings of quayside.yaml.
-func (t *teller) addSettings() {
-	set := func(text string, change func(*inputs)) {
+func (t *explainer) addSettings() {
+	addSetting := func(text string, change func(*inputs)) {
 		t.add(remedy{Change: explain.Change{Text: text + " in quayside.yaml"}, apply: change})
 	}
 	for _, x := range t.causes {
 		switch c := x.cause.(type) {
-		case banning:
+		case banCause:
 			if v := c.why.kube; v != "" {
-				set("upgrade the cluster, and set spec.kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
+				addSetting("upgrade the cluster, and set spec.kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
 			}
 			if c.why.kind == banInstallMode || c.why.kind == banCluster {
-				set("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
+				addSetting("install it anyway: set spec.requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
 			}
-		case bothProvide:
-			set("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
-		case needing:
+		case overlapCause:
+			addSetting("allow the overlap: set spec.allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
+		case requirementCause:
 			if !t.b.w.opt.SharedDependencies && t.b.hasSeveralNamespaces() {
-				set("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
+				addSetting("share it between namespaces: set spec.sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
 			}
 			t.addInvisible(c)
 		}
@@ -361,11 +361,11 @@ func (t *teller) addSettings() {
 }
 
 // addInvisible adds catalogs that meet the requirement but are not visible in the namespace.
-func (t *teller) addInvisible(c needing) {
+func (t *explainer) addInvisible(c requirementCause) {
 	for _, cat := range t.b.w.x.Catalogs() {
 		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.isVisible(c.ns, id) {
 			t.add(remedy{
-				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
+				Change: explain.Change{Text: fmt.Sprintf("declare catalog %s in a namespace with global catalogs (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.text)},
 				apply: func(in *inputs) {
 					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
 				},
@@ -376,9 +376,9 @@ func (t *teller) addInvisible(c needing) {
 
 // addNamespaces adds other namespaces for a declared subscription: existing ones, and a new one
 // that watches only itself.
-func (t *teller) addNamespaces() {
+func (t *explainer) addNamespaces() {
 	for _, s := range t.declared() {
-		move := func(ns, text string, change func(*inputs)) {
+		addMove := func(ns, text string, change func(*inputs)) {
 			t.add(remedy{Change: explain.Change{At: s.pos(declare.FieldNamespace).String(), Text: text}, apply: func(in *inputs) {
 				in.subscription(s.key()).Namespace = ns
 				change(in)
@@ -386,13 +386,13 @@ func (t *teller) addNamespaces() {
 		}
 		for _, g := range t.b.w.decl.OperatorGroups {
 			if g.Namespace != s.ns && !slices.ContainsFunc(t.b.st.wants, func(o *want) bool { return o.ns == g.Namespace && o.pkg == s.pkg }) {
-				move(g.Namespace, "move subscription "+s.key()+" to namespace "+g.Namespace, func(*inputs) {})
+				addMove(g.Namespace, "move subscription "+s.key()+" to namespace "+g.Namespace, func(*inputs) {})
 			}
 		}
 		own := s.ns + "-" + s.pkg
 		if len(t.b.w.decl.OperatorGroupsIn(own)) == 0 {
-			move(own, "move subscription "+s.key()+" to its own namespace, with an OperatorGroup that watches only that namespace", func(in *inputs) {
-				in.group(declare.OperatorGroup{Namespace: own, Name: own, TargetNamespaces: []string{own}})
+			addMove(own, "move subscription "+s.key()+" to its own namespace, with an OperatorGroup that watches only that namespace", func(in *inputs) {
+				in.setGroup(declare.OperatorGroup{Namespace: own, Name: own, TargetNamespaces: []string{own}})
 			})
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// TestWhatIsSuggestedWorks does what each conflict says, by reading the words, and
-// resolves again: where it was the only one, no conflict is left, else not that one.
+// TestWhatIsSuggestedWorks parses and applies each suggested change of each conflict, and resolves
+// again: the conflict must be resolved. If it was the only one, no conflict may be left.
 func TestWhatIsSuggestedWorks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
@@ -49,10 +49,10 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 				t.Fatalf("%d changes were tried", c.Tried)
 			}
 			for _, change := range c.Changes {
-				d := deed{decl: u.decl, prev: prev, opt: opt}
+				d := manualEdit{decl: u.decl, prev: prev, opt: opt}
 				d.decl.Subscriptions = slices.Clone(d.decl.Subscriptions)
 				for _, part := range strings.Split(change.At+": "+change.Text, ", and: ") {
-					if !d.do(strings.TrimPrefix(part, ": ")) {
+					if !d.applyLine(strings.TrimPrefix(part, ": ")) {
 						t.Fatalf("what is %q?", part)
 					}
 				}
@@ -71,15 +71,15 @@ func TestWhatIsSuggestedWorks(t *testing.T) {
 	})
 }
 
-// deed is what a person changes.
-type deed struct {
+// manualEdit holds the inputs that a user edits to apply a suggestion.
+type manualEdit struct {
 	decl declare.Set
 	prev *lockfile.File
 	opt  resolve.Options
 }
 
-// do does what a line says, and reports whether it understands it.
-func (d *deed) do(line string) bool {
+// applyLine applies the change that a line describes. It returns false if the line is unknown.
+func (d *manualEdit) applyLine(line string) bool {
 	line = strings.Replace(line, ", channel ", ",", 1)
 	for pattern, how := range map[string]func(s *declare.Subscription, word string){
 		`^(\S+):1: request channel (\S+)$`: func(s *declare.Subscription, word string) { s.Channels = []string{word} },
@@ -95,7 +95,7 @@ func (d *deed) do(line string) bool {
 		},
 		`^(\S+):1: move subscription (\S+) to its own namespace, with an OperatorGroup that watches only that namespace$`: func(s *declare.Subscription, _ string) {
 			s.Namespace = "elsewhere"
-			d.group("elsewhere", []string{"elsewhere"})
+			d.setGroup("elsewhere", []string{"elsewhere"})
 		},
 		`^(\S+):1: remove subscription (\S+)$`: func(s *declare.Subscription, _ string) { s.Name = "" },
 	} {
@@ -109,11 +109,12 @@ func (d *deed) do(line string) bool {
 			return true
 		}
 	}
-	return d.set(line)
+	return d.applySetting(line)
 }
 
-// set does what a line says of flags, settings and OperatorGroups.
-func (d *deed) set(line string) bool {
+// applySetting applies a change of a flag, a setting or an OperatorGroup. It returns false if the
+// line is unknown.
+func (d *manualEdit) applySetting(line string) bool {
 	flag, operator, _ := strings.Cut(strings.TrimPrefix(line, "run again with "), "=")
 	ns, pkg, _ := strings.Cut(operator, "/")
 	group := regexp.MustCompile(`^(\S+):1: let OperatorGroup og watch (all namespaces|namespace (\S+))$`).FindStringSubmatch(line)
@@ -123,22 +124,22 @@ func (d *deed) set(line string) bool {
 	case flag == "--unpin":
 		d.opt.Unpin = append(slices.Clone(d.opt.Unpin), resolve.Target{Namespace: ns, Package: pkg})
 	case flag == "--reinstall":
-		d.opt.Named = append(slices.Clone(d.opt.Named), resolve.Target{Namespace: ns, Package: pkg, Anew: true})
+		d.opt.Named = append(slices.Clone(d.opt.Named), resolve.Target{Namespace: ns, Package: pkg, Reinstall: true})
 	case line == "allow the overlap: set spec.allowOverlap: true in quayside.yaml":
 		d.opt.AllowOverlap = true
 	case line == "share it between namespaces: set spec.sharedDependencies: true in quayside.yaml":
 		d.opt.SharedDependencies = true
 	case group != nil && group[3] == "":
-		d.group(group[1], nil)
+		d.setGroup(group[1], nil)
 	case group != nil:
-		d.group(group[1], []string{group[3]})
+		d.setGroup(group[1], []string{group[3]})
 	default:
 		return false
 	}
 	return true
 }
 
-func (d *deed) group(ns string, watch []string) {
+func (d *manualEdit) setGroup(ns string, watch []string) {
 	d.decl.OperatorGroups = append(slices.DeleteFunc(slices.Clone(d.decl.OperatorGroups), func(g declare.OperatorGroup) bool { return g.Namespace == ns }),
 		declare.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: watch})
 }

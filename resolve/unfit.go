@@ -6,31 +6,31 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Misfit is a pin that does not run on a version of a cluster.
-type Misfit struct {
+// Incompatibility is a pin that does not run on a version of a cluster.
+type Incompatibility struct {
 	Pin  lockfile.Pin
 	Rule string // "minKubeVersion" or "olm.maxOpenShiftVersion"
 	Text string // "needs Kubernetes 1.38"
 }
 
-// Unfit returns the pins of a lock that do not run on the given versions of Kubernetes and
+// FindIncompatible returns the pins of a lock that do not run on the given versions of Kubernetes and
 // OpenShift, in the order of the lock, by rule 7. An empty version is not checked. The limits come
 // from the catalogs. If a catalog no longer has the bundle, they come from the properties in the
 // lock, which do not include minKubeVersion: unknown lists the keys of such pins.
-func Unfit(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Misfit, unknown []string) {
+func FindIncompatible(x *model.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
-		least, most := "", model.Read(p.Properties).MaxVersion
+		minKube, maxOpenShift := "", model.Read(p.Properties).MaxVersion
 		b := bundleOf(x, p)
 		if b != nil {
-			least, most = b.Metadata().MinKubeVersion, b.MaxOpenShiftVersion()
+			minKube, maxOpenShift = b.Metadata().MinKubeVersion, b.MaxOpenShiftVersion()
 		} else if kubernetes != "" {
 			unknown = append(unknown, p.Key())
 		}
-		if text := platformMismatch(least, "", kubernetes, ""); text != "" {
-			found = append(found, Misfit{p, "minKubeVersion", text})
+		if text := platformMismatch(minKube, "", kubernetes, ""); text != "" {
+			found = append(found, Incompatibility{p, "minKubeVersion", text})
 		}
-		if text := platformMismatch("", most, "", openshift); text != "" {
-			found = append(found, Misfit{p, model.TypeMaxVersion, text})
+		if text := platformMismatch("", maxOpenShift, "", openshift); text != "" {
+			found = append(found, Incompatibility{p, model.TypeMaxVersion, text})
 		}
 	}
 	return found, unknown
@@ -62,15 +62,15 @@ func packageOf(x *model.Index, id model.ID, name string) *model.Package {
 	return p
 }
 
-// platformMismatch explains why a bundle with a minimum version of Kubernetes (least) and a
-// maximum minor of OpenShift (most) does not run on the given versions. It returns "" if the
-// bundle runs, or if a limit or its version is empty.
-func platformMismatch(least, most, kubernetes, openshift string) string {
+// platformMismatch explains why a bundle with a minimum version of Kubernetes and a maximum minor
+// version of OpenShift does not run on the given versions. It returns "" if the bundle runs. An
+// empty limit or version is not checked.
+func platformMismatch(minKube, maxOpenShift, kubernetes, openshift string) string {
 	switch {
-	case isBelow(kubernetes, least):
-		return "needs Kubernetes " + least
-	case aboveMinor(openshift, most):
-		return "runs on OpenShift up to " + most
+	case isBelow(kubernetes, minKube):
+		return "needs Kubernetes " + minKube
+	case isAboveMinor(openshift, maxOpenShift):
+		return "runs on OpenShift up to " + maxOpenShift
 	}
 	return ""
 }
@@ -85,9 +85,9 @@ func LifecycleOf(x *model.Index, p lockfile.Pin) *model.SupportedVersion {
 	return model.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
-// Hops returns the bundles that upgrades of a pin of the lock can reach, nearest first, without
+// UpgradePath returns the bundles that upgrades of a pin of the lock can reach, nearest first, without
 // regard to dependencies. It returns nil if the pin has no subscription.
-func Hops(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
+func UpgradePath(x *model.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {
 		if s.current != nil && s.current.pin != nil && s.current.pin.Key() == pin.Key() {

@@ -13,17 +13,16 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// verdict is what is made of one of OLM's own tests.
+// verdict is the comparison of quayside with one of OLM's own tests.
 type verdict struct {
 	olm, here []string // after each round: bundles, "conflict" or "error"
-	because   string   // why they are not the same
-	none      string   // why there is nothing to compare
+	because   string   // the reason for a difference
+	none      string   // the reason why the test cannot be compared
 }
 
-// TestUpstream goes through the tests of OLM's resolver, written down in
-// testdata/conformance/upstream.txt, and holds what comes out against
-// upstream.tsv beside it. A difference without a reason is a fault, and so is a
-// reason where there is none.
+// TestUpstream runs the tests of OLM's resolver, transcribed to testdata/conformance/upstream.txt,
+// and compares the results with upstream.tsv. A difference without a reason is a fault, and so is a
+// reason without a difference.
 func TestUpstream(t *testing.T) {
 	data, err := os.ReadFile("testdata/conformance/upstream.txt")
 	if err != nil {
@@ -50,12 +49,12 @@ func TestUpstream(t *testing.T) {
 			table = append(table, strings.Join([]string{name, strings.Join(s.upstream.olm, ", then "), strings.Join(s.upstream.here, ", then "), said, reason}, "\t"))
 		})
 	}
-	golden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
-	standsIn(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
+	compareGolden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
+	requireText(t, "../docs/contributing/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
 	t.Logf("%d tests of OLM's resolver: %d agreed, %d differ for a reason, %d have nothing to compare", len(seen), count["agreed"], count["differs"], count["none"])
 }
 
-// judge returns "agreed", "differs" or "none", and what is wrong with that.
+// judge returns "agreed", "differs" or "none", and the fault of the test case, or "".
 func (v verdict) judge() (said, fault string) {
 	equal := slices.Equal(v.olm, v.here)
 	switch {
@@ -75,7 +74,7 @@ func (v verdict) judge() (said, fault string) {
 	return "differs", ""
 }
 
-// round resolves one round on, as OLM does, and notes both answers.
+// round resolves one more round with OLM's behavior, and records both answers.
 func (s *scenario) round(olm string) {
 	s.resolve([]string{"upgrade", "hops=1", "warn", "overlap"})
 	here := strings.Join(s.pins(), " ")
@@ -89,8 +88,8 @@ func (s *scenario) round(olm string) {
 	s.upstream.olm, s.upstream.here = append(s.upstream.olm, olm), append(s.upstream.here, here)
 }
 
-// golden holds a text against a file, or writes it.
-func golden(t *testing.T, file, got string) {
+// compareGolden compares a text with a golden file, or writes the file with -update.
+func compareGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -107,8 +106,8 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// standsIn wants a text in a file.
-func standsIn(t *testing.T, file, text string) {
+// requireText checks that a file contains a text.
+func requireText(t *testing.T, file, text string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// want is one requested operator: from a declaration, or from a Subscription that an earlier
-// dependency generated.
+// want is one requested operator: a declaration, or the generated Subscription of a dependency.
 type want struct {
 	ns, name  string
 	pkg       string
@@ -26,7 +25,8 @@ func (s *want) key() string { return s.ns + "/" + s.name }
 // operator returns the operator's key in the lock.
 func (s *want) operator() string { return s.ns + "/" + s.pkg }
 
-// title names s in messages. The user's files do not contain a generated subscription.
+// title returns the name of s for messages. A generated subscription is called a dependency because
+// the user's files do not contain it.
 func (s *want) title() string {
 	if s.generated {
 		return "dependency " + s.ns + "/" + s.pkg

@@ -24,12 +24,12 @@ func (w *world) reportRound(r *round) {
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
 			w.warnFor(s, "fallback", fmt.Sprintf("%s gets %s, %s below %s: %s", s.title(), got.bundle(),
-				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.explainNot(root, first.entry.Name())))
+				diag.Count(countSteps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.whyNotChosen(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
 			w.warnFor(s, "moved", fmt.Sprintf("%s is upgraded from %s to %s along with the requested upgrades: %s", s.title(), s.current.bundle, got.bundle(),
-				r.explainNot(root, s.current.bundle)))
+				r.whyNotChosen(root, s.current.bundle)))
 		}
-		w.reportHop(s, got)
+		w.reportChannelHop(s, got)
 	}
 }
 
@@ -45,8 +45,8 @@ func countSteps(of []option, name string) int {
 	return len(seen)
 }
 
-// reportHop warns about a subscription without a channel that left the default channel.
-func (w *world) reportHop(s *want, got *atom) {
+// reportChannelHop warns about a subscription without a channel that left the default channel.
+func (w *world) reportChannelHop(s *want, got *atom) {
 	if len(s.channels) > 0 || got.entry == nil || s.isV1() || s.current != nil && s.current.bundle == got.bundle() {
 		return
 	}
@@ -68,21 +68,21 @@ func (w *world) warnFor(s *want, code, msg string) {
 	w.warn(diag.Warning{Pos: s.requestPos(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
-// explainNot explains why the named bundle cannot answer root, even as the only candidate.
-func (r *round) explainNot(root root, name string) string {
-	return r.findPrevention(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
+// whyNotChosen explains why the named bundle cannot answer root, even as the only candidate.
+func (r *round) whyNotChosen(root root, name string) string {
+	return r.findObstacle(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name })).text
 }
 
-// prevention is the reason why some of its candidates cannot be the answer to a root.
-type prevention struct {
+// obstacle is the reason why candidates of a root cannot answer it.
+type obstacle struct {
 	text    string   // the chain of causes, in one line
-	refused []string // operators with bundles refused by Options.Against; sorted
+	refused []string // operators whose bundles Options.Objection refused; sorted
 }
 
-// findPrevention explains why none of the atoms can answer root: they have no solution, or no
+// findObstacle explains why none of the atoms can answer root: they have no solution, or no
 // solution with the same answers for earlier roots. It omits the line of the root's own
 // subscription.
-func (r *round) findPrevention(root root, of []int) prevention {
+func (r *round) findObstacle(root root, of []int) obstacle {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
@@ -98,14 +98,14 @@ func (r *round) findPrevention(root root, of []int) prevention {
 	}
 	switch {
 	case err != nil:
-		return prevention{text: err.Error()}
+		return obstacle{text: err.Error()}
 	case res.Core == nil:
-		return prevention{text: "an earlier requirement prefers another version"}
+		return obstacle{text: "an earlier requirement prefers another version"}
 	}
-	var out prevention
-	t := r.b.teller(p, res.Core)
+	var out obstacle
+	t := r.b.newExplainer(p, res.Core)
 	for _, x := range t.causes {
-		if c, ok := x.cause.(banning); ok && c.why.kind == banAgainst {
+		if c, ok := x.cause.(banCause); ok && c.why.kind == banAgainst {
 			out.refused = append(out.refused, c.ns+"/"+c.pkg)
 		}
 	}
@@ -121,40 +121,40 @@ func (r *round) findPrevention(root root, of []int) prevention {
 	return out
 }
 
-// reportEnd warns about the state that the lock records. Rule 6.
-func (w *world) reportEnd(r *round, st *state, res *Result) {
-	told := map[model.ID]bool{} // reported by a conflict
+// reportResult warns about the state after the last round, which the lock records. Rule 6.
+func (w *world) reportResult(r *round, st *state, res *Result) {
+	reported := map[model.ID]bool{} // reported by a conflict
 	for _, c := range res.Conflicts {
-		for _, id := range c.Waits {
-			told[id] = true
+		for _, id := range c.UnreadableCatalogs {
+			reported[id] = true
 		}
 	}
 	for id, err := range w.x.Broken() {
-		if !told[id] {
+		if !reported[id] {
 			w.warn(diag.Warning{Code: "broken-catalog", Subject: id.String(), Msg: "catalog " + id.String() + " cannot be used: " + err.Error()})
 		}
 	}
 	for _, root := range r.b.roots {
-		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.unreadableNeeds(s), func(id model.ID) bool { return told[id] }) {
+		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.unreadableNeeds(s), func(id model.ID) bool { return reported[id] }) {
 			w.reportHeld(r, root, res.Partial)
 		}
 	}
 	w.stays = append(w.stays, r.notInstalled()...)
 	w.reportOrphans(st)
-	for _, i := range st.have {
+	for _, i := range st.installed {
 		wants := st.wantsOf(i)
 		if id := w.droppedBy(i); id != "" && len(wants) > 0 && !wants[0].namesBundle() {
 			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which catalog %s no longer has", wants[0].title(), i.bundle, id))
 		}
 		if len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])
-			w.reportRun(i, wants[0])
+			w.reportCannotRun(i, wants[0])
 		}
 	}
 	w.reportBadRanges(st)
 	w.reportUnchecked(st)
 	w.reportOverlap(st)
-	w.reportSpaces(st)
+	w.reportNamespaces(st)
 	for _, a := range r.b.atoms[1:] {
 		if a.entry == nil {
 			continue
@@ -178,11 +178,11 @@ func (w *world) reportOrphans(st *state) {
 		msg := fmt.Sprintf("%s/%s is no longer required; 'quayside resolve --prune' removes it", s.ns, s.pkg)
 		for _, r := range s.current.facts.needs {
 			if len(st.providersFor(s.current, r)) == 0 {
-				msg += fmt.Sprintf("; %s requires %s, which is missing", s.current.bundle, r.words)
+				msg += fmt.Sprintf("; %s requires %s, which is missing", s.current.bundle, r.text)
 			}
 		}
 		for _, g := range s.current.facts.apis {
-			for _, i := range st.have {
+			for _, i := range st.installed {
 				if i != s.current && i.ns == s.ns && slices.Contains(i.facts.apis, g) {
 					msg += fmt.Sprintf("; %s also provides the API %s", i.bundle, g)
 				}
@@ -228,9 +228,9 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 // oneLine joins several faults into one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// reportRun warns about a pinned bundle that will not run. It may have been installed before, or
-// requirements may only cause warnings. Rule 7.
-func (w *world) reportRun(i *installed, s *want) {
+// reportCannotRun warns about a pinned bundle that will not run. Such a bundle is pinned if it was
+// already installed, or if Options.Requirements is "warn". Rule 7.
+func (w *world) reportCannotRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
 	if no := w.cannotRun(a); no.kind != 0 {
 		w.warnFor(s, "requirement", fmt.Sprintf("%s/%s: %s %s", i.ns, cmp.Or(i.pkg(), s.pkg), i.bundle, no.text))
@@ -240,7 +240,7 @@ func (w *world) reportRun(i *installed, s *want) {
 // reportUnchecked warns about checks skipped without a cluster version. Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
-	for _, i := range st.have {
+	for _, i := range st.installed {
 		if i.entry == nil || len(st.wantsOf(i)) == 0 {
 			continue
 		}
@@ -266,7 +266,7 @@ func (w *world) reportOverlap(st *state) {
 		return
 	}
 	providers := map[model.GVK][]*installed{}
-	for _, i := range st.have {
+	for _, i := range st.installed {
 		for _, g := range i.facts.apis {
 			for _, other := range providers[g] {
 				if other.ns != i.ns && isOverlapping(w.watches(st, other), w.watches(st, i)) {
@@ -290,14 +290,14 @@ func (w *world) watches(st *state, i *installed) []string {
 	return w.watchOf(i.ns, s, i.entry.Bundle())
 }
 
-// reportSpaces warns about missing OperatorGroups, and about operators that the followed lock
+// reportNamespaces warns about missing OperatorGroups, and about operators that the followed lock
 // does not pin.
-func (w *world) reportSpaces(st *state) {
+func (w *world) reportNamespaces(st *state) {
 	for _, s := range st.wants {
 		if s.decl == nil || s.current == nil {
 			continue
 		}
-		if sp := w.space(s.ns); sp.group == nil && sp.fault == "" && s.decl.Dialect == declare.V0 {
+		if sp := w.namespace(s.ns); sp.group == nil && sp.fault == "" && s.decl.Dialect == declare.V0 {
 			w.warn(diag.Warning{Pos: s.pos(declare.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
 				formatWatched(w.watches(st, s.current)))})
 		}

@@ -11,21 +11,21 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-// world is the constant part of all rounds: the catalogs, the declarations, and data derived from
+// world holds the data that all rounds share: the catalogs, the declarations, and data derived from
 // them.
 type world struct {
-	x         *model.Index
-	decl      *declare.Set
-	opt       Options
-	read      *reader
-	spaces    map[string]*space
-	visible   map[string][]*model.Catalog
-	entries   map[entriesKey][]*model.Entry
-	followers map[string]*declare.Subscription // by operator: the declaration that replaces it
-	warnings  []diag.Warning
-	stays     []Stay
-	force     map[*want][]*model.Entry // the only permitted answers of a subscription, regardless of edges: for questions
-	quiet     bool                     // a trial: no reports and no suggestions
+	x          *model.Index
+	decl       *declare.Set
+	opt        Options
+	facts      *factReader
+	namespaces map[string]*installNamespace
+	visible    map[string][]*model.Catalog
+	entries    map[entriesKey][]*model.Entry
+	followers  map[string]*declare.Subscription // by operator: the declaration that replaces it
+	warnings   []diag.Warning
+	stays      []Stay
+	forced     map[*want][]*model.Entry // for WhyNot: the only permitted answers of a subscription, regardless of edges
+	quiet      bool                     // a trial: no reports and no suggestions
 }
 
 type entriesKey struct {
@@ -33,8 +33,8 @@ type entriesKey struct {
 	req *requirement
 }
 
-// space is one install namespace. Rule 4.
-type space struct {
+// installNamespace holds the declared settings of one install namespace. Rule 4.
+type installNamespace struct {
 	group    *declare.OperatorGroup // nil: none declared
 	watch    []string               // of the group; empty: all namespaces
 	exclude  bool                   // no catalogs of global namespaces
@@ -42,17 +42,17 @@ type space struct {
 	faultPos diag.Pos
 }
 
-// settle calls f with a new world until no further rule exceeds its cost limit. A rule that
-// exceeded it matches nothing in the next run, so that the result does not depend on the order of
-// evaluation.
-func settle[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
+// runUntilStable calls f with a new world until no further rule of a constraint exceeds its cost
+// limit. A rule that exceeded the limit matches nothing in the next call, so that the result does
+// not depend on the order of evaluation.
+func runUntilStable[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world) (T, error)) (T, error) {
 	read := newReader()
 	for {
-		over := read.rules.over
+		over := read.rules.exceeded
 		w := newWorld(x, decl, opt)
-		w.read = read
+		w.facts = read
 		out, err := f(w)
-		if read.rules.over == over {
+		if read.rules.exceeded == over {
 			return out, err
 		}
 	}
@@ -60,12 +60,12 @@ func settle[T any](x *model.Index, decl *declare.Set, opt Options, f func(*world
 
 func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
 	w := &world{
-		x: x, decl: decl, opt: opt, read: newReader(),
-		spaces: map[string]*space{}, visible: map[string][]*model.Catalog{},
+		x: x, decl: decl, opt: opt, facts: newReader(),
+		namespaces: map[string]*installNamespace{}, visible: map[string][]*model.Catalog{},
 		entries: map[entriesKey][]*model.Entry{},
 	}
 	for _, s := range decl.Subscriptions {
-		w.space(s.Namespace)
+		w.namespace(s.Namespace)
 	}
 	return w
 }
@@ -74,7 +74,7 @@ func newWorld(x *model.Index, decl *declare.Set, opt Options) *world {
 // facts about bundles with w.
 func (w *world) forTrial(decl *declare.Set, opt Options) *world {
 	next := newWorld(w.x, decl, opt)
-	next.read, next.entries, next.quiet = w.read, w.entries, true
+	next.facts, next.entries, next.quiet = w.facts, w.entries, true
 	return next
 }
 
@@ -93,13 +93,13 @@ func (w *world) unreadableNeeds(s *want) []model.ID {
 
 func (w *world) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }
 
-// space returns the data of an install namespace.
-func (w *world) space(ns string) *space {
-	if s, ok := w.spaces[ns]; ok {
+// namespace returns the data of an install namespace.
+func (w *world) namespace(ns string) *installNamespace {
+	if s, ok := w.namespaces[ns]; ok {
 		return s
 	}
-	s := &space{}
-	w.spaces[ns] = s
+	s := &installNamespace{}
+	w.namespaces[ns] = s
 	groups := w.decl.OperatorGroupsIn(ns)
 	if len(groups) > 1 {
 		names := make([]string, len(groups))
@@ -111,14 +111,14 @@ func (w *world) space(ns string) *space {
 		return s
 	}
 	if len(groups) == 1 {
-		w.followGroup(s, &groups[0])
+		w.applyGroup(s, &groups[0])
 	}
 	return s
 }
 
-// followGroup applies an OperatorGroup to the namespace. Its selector is matched against the
+// applyGroup applies an OperatorGroup to the namespace. Its selector is matched against the
 // declared Namespaces (rule 11).
-func (w *world) followGroup(s *space, g *declare.OperatorGroup) {
+func (w *world) applyGroup(s *installNamespace, g *declare.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
@@ -143,7 +143,7 @@ func (w *world) isGlobal(ns string) bool {
 
 // isVisible reports whether catalog id is visible in an install namespace.
 func (w *world) isVisible(ns string, id model.ID) bool {
-	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.space(ns).exclude
+	return id.Namespace == ns || w.isGlobal(id.Namespace) && !w.namespace(ns).exclude
 }
 
 // catalogs returns the catalogs visible in ns in order of preference: by priority, then those of
@@ -181,9 +181,9 @@ func (w *world) providers(c *model.Catalog, r *requirement) []*model.Entry {
 		return got
 	}
 	var found []*model.Entry
-	for _, ch := range w.channelsFor(c, r.where) {
+	for _, ch := range w.channelsFor(c, r.scope) {
 		for _, e := range ch.Walk() {
-			if r.match(w.read.bundle(e.Bundle())) {
+			if r.match(w.facts.bundle(e.Bundle())) {
 				found = append(found, e)
 			}
 		}
@@ -194,7 +194,7 @@ func (w *world) providers(c *model.Catalog, r *requirement) []*model.Entry {
 
 // channelsFor returns the channels that may contain matching bundles, in the order of
 // Catalog.Channels.
-func (w *world) channelsFor(c *model.Catalog, where hint) []*model.Channel {
+func (w *world) channelsFor(c *model.Catalog, where searchScope) []*model.Channel {
 	if where.anywhere {
 		return c.Channels()
 	}

@@ -1,31 +1,33 @@
-// Package reporter runs the reporter in a cluster: it watches Installations and
-// their expected objects, judges them and writes their status. The judging
-// function is passed in.
+// Package reporter implements the reporter, which runs in a cluster: it watches
+// Installations and their expected objects, judges them and writes their status.
+// The caller provides the function that judges.
 //
 // # Reads
 //
-// There is one watch for each expected kind, limited to objects with the label
-// quayside.dev/package. It starts with the first Installation that names the
-// kind and ends with the last. If only names and labels of a kind are judged,
-// only metadata is requested; fields of other kinds that are not judged are
-// dropped before objects are cached. Pods are listed by the selectors of the
-// workloads with expected images, when such a workload has changed. At rest, the
-// only requests are those that keep the watches open.
+// The reporter runs one watch for each expected kind, limited to objects with
+// the label quayside.dev/package. The watch starts with the first Installation
+// that expects the kind and ends with the last. If only names and labels of a
+// kind are judged, only metadata is requested; unused fields of other kinds are
+// dropped before objects are cached. When a workload with expected images
+// changes, its pods are listed by its selector. Without changes, the only
+// requests are those that keep the watches open.
 //
-// A kind that is forbidden or missing does not affect others: its objects are
-// judged as unreadable, and it is retried with growing delays. While the API
+// A kind that is forbidden or missing does not affect others: its objects count
+// as unreadable, and its watch is retried with increasing delays. While the API
 // server is unreachable, the latest status remains.
 //
 // # Writes
 //
-// The reporter writes the status of Installations, by server-side apply as
-// "quayside-reporter" and only if it has changed; Events when a condition
-// changes; and, with leader election, its Lease. An Installation is not judged
-// before all its expected objects have been read, so a restart changes nothing.
+// The reporter writes the status of Installations, by server-side apply with the
+// field manager "quayside-reporter" and only if it has changed; Events when a
+// condition changes; and, with leader election, its Lease. It judges an
+// Installation only after all expected objects have been read, so a restart
+// does not change the status.
 //
 // # Metrics
 //
-// In addition to those of controller-runtime, for each existing Installation:
+// The reporter exports the metrics of controller-runtime and, for each existing
+// Installation:
 //
 //	quayside_installation_ready{namespace,package,version}         1 if Ready is True, else 0
 //	quayside_installation_objects{namespace,package,version,status} number of objects in that state

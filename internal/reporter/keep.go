@@ -17,16 +17,16 @@ import (
 // A kind that cannot be read is retried after one second, then with doubled
 // delays of up to five minutes.
 const (
-	firstWait = time.Second
-	lastWait  = 5 * time.Minute
+	minRetryDelay = time.Second
+	maxRetryDelay = 5 * time.Minute
 )
 
 // watchKind watches one kind until ctx ends and retries after errors.
 func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch) {
-	var row trouble
-	wait := firstWait
+	var row failureStreak
+	wait := minRetryDelay
 	for {
-		err := w.watchOnce(ctx, kind, k, func() { row, wait = trouble{}, firstWait })
+		err := w.watchOnce(ctx, kind, k, func() { row, wait = failureStreak{}, minRetryDelay })
 		if ctx.Err() != nil {
 			return
 		}
@@ -39,25 +39,26 @@ func (w *watches) watchKind(ctx context.Context, kind schema.GroupVersionKind, k
 			timer.Stop()
 			return
 		case <-timer.C:
-			wait = min(2*wait, lastWait)
-		case <-k.again:
+			wait = min(2*wait, maxRetryDelay)
+		case <-k.retryNow:
 			timer.Stop()
-			wait = firstWait
+			wait = minRetryDelay
 		}
 	}
 }
 
-// watchOnce watches the kind until ctx ends or the watch fails for good, and
-// returns that error. It calls good when the store is complete.
-func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch, good func()) error {
+// watchOnce watches the kind until ctx ends, or until the watch fails with an
+// error that is not temporary, and returns that error. It calls onSynced when
+// the store is complete.
+func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k *kindWatch, onSynced func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	faults := make(chan error, 1)
 	objects, err := w.open(ctx, kind, watchCallbacks{
-		changed: func(name types.NamespacedName) { w.changed(kind, name) },
+		changed: func(name types.NamespacedName) { w.objectChanged(kind, name) },
 		fault: func(err error) {
 			if failureOf(err).reason == "" {
-				return // the watch resumes by itself
+				return // temporary: the watch resumes
 			}
 			select {
 			case faults <- err:
@@ -75,7 +76,7 @@ func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k
 		return err
 	case <-objects.synced():
 	}
-	good()
+	onSynced()
 	w.setFailure(kind, k, objects, readFailure{})
 	select {
 	case <-ctx.Done():
@@ -86,7 +87,8 @@ func (w *watches) watchOnce(ctx context.Context, kind schema.GroupVersionKind, k
 	}
 }
 
-// setFailure sets the store and the failure of a kind and reports changes.
+// setFailure sets the store and the failure of a kind, and calls kindChanged if
+// they changed.
 func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects store, v readFailure) {
 	w.mu.Lock()
 	same := k.objects == objects && k.reason == v.reason && k.message == v.message
@@ -106,18 +108,18 @@ func (w *watches) setFailure(kind schema.GroupVersionKind, k *kindWatch, objects
 		w.log.Info("cannot be read", "kind", kind.String(), "reason", v.reason, "message", v.message)
 	default:
 		w.log.Info("the watch has ended", "kind", kind.String())
-		return // neither read nor refused yet
+		return // starting: neither read nor refused
 	}
-	w.settled(kind)
+	w.kindChanged(kind)
 }
 
 // readFailure is the reason why the objects of a kind cannot be read. Its zero
 // value means no failure.
 type readFailure struct{ reason, message string }
 
-// failureOf returns the failure that an answer of the API server means for a
-// kind. Temporary errors, such as an unreachable, busy or starting server,
-// return the zero value.
+// failureOf converts an error of the API server to the failure of a kind. For
+// temporary errors, such as those of an unreachable, busy or starting server, it
+// returns the zero value.
 func failureOf(err error) readFailure {
 	var status apierrors.APIStatus
 	switch {
@@ -138,24 +140,24 @@ func failureOf(err error) readFailure {
 	}
 }
 
-// trouble tracks consecutive answers that refuse a kind.
-type trouble struct{ began time.Time }
+// failureStreak tracks consecutive failures to read a kind.
+type failureStreak struct{ since time.Time }
 
-// add records another answer. It returns the failure only if such answers have continued for long
-// enough, because a server that has just started briefly refuses permitted requests.
-func (t *trouble) add(err error, now time.Time) readFailure {
+// add records another answer. It returns the failure only if failures have continued for some seconds,
+// because a server that has just started briefly refuses permitted requests.
+func (t *failureStreak) add(err error, now time.Time) readFailure {
 	v := failureOf(err)
 	switch {
 	case v.reason == "":
-		*t = trouble{}
-	case t.began.IsZero():
-		t.began = now
+		*t = failureStreak{}
+	case t.since.IsZero():
+		t.since = now
 	}
 	patience := 3 * time.Second
 	if v.reason == v1alpha1.ReasonError {
 		patience = 15 * time.Second
 	}
-	if now.Sub(t.began) < patience {
+	if now.Sub(t.since) < patience {
 		return readFailure{}
 	}
 	return v

@@ -25,30 +25,30 @@ func configMaps() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 }
 
-// server plays an API server's watches of one kind.
-type server struct {
+// fakeServer simulates the watches of one kind in an API server.
+type fakeServer struct {
 	mu     sync.Mutex
-	answer error          // to whoever asks; nil: it may read
+	answer error          // the result of opening a watch; nil: permitted
 	open   watchCallbacks // of the watch that runs
 
 	opened, closed, settled atomic.Int32 // how often
 }
 
-// answers sets what is answered from now on.
-func (s *server) answers(err error) {
+// setAnswer sets the result of all following requests.
+func (s *fakeServer) setAnswer(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = err
 }
 
-// fault tells the watch that runs of an answer.
-func (s *server) fault(err error) {
+// fault reports an error to the open watch.
+func (s *fakeServer) fault(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open.fault(err)
 }
 
-func (s *server) opener(ctx context.Context, _ schema.GroupVersionKind, o watchCallbacks) (store, error) {
+func (s *fakeServer) opener(ctx context.Context, _ schema.GroupVersionKind, o watchCallbacks) (store, error) {
 	s.opened.Add(1)
 	context.AfterFunc(ctx, func() { s.closed.Add(1) })
 	done := make(chan struct{})
@@ -75,9 +75,9 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no role"))
 }
 
-// run starts watches over s, in a bubble of its own time, with one Installation
-// that wants ConfigMaps.
-func run(t *testing.T, s *server, test func(w *watches)) {
+// runWatches runs watches of s with fake time (testing/synctest), and with one Installation that expects
+// ConfigMaps.
+func runWatches(t *testing.T, s *fakeServer, test func(w *watches)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatches(s.opener, func(schema.GroupVersionKind) { s.settled.Add(1) }, func(schema.GroupVersionKind, types.NamespacedName) {}, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -94,7 +94,7 @@ func run(t *testing.T, s *server, test func(w *watches)) {
 	})
 }
 
-// observed returns what is known of one ConfigMap; false: nothing yet.
+// observed returns the observation of one ConfigMap. It returns false while the kind is starting.
 func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 	t.Helper()
 	got, ok, err := w.observe(t.Context(), []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}})
@@ -108,8 +108,8 @@ func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 }
 
 func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
-	s := &server{answer: forbidden()}
-	run(t, s, func(w *watches) {
+	s := &fakeServer{answer: forbidden()}
+	runWatches(t, s, func(w *watches) {
 		if _, ok := observed(t, w); ok || len(w.starting(0)) != 1 {
 			t.Error("the first refusal is taken for the last word")
 		}
@@ -127,7 +127,7 @@ func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
 		if s.settled.Load() != 1 {
 			t.Errorf("told %d times of the same", s.settled.Load())
 		}
-		s.answers(nil)
+		s.setAnswer(nil)
 		w.retry(func(schema.GroupVersionKind) bool { return true })
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" || o.Object == nil || s.settled.Load() != 2 {
@@ -140,15 +140,15 @@ func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
 }
 
 func TestBriefRefusalSaysNothing(t *testing.T) {
-	s := &server{}
-	run(t, s, func(w *watches) {
-		s.answers(forbidden())
-		s.fault(forbidden()) // the server starts, and refuses for a moment
+	s := &fakeServer{}
+	runWatches(t, s, func(w *watches) {
+		s.setAnswer(forbidden())
+		s.fault(forbidden()) // the server is starting, and briefly refuses requests
 		synctest.Wait()
 		if _, ok := observed(t, w); ok {
 			t.Error("what was read before is still shown")
 		}
-		s.answers(nil)
+		s.setAnswer(nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" {
@@ -158,8 +158,8 @@ func TestBriefRefusalSaysNothing(t *testing.T) {
 }
 
 func TestWatchThatResumesIsLeftAlone(t *testing.T) {
-	s := &server{}
-	run(t, s, func(w *watches) {
+	s := &fakeServer{}
+	runWatches(t, s, func(w *watches) {
 		for _, err := range []error{
 			errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("busy", 1),
 			apierrors.NewUnauthorized("token"), apierrors.NewTimeoutError("slow", 1),
@@ -175,8 +175,8 @@ func TestWatchThatResumesIsLeftAlone(t *testing.T) {
 }
 
 func TestNobodyWantsIt(t *testing.T) {
-	s := &server{}
-	run(t, s, func(w *watches) {
+	s := &fakeServer{}
+	runWatches(t, s, func(w *watches) {
 		kinds := []schema.GroupVersionKind{configMaps()}
 		w.acquire(kinds)
 		w.release(kinds)
@@ -212,7 +212,7 @@ func TestVerdicts(t *testing.T) {
 		"no connection":      {errors.New("connection refused"), "", time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var row trouble
+			var row failureStreak
 			began := time.Unix(1_000_000, 0)
 			if v := row.add(c.err, began); v.reason != "" {
 				t.Errorf("at once: %+v", v)

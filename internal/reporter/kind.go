@@ -27,8 +27,8 @@ type kindCache struct {
 	done  <-chan struct{}
 }
 
-// openKind returns a function that creates a controller-runtime cache for each
-// kind. Each cache can end on its own and reports its own errors.
+// openKind returns a function that creates a separate controller-runtime cache
+// for a kind. Each cache ends with its own context and reports its own errors.
 func openKind(mgr manager.Manager, strip toolscache.TransformFunc) openFunc {
 	return func(ctx context.Context, kind schema.GroupVersionKind, o watchCallbacks) (store, error) {
 		rendered, err := labels.NewRequirement(k8s.LabelPackage, selection.Exists, nil)

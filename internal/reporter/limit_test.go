@@ -13,18 +13,20 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// nothing is a store that was read and has no object.
-type nothing struct{ done chan struct{} }
+// emptyStore is a synced store without objects.
+type emptyStore struct{ done chan struct{} }
 
-func (n nothing) synced() <-chan struct{} { return n.done }
+func (n emptyStore) synced() <-chan struct{} { return n.done }
 
-func (nothing) object(context.Context, types.NamespacedName) (map[string]any, error) { return nil, nil }
+func (emptyStore) object(context.Context, types.NamespacedName) (map[string]any, error) {
+	return nil, nil
+}
 
-// watching returns watches that run, of kinds that have no objects.
-func watching(t *testing.T) *watches {
+// startWatches returns running watches of kinds without objects.
+func startWatches(t *testing.T) *watches {
 	t.Helper()
 	open := func(context.Context, schema.GroupVersionKind, watchCallbacks) (store, error) {
-		n := nothing{make(chan struct{})}
+		n := emptyStore{make(chan struct{})}
 		close(n.done)
 		return n, nil
 	}
@@ -46,16 +48,15 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestKindsAreBounded has an Installation that expects more kinds than there
-// can be: those beyond the bound are said to be unread, and are read once
-// there is room.
+// TestKindsAreBounded has an Installation that expects more kinds than the limit: the excess kinds are
+// reported as unread, and are watched when others are released.
 func TestKindsAreBounded(t *testing.T) {
 	const beyond = 7
 	var kinds []schema.GroupVersionKind
 	for i := range maxKinds + beyond {
 		kinds = append(kinds, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: fmt.Sprintf("K%d", i)})
 	}
-	w := watching(t)
+	w := startWatches(t)
 	w.acquire(kinds)
 	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds })
 	if got := w.states(); got[v1alpha1.ReasonError] != beyond || got[stateStarting] != 0 {
@@ -63,13 +64,13 @@ func TestKindsAreBounded(t *testing.T) {
 	}
 	last := v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: kinds[len(kinds)-1].Kind, Name: "x"}
 	got, all, err := w.observe(t.Context(), []v1alpha1.ObjectReference{last})
-	if err != nil || !all || got[0].Reason != v1alpha1.ReasonError || got[0].Message != tooMany {
+	if err != nil || !all || got[0].Reason != v1alpha1.ReasonError || got[0].Message != tooManyKinds {
 		t.Errorf("beyond the bound: %+v, %v, %v", got, all, err)
 	}
 	w.release(kinds[:beyond])
 	eventually(t, func() bool { return w.states()[stateWatched] == maxKinds && w.states()[v1alpha1.ReasonError] == 0 })
 	got, _, err = w.observe(t.Context(), []v1alpha1.ObjectReference{last})
-	if err != nil || got[0].Reason != "" || got[0].Object != nil || got[0].Message != notSeen {
+	if err != nil || got[0].Reason != "" || got[0].Object != nil || got[0].Message != missingMessage {
 		t.Errorf("with room: %+v, %v", got, err)
 	}
 	w.release(kinds[beyond:])

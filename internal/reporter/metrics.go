@@ -12,26 +12,28 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// figures holds the metrics of each existing Installation. It is safe for
+// metricStore holds the metrics of each existing Installation. It is safe for
 // concurrent use.
-type figures struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]figure
+type metricStore struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]installationMetrics
 }
 
-type figure struct {
+type installationMetrics struct {
 	pkg, version       string
 	objects            v1alpha1.ObjectCounts
 	ready              metav1.ConditionStatus // "" if unknown
 	upgradeable, match metav1.ConditionStatus
 }
 
-func newFigures() *figures { return &figures{of: map[types.NamespacedName]figure{}} }
+func newMetricStore() *metricStore {
+	return &metricStore{byName: map[types.NamespacedName]installationMetrics{}}
+}
 
-func (f *figures) set(in *v1alpha1.Installation, status v1alpha1.InstallationStatus) {
+func (f *metricStore) set(in *v1alpha1.Installation, status v1alpha1.InstallationStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.of[types.NamespacedName{Namespace: in.Namespace, Name: in.Name}] = figure{
+	f.byName[types.NamespacedName{Namespace: in.Namespace, Name: in.Name}] = installationMetrics{
 		pkg: in.Spec.Package, version: in.Spec.Version, objects: status.Summary,
 		ready:       condition(status, v1alpha1.Ready).Status,
 		upgradeable: condition(status, v1alpha1.Upgradeable).Status,
@@ -39,22 +41,22 @@ func (f *figures) set(in *v1alpha1.Installation, status v1alpha1.InstallationSta
 	}
 }
 
-func (f *figures) forget(name types.NamespacedName) {
+func (f *metricStore) forget(name types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.of, name)
+	delete(f.byName, name)
 }
 
-// all returns one figure per namespace and package, because a series must be
-// unique. Of several Installations the first by name is used.
-func (f *figures) all() map[types.NamespacedName]figure {
+// all returns the metrics of one Installation per namespace and package, the
+// first by name, because each series must be unique.
+func (f *metricStore) all() map[types.NamespacedName]installationMetrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make(map[types.NamespacedName]figure, len(f.of))
-	for _, name := range slices.SortedFunc(maps.Keys(f.of), byName) {
-		key := types.NamespacedName{Namespace: name.Namespace, Name: f.of[name].pkg}
+	out := make(map[types.NamespacedName]installationMetrics, len(f.byName))
+	for _, name := range slices.SortedFunc(maps.Keys(f.byName), byName) {
+		key := types.NamespacedName{Namespace: name.Namespace, Name: f.byName[name].pkg}
 		if _, ok := out[key]; !ok {
-			out[key] = f.of[name]
+			out[key] = f.byName[name]
 		}
 	}
 	return out
@@ -65,19 +67,19 @@ type buildInfo struct{ version, golang string }
 // collector exports the current figures to Prometheus. Deleted Installations
 // have no series.
 type collector struct {
-	figures *figures
+	figures *metricStore
 	kinds   func() map[string]int // by state
 	build   buildInfo
 }
 
-type descriptions struct{ ready, objects, upgradeable, match, kinds, build *prometheus.Desc }
+type metricDescs struct{ ready, objects, upgradeable, match, kinds, build *prometheus.Desc }
 
-func described() descriptions {
+func newMetricDescs() metricDescs {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("quayside_"+name, help, labels, nil)
 	}
 	const ns, pkg, version = "namespace", "package", "version"
-	return descriptions{
+	return metricDescs{
 		ready:       desc("installation_ready", "Whether all locked objects exist and are healthy.", ns, pkg, version),
 		objects:     desc("installation_objects", "Rendered objects, by state.", ns, pkg, version, "status"),
 		upgradeable: desc("installation_upgradeable", "Whether the operator reports that it can be upgraded.", ns, pkg, version),
@@ -87,17 +89,17 @@ func described() descriptions {
 	}
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
-	d := described()
+	d := newMetricDescs()
 	for _, desc := range []*prometheus.Desc{d.ready, d.objects, d.upgradeable, d.match, d.kinds, d.build} {
 		out <- desc
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	d := described()
+	d := newMetricDescs()
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -119,7 +121,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		gauge(d.ready, ready, labels...)
 		flag(d.upgradeable, f.upgradeable)
 		flag(d.match, f.match)
-		for status, n := range byStatus(f.objects) {
+		for status, n := range countsByStatus(f.objects) {
 			gauge(d.objects, float64(n), append(labels, string(status))...)
 		}
 	}
@@ -129,7 +131,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	gauge(d.build, 1, c.build.version, c.build.golang)
 }
 
-func byStatus(c v1alpha1.ObjectCounts) map[v1alpha1.HealthStatus]int32 {
+func countsByStatus(c v1alpha1.ObjectCounts) map[v1alpha1.HealthStatus]int32 {
 	return map[v1alpha1.HealthStatus]int32{
 		v1alpha1.Current: c.Current, v1alpha1.InProgress: c.InProgress, v1alpha1.NotFound: c.NotFound, v1alpha1.Failed: c.Failed,
 		v1alpha1.Terminating: c.Terminating, v1alpha1.Forbidden: c.Forbidden, v1alpha1.Unknown: c.Unknown,

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	f := newFigures()
+	f := newMetricStore()
 	status := v1alpha1.InstallationStatus{
 		Summary: v1alpha1.ObjectCounts{Total: 3, Current: 2, Failed: 1},
 		Conditions: []metav1.Condition{
@@ -23,14 +23,14 @@ func TestMetrics(t *testing.T) {
 	}
 	f.set(installation("etcd", 1), status)
 	twin := installation("zz", 1)
-	twin.Spec.Package = "etcd" // a series exists once
+	twin.Spec.Package = "etcd" // the same series as the first Installation
 	f.set(twin, v1alpha1.InstallationStatus{})
 	c := collector{figures: f, kinds: func() map[string]int { return map[string]int{stateWatched: 4} }, build: buildInfo{"v1", "go1"}}
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(c); err != nil {
 		t.Fatal(err)
 	}
-	got := gathered(t, registry)
+	got := gatherMetrics(t, registry)
 	want := map[string]float64{
 		"quayside_installation_ready ns etcd 1.0.0":               0,
 		"quayside_installation_upgradeable ns etcd 1.0.0":         0,
@@ -49,13 +49,13 @@ func TestMetrics(t *testing.T) {
 	}
 	f.forget(types.NamespacedName{Namespace: "ns", Name: "etcd"})
 	f.forget(types.NamespacedName{Namespace: "ns", Name: "zz"})
-	if got := gathered(t, registry); len(got) != 2 {
+	if got := gatherMetrics(t, registry); len(got) != 2 {
 		t.Errorf("an Installation that is gone has series: %v", got)
 	}
 }
 
-// gathered returns the values by "name label label", labels by their names.
-func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+// gatherMetrics returns the values by "name label label", with labels sorted by name.
+func gatherMetrics(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {

@@ -15,21 +15,22 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// podReader lists the pods of workloads when a workload has changed. Replacing,
-// starting or stopping a pod changes the status of its workload.
+// podReader lists the pods of workloads, only when a workload has changed. This
+// suffices because replacing, starting or stopping a pod changes the status of
+// its workload.
 type podReader struct {
 	list func(ctx context.Context, namespace string, selector labels.Selector) ([]map[string]any, error)
 }
 
-// podsSeen holds the latest pods of one Installation.
-type podsSeen struct {
-	of   string // fingerprint of the workloads at that time
-	pods []map[string]any
+// podList holds the latest pods of one Installation.
+type podList struct {
+	fingerprint string // fingerprint of the workloads when the pods were listed
+	pods        []map[string]any
 }
 
 // read returns the pods of the workloads in got with expected images. Without
 // the permission to list pods it returns none; everything else is still judged.
-func (p podReader) read(ctx context.Context, seen podsSeen, got []v1alpha1.Observed) (podsSeen, error) {
+func (p podReader) read(ctx context.Context, seen podList, got []v1alpha1.Observed) (podList, error) {
 	var workloads []v1alpha1.Observed
 	for _, o := range got {
 		if len(o.Ref.Images) > 0 && o.Object != nil {
@@ -37,7 +38,7 @@ func (p podReader) read(ctx context.Context, seen podsSeen, got []v1alpha1.Obser
 		}
 	}
 	of, err := fingerprint(workloads)
-	if err != nil || of == seen.of {
+	if err != nil || of == seen.fingerprint {
 		return seen, err
 	}
 	var all []map[string]any
@@ -48,17 +49,18 @@ func (p podReader) read(ctx context.Context, seen podsSeen, got []v1alpha1.Obser
 		}
 		pods, err := p.list(ctx, w.Ref.Namespace, own)
 		if apierrors.IsForbidden(err) {
-			return podsSeen{of: of}, nil
+			return podList{fingerprint: of}, nil
 		}
 		if err != nil {
 			return seen, fmt.Errorf("listing the pods of %s %s/%s: %w", w.Ref.Kind, w.Ref.Namespace, w.Ref.Name, err)
 		}
 		all = append(all, pods...)
 	}
-	return podsSeen{of: of, pods: all}, nil
+	return podList{fingerprint: of, pods: all}, nil
 }
 
-// fingerprint returns a string that changes with the workloads.
+// fingerprint returns a string that differs whenever the spec or status of a
+// workload differs.
 func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 	var b strings.Builder
 	for _, w := range workloads {
@@ -70,8 +72,8 @@ func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 	return b.String(), nil
 }
 
-// maxPods limits the pods that are read of one workload. The pods of a large
-// DaemonSet all run the same images.
+// maxPods is the maximum number of pods that are listed for one workload. This
+// suffices because the pods of a large DaemonSet all run the same images.
 const maxPods = 500
 
 // listPods returns a function that lists pods from the API server.

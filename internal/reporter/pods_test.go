@@ -21,7 +21,7 @@ import (
 
 const wanted = "quay.io/x/operator@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// deployment returns what was read of a Deployment that is available.
+// deployment returns the observation of an available Deployment.
 func deployment(ready int64) v1alpha1.Observed {
 	return v1alpha1.Observed{
 		Ref: v1alpha1.ObjectReference{
@@ -45,7 +45,7 @@ func deployment(ready int64) v1alpha1.Observed {
 	}
 }
 
-// pod returns a pod of the Deployment that runs the digest of as many letters.
+// pod returns a pod of the Deployment with an image digest that repeats the letter.
 func pod(letter string) map[string]any {
 	return stripPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "operator-1", Labels: map[string]string{"app": "operator"}},
@@ -55,7 +55,7 @@ func pod(letter string) map[string]any {
 	})
 }
 
-// TestPodsAreListedWhenTheirWorkloadTurns counts requests.
+// TestPodsAreListedWhenTheirWorkloadTurns counts the requests for pods.
 func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	var asked []string
 	var answer error
@@ -65,18 +65,18 @@ func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	}}
 	absent := v1alpha1.Observed{Ref: v1alpha1.ObjectReference{Kind: "Deployment", Namespace: "ns", Name: "gone", Images: deployment(1).Ref.Images}}
 	plain := v1alpha1.Observed{Ref: v1alpha1.ObjectReference{Kind: "Service", Namespace: "ns", Name: "s"}, Object: map[string]any{}}
-	var seen podsSeen
+	var seen podList
 	for step, tt := range []struct {
 		ready  int64
 		answer error
 		fails  bool
-		asked  int // in all
+		asked  int // total number of requests
 		pods   int
 	}{
 		{ready: 0, asked: 1, pods: 1},
-		{ready: 0, asked: 1, pods: 1}, // nothing turned
+		{ready: 0, asked: 1, pods: 1}, // no change
 		{ready: 1, answer: errors.New("the server is away"), fails: true, asked: 2, pods: 1},
-		{ready: 1, asked: 3, pods: 1}, // it is asked again
+		{ready: 1, asked: 3, pods: 1}, // listed again
 		{ready: 0, answer: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), asked: 4, pods: 0},
 	} {
 		answer = tt.answer

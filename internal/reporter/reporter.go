@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// settle is the delay after a change, to collect further ones: during a rollout
-	// an object changes many times a second.
-	settle = 200 * time.Millisecond
+	// settleDelay is the delay between a change and judging, to collect further changes:
+	// during a rollout, an object changes many times a second.
+	settleDelay = 200 * time.Millisecond
 	// judgeInterval is the interval at which Installations that are not ready are judged
-	// again without a change, since some results depend on time.
+	// again without a change, because some results depend on time.
 	judgeInterval = time.Minute
-	// resync is the interval at which all Installations are judged again from the
+	// resyncInterval is the interval at which all Installations are judged again from the
 	// caches: a certificate may have expired.
-	resync = time.Hour
+	resyncInterval = time.Hour
 	// readGrace is the time after which a kind that is still being read makes the
 	// reporter not ready.
 	readGrace = 15 * time.Second
@@ -55,9 +55,9 @@ type reporter struct {
 	events        recorder.EventRecorder
 
 	watches *watches
-	roster  *roster
+	index   *installationIndex
 	pods    podReader
-	figures *figures
+	figures *metricStore
 
 	wasReady atomic.Bool
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ func (r *reporter) register(mgr manager.Manager) error {
 	c, err := controller.New("installation", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: 4,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](settle, time.Minute),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](settleDelay, time.Minute),
 	})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *reporter) register(mgr manager.Manager) error {
 	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), &v1alpha1.Installation{}, &handler.EnqueueRequestForObject{})); err != nil {
 		return err
 	}
-	if err := c.Watch(source.Func(r.takeQueue)); err != nil {
+	if err := c.Watch(source.Func(r.setQueue)); err != nil {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(r.watches.run)); err != nil {
@@ -86,7 +86,7 @@ func (r *reporter) register(mgr manager.Manager) error {
 	return mgr.AddReadyzCheck("watches", func(req *http.Request) error { return r.ready(req.Context(), mgr.Elected()) })
 }
 
-func (r *reporter) takeQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *reporter) setQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = queue
@@ -102,12 +102,12 @@ func (r *reporter) enqueue(names []types.NamespacedName) {
 		return
 	}
 	for _, name := range names {
-		queue.AddAfter(reconcile.Request{NamespacedName: name}, settle)
+		queue.AddAfter(reconcile.Request{NamespacedName: name}, settleDelay)
 	}
 }
 
-// kindSettled is called when the observation of a kind changes.
-func (r *reporter) kindSettled(kind schema.GroupVersionKind) { r.enqueue(r.roster.expectingKind(kind)) }
+// kindChanged is called when the observation of a kind changes.
+func (r *reporter) kindChanged(kind schema.GroupVersionKind) { r.enqueue(r.index.expectingKind(kind)) }
 
 // objectChanged is called when an object changes.
 func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
@@ -115,7 +115,7 @@ func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.Namesp
 		_, group, _ := strings.Cut(name.Name, ".")
 		r.watches.retry(func(k schema.GroupVersionKind) bool { return k.Group == group })
 	}
-	r.enqueue(r.roster.expecting(kind, name))
+	r.enqueue(r.index.expecting(kind, name))
 }
 
 // isDefinition reports whether objects of a kind define other kinds. Their names
@@ -131,24 +131,24 @@ func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	in := new(v1alpha1.Installation)
 	err := r.installations.Get(ctx, req.NamespacedName, in)
 	if apierrors.IsNotFound(err) {
-		r.watches.release(r.roster.remove(req.NamespacedName))
+		r.watches.release(r.index.remove(req.NamespacedName))
 		r.figures.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	m, turn := r.roster.update(in)
-	r.watches.acquire(turn.more)
-	r.watches.release(turn.fewer)
-	if turn.spec { // the same change may have added permissions and CRDs
+	m, change := r.index.update(in)
+	r.watches.acquire(change.added)
+	r.watches.release(change.removed)
+	if change.spec { // the same change may have added permissions and CRDs
 		r.watches.retry(func(k schema.GroupVersionKind) bool { return slices.Contains(m.kinds, k) })
 	}
 	return r.report(ctx, m, in)
 }
 
 // report judges an existing Installation and writes a changed status.
-func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installation) (reconcile.Result, error) {
+func (r *reporter) report(ctx context.Context, m *entry, in *v1alpha1.Installation) (reconcile.Result, error) {
 	prev := m.currentStatus(in)
 	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
 	if err != nil || !all {
@@ -193,7 +193,7 @@ func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
 		if err := r.installations.List(ctx, &list); err != nil {
 			return err
 		}
-		if have := r.roster.size(); have < len(list.Items) {
+		if have := r.index.size(); have < len(list.Items) {
 			return fmt.Errorf("%d of %d Installations have not been read yet", len(list.Items)-have, len(list.Items))
 		}
 		grace = 0

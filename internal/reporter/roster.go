@@ -19,70 +19,70 @@ func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 }
 
-// roster holds the existing Installations and their expected objects. It is safe
-// for concurrent use.
-type roster struct {
+// installationIndex holds the existing Installations and their expected objects.
+// It is safe for concurrent use.
+type installationIndex struct {
 	mu      sync.Mutex
-	members map[types.NamespacedName]*member
+	entries map[types.NamespacedName]*entry
 }
 
-// member is one Installation. Fields that the roster does not set are used only
-// by the worker that processes the Installation.
-type member struct {
+// entry is one Installation. Fields that the index does not set are used only by
+// the worker that reconciles the Installation.
+type entry struct {
 	name       types.NamespacedName
 	generation int64 // of the recorded spec; -1: none yet
 	uid        types.UID
 	objects    []v1alpha1.ObjectReference // shared with the cache
 	kinds      []schema.GroupVersionKind  // of objects, sorted
 
-	pods    podsSeen
-	written *written // the latest written status, until the cache has it
+	pods    podList
+	written *pendingStatus // the latest written status, until the cache has it
 }
 
-func newRoster() *roster {
-	return &roster{members: map[types.NamespacedName]*member{}}
+func newInstallationIndex() *installationIndex {
+	return &installationIndex{entries: map[types.NamespacedName]*entry{}}
 }
 
 // specChange is the difference between an Installation and its recorded state.
 type specChange struct {
-	more, fewer []schema.GroupVersionKind // kinds added to and removed from the expected objects
-	spec        bool                      // the spec of a known Installation changed
+	added, removed []schema.GroupVersionKind // kinds added to and removed from the expected objects
+	spec           bool                      // the spec of a known Installation changed
 }
 
 // update records the current state of an Installation.
-func (r *roster) update(in *v1alpha1.Installation) (*member, specChange) {
+func (r *installationIndex) update(in *v1alpha1.Installation) (*entry, specChange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := types.NamespacedName{Namespace: in.Namespace, Name: in.Name}
 	var t specChange
-	m := r.members[name]
+	m := r.entries[name]
 	if m == nil || m.uid != in.UID {
-		t.fewer = r.drop(m)
-		m = &member{name: name, uid: in.UID, generation: -1}
-		r.members[name] = m
+		t.removed = r.drop(m)
+		m = &entry{name: name, uid: in.UID, generation: -1}
+		r.entries[name] = m
 	}
 	if m.generation == in.Generation {
-		m.objects = in.Spec.Objects // the same, and the cache holds no others any longer
+		m.objects = in.Spec.Objects // equal, but the previous slice is no longer in the cache
 		return m, t
 	}
 	t.spec = m.generation >= 0
 	before := m.kinds
 	m.generation, m.objects, m.kinds = in.Generation, in.Spec.Objects, kindsIn(in.Spec.Objects)
-	t.more, t.fewer = subtractKinds(m.kinds, before), append(t.fewer, subtractKinds(before, m.kinds)...)
+	t.added, t.removed = subtractKinds(m.kinds, before), append(t.removed, subtractKinds(before, m.kinds)...)
 	return m, t
 }
 
 // remove deletes an Installation and returns its expected kinds.
-func (r *roster) remove(name types.NamespacedName) []schema.GroupVersionKind {
+func (r *installationIndex) remove(name types.NamespacedName) []schema.GroupVersionKind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.drop(r.members[name])
+	return r.drop(r.entries[name])
 }
 
-// expecting returns the Installations that expect an object, sorted. There is no
-// index: changes are rare, and there are only some hundred Installations.
-func (r *roster) expecting(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
-	return r.filter(func(m *member) bool {
+// expecting returns the Installations that expect an object, sorted. It searches
+// all Installations: there are at most some hundred, and changes are rare.
+func (r *installationIndex) expecting(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
+	return r.filter(func(m *entry) bool {
 		return slices.Contains(m.kinds, kind) && slices.ContainsFunc(m.objects, func(o v1alpha1.ObjectReference) bool {
 			return o.Name == object.Name && o.Namespace == object.Namespace && kindOf(o) == kind
 		})
@@ -90,15 +90,15 @@ func (r *roster) expecting(kind schema.GroupVersionKind, object types.Namespaced
 }
 
 // expectingKind returns the Installations that expect objects of a kind, sorted.
-func (r *roster) expectingKind(kind schema.GroupVersionKind) []types.NamespacedName {
-	return r.filter(func(m *member) bool { return slices.Contains(m.kinds, kind) })
+func (r *installationIndex) expectingKind(kind schema.GroupVersionKind) []types.NamespacedName {
+	return r.filter(func(m *entry) bool { return slices.Contains(m.kinds, kind) })
 }
 
-func (r *roster) filter(expect func(*member) bool) []types.NamespacedName {
+func (r *installationIndex) filter(expect func(*entry) bool) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []types.NamespacedName
-	for name, m := range r.members {
+	for name, m := range r.entries {
 		if expect(m) {
 			out = append(out, name)
 		}
@@ -113,17 +113,17 @@ func byName(a, b types.NamespacedName) int {
 }
 
 // size returns the number of Installations.
-func (r *roster) size() int {
+func (r *installationIndex) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.members)
+	return len(r.entries)
 }
 
-func (r *roster) drop(m *member) []schema.GroupVersionKind {
+func (r *installationIndex) drop(m *entry) []schema.GroupVersionKind {
 	if m == nil {
 		return nil
 	}
-	delete(r.members, m.name)
+	delete(r.entries, m.name)
 	return m.kinds
 }
 

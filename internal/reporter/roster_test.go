@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/api/v1alpha1"
 )
 
-// installation returns one that expects objects of kind "Kind/name".
+// installation returns an Installation that expects the given objects: kind and name.
 func installation(name string, generation int64, objects ...[2]string) *v1alpha1.Installation {
 	in := &v1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, Generation: generation, UID: types.UID("uid-" + name), ResourceVersion: fmt.Sprint(generation),
@@ -41,7 +41,7 @@ func namesOf(names []types.NamespacedName) []string {
 }
 
 func TestRoster(t *testing.T) {
-	r := newRoster()
+	r := newInstallationIndex()
 	shared, own := [2]string{"ConfigMap", "shared"}, [2]string{"Secret", "own"}
 	who := func(o [2]string) []string {
 		kind := schema.GroupVersionKind{Version: "v1", Kind: o[0]}
@@ -54,7 +54,7 @@ func TestRoster(t *testing.T) {
 		}
 	}
 	a, first := r.update(installation("a", 1, shared, own, own))
-	want("kinds of the first", kindsOf(first.more), []string{"ConfigMap", "Secret"})
+	want("kinds of the first", kindsOf(first.added), []string{"ConfigMap", "Secret"})
 	want("a new one has no other spec", first.spec, false)
 	_, _ = r.update(installation("b", 1, shared))
 	want("both expect it", who(shared), []string{"a", "b"})
@@ -62,18 +62,18 @@ func TestRoster(t *testing.T) {
 	want("of a kind", namesOf(r.expectingKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})), []string{"a", "b"})
 
 	again, same := r.update(installation("a", 1, shared, own, own))
-	want("the same generation turns nothing", []any{again == a, len(same.more), len(same.fewer), same.spec}, []any{true, 0, 0, false})
+	want("the same generation turns nothing", []any{again == a, len(same.added), len(same.removed), same.spec}, []any{true, 0, 0, false})
 	_, turned := r.update(installation("a", 2, shared, [2]string{"Service", "new"}))
-	want("kinds that came", kindsOf(turned.more), []string{"Service"})
-	want("kinds that went", kindsOf(turned.fewer), []string{"Secret"})
+	want("kinds that came", kindsOf(turned.added), []string{"Service"})
+	want("kinds that went", kindsOf(turned.removed), []string{"Secret"})
 	want("another spec", turned.spec, true)
 	want("nobody expects it", who(own), []string(nil))
 
 	other := installation("a", 1, shared)
 	other.UID = "another"
 	_, replaced := r.update(other)
-	want("of the one of that name before", kindsOf(replaced.fewer), []string{"ConfigMap", "Service"})
-	want("of the new one", kindsOf(replaced.more), []string{"ConfigMap"})
+	want("of the one of that name before", kindsOf(replaced.removed), []string{"ConfigMap", "Service"})
+	want("of the new one", kindsOf(replaced.added), []string{"ConfigMap"})
 
 	want("of one that goes", kindsOf(r.remove(types.NamespacedName{Namespace: "ns", Name: "a"})), []string{"ConfigMap"})
 	want("the other one is left", who(shared), []string{"b"})

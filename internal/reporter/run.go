@@ -27,11 +27,11 @@ import (
 // the Lease.
 const Name = "quayside-reporter"
 
-// Judge returns the status of an Installation from its spec, its current status,
-// the observations of the expected objects in the order of spec.objects
-// (followed by the OperatorCondition, unless it is one of them), and the pods of
-// its workloads. It must not modify its arguments. Equal observations have to
-// give equal statuses.
+// Judge returns the status of an Installation. Its arguments are the spec, the
+// generation, the current status, the observed objects in the order of
+// spec.objects (followed by the OperatorCondition, unless it is one of them), and
+// the pods of the workloads. It must not modify its arguments, and must return
+// equal statuses for equal arguments.
 type Judge func(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus,
 	got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus
 
@@ -47,9 +47,9 @@ type Config struct {
 	Version                 string // of the program, for its metric
 }
 
-// Run runs the reporter until ctx ends; the error is nil then. It returns an
-// error if the API server is unreachable at the start, an address cannot be
-// listened on, or leadership is lost.
+// Run runs the reporter until ctx ends, and then returns nil. It returns an error
+// if the API server is unreachable at the start, if it cannot listen on an
+// address, or if leadership is lost.
 func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	strip := newStripper().strip
 	mgr, err := newManager(config, opt, strip)
@@ -59,9 +59,9 @@ func Run(ctx context.Context, config *rest.Config, opt Config) error {
 	r := &reporter{
 		judge: opt.Judge, now: time.Now, log: opt.Log,
 		installations: mgr.GetCache(), status: mgr.GetClient().Status(), events: mgr.GetEventRecorder(Name),
-		roster: newRoster(), figures: newFigures(), pods: podReader{list: listPods(mgr.GetAPIReader())},
+		index: newInstallationIndex(), figures: newMetricStore(), pods: podReader{list: listPods(mgr.GetAPIReader())},
 	}
-	r.watches = newWatches(openKind(mgr, strip), r.kindSettled, r.objectChanged, opt.Log)
+	r.watches = newWatches(openKind(mgr, strip), r.kindChanged, r.objectChanged, opt.Log)
 	if err := r.register(mgr); err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
@@ -92,7 +92,7 @@ func newManager(config *rest.Config, opt Config, strip toolscache.TransformFunc)
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			ByObject: map[client.Object]cache.ByObject{
-				&v1alpha1.Installation{}: {Transform: strip, UnsafeDisableDeepCopy: new(true), SyncPeriod: new(resync)},
+				&v1alpha1.Installation{}: {Transform: strip, UnsafeDisableDeepCopy: new(true), SyncPeriod: new(resyncInterval)},
 			},
 		},
 		Metrics:                       metricsserver.Options{BindAddress: cmp.Or(opt.MetricsAddress, "0")},

@@ -15,24 +15,24 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// written is a status that was written and is not yet in the cache.
-type written struct {
-	over   string // resourceVersion of the Installation in the cache
-	status v1alpha1.InstallationStatus
+// pendingStatus is a status that was written and is not yet in the cache.
+type pendingStatus struct {
+	resourceVersion string // resourceVersion of the Installation in the cache
+	status          v1alpha1.InstallationStatus
 }
 
-// currentStatus returns the current status: that of the cache, or a later one that was
-// written since.
-func (m *member) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
-	if m.written != nil && m.written.over == in.ResourceVersion {
+// currentStatus returns the latest status: the pending one, or that in the cache
+// if the cache has changed since.
+func (m *entry) currentStatus(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
+	if m.written != nil && m.written.resourceVersion == in.ResourceVersion {
 		return m.written.status
 	}
 	m.written = nil
 	return in.Status
 }
 
-// write applies the status unless it is unchanged.
-func (r *reporter) write(ctx context.Context, m *member, in *v1alpha1.Installation, status v1alpha1.InstallationStatus) error {
+// write applies the status.
+func (r *reporter) write(ctx context.Context, m *entry, in *v1alpha1.Installation, status v1alpha1.InstallationStatus) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return err
@@ -41,12 +41,12 @@ func (r *reporter) write(ctx context.Context, m *member, in *v1alpha1.Installati
 	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.Kind))
 	o.SetNamespace(in.Namespace)
 	o.SetName(in.Name)
-	o.SetUID(in.UID) // a new object of the same name is not updated
+	o.SetUID(in.UID) // do not update a recreated object with the same name
 	err = r.status.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(Name), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	m.written = &written{over: in.ResourceVersion, status: status}
+	m.written = &pendingStatus{resourceVersion: in.ResourceVersion, status: status}
 	ready := condition(status, v1alpha1.Ready)
 	r.log.Info("judged", "namespace", in.Namespace, "name", in.Name, "version", in.Spec.Version, "ready", string(ready.Status), "message", ready.Message)
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // metadataOnly reports whether only the existence of objects of a kind is
-// judged, because they have no status that describes their health.
+// judged, because these objects have no health.
 func metadataOnly(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "":
@@ -33,16 +33,15 @@ func metadataOnly(kind schema.GroupKind) bool {
 	return false
 }
 
-// stripper removes fields that are not judged before objects are cached. It
-// stores strings and labels that many objects share only once. It is safe for
-// concurrent use.
+// stripper removes fields that are not judged before objects are cached. Objects
+// share equal strings and label sets in memory. It is safe for concurrent use.
 type stripper struct {
 	mu     sync.Mutex
 	labels map[[2]string]map[string]string
 }
 
-// maxShared limits the shared label sets. When it is exceeded, they are dropped
-// and collected anew.
+// maxShared is the maximum number of shared label sets. When it is reached, the
+// sets are dropped and collected again.
 const maxShared = 10_000
 
 func newStripper() *stripper {

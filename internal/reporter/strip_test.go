@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// TestStrippedIsJudgedTheSame judges objects whole and as they are kept.
+// TestStrippedIsJudgedTheSame checks that complete and stripped objects get the same verdict.
 func TestStrippedIsJudgedTheSame(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, text := range map[string]string{

@@ -15,7 +15,7 @@ import (
 
 // store holds the latest observed objects of one kind.
 type store interface {
-	// synced returns a channel that is closed once the initial objects are in the
+	// synced returns a channel that is closed when all initial objects are in the
 	// store.
 	synced() <-chan struct{}
 	// object returns an object, or nil if it is missing. The caller must not modify
@@ -35,10 +35,10 @@ type openFunc func(ctx context.Context, kind schema.GroupVersionKind, o watchCal
 
 // watches runs one watch for every expected kind. It is safe for concurrent use.
 type watches struct {
-	open    openFunc
-	settled func(schema.GroupVersionKind)                       // the observation of a kind changed
-	changed func(schema.GroupVersionKind, types.NamespacedName) // an object changed
-	log     logr.Logger
+	open          openFunc
+	kindChanged   func(schema.GroupVersionKind)                       // the observation of a kind changed
+	objectChanged func(schema.GroupVersionKind, types.NamespacedName) // an object changed
+	log           logr.Logger
 
 	mu    sync.Mutex
 	ctx   context.Context // context of the watches; nil before the start
@@ -47,12 +47,12 @@ type watches struct {
 	wg    sync.WaitGroup
 }
 
-// kindWatch is the watch of one kind. It is in one of three states: read
-// (objects is set), refused (reason is set), or starting.
+// kindWatch is the watch of one kind. It has one of three states: read (objects
+// is set), refused (reason is set), or starting (neither is set).
 type kindWatch struct {
-	wanted int // number of Installations that expect it
-	cancel context.CancelFunc
-	again  chan struct{} // retry without delay
+	users    int // number of Installations that expect it
+	cancel   context.CancelFunc
+	retryNow chan struct{} // retry without delay
 
 	objects         store
 	reason, message string
@@ -60,7 +60,7 @@ type kindWatch struct {
 }
 
 func newWatches(open openFunc, settled func(schema.GroupVersionKind), changed func(schema.GroupVersionKind, types.NamespacedName), log logr.Logger) *watches {
-	return &watches{open: open, settled: settled, changed: changed, log: log, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+	return &watches{open: open, kindChanged: settled, objectChanged: changed, log: log, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 }
 
 // run runs until ctx ends, and returns when all watches have ended.
@@ -83,11 +83,11 @@ func (w *watches) acquire(kinds []schema.GroupVersionKind) {
 	for _, kind := range kinds {
 		k := w.kinds[kind]
 		if k == nil {
-			k = &kindWatch{again: make(chan struct{}, 1), since: time.Now()}
+			k = &kindWatch{retryNow: make(chan struct{}, 1), since: time.Now()}
 			w.kinds[kind] = k
 			w.launch(kind, k)
 		}
-		k.wanted++
+		k.users++
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 		if k == nil {
 			continue
 		}
-		if k.wanted--; k.wanted > 0 {
+		if k.users--; k.users > 0 {
 			continue
 		}
 		delete(w.kinds, kind)
@@ -111,7 +111,7 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 		}
 		w.log.Info("no longer watching", "kind", kind.String())
 	}
-	for kind, k := range w.kinds { // kinds that exceeded the limit before
+	for kind, k := range w.kinds { // kinds that were not watched because of the limit
 		if k.cancel == nil && w.count < maxKinds {
 			k.since = time.Now()
 			w.launch(kind, k)
@@ -119,11 +119,11 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// maxKinds limits the watched kinds. Operators consist of a few dozen, but
-// Installations can be written by hand.
+// maxKinds is the maximum number of watched kinds. Operators consist of a few
+// dozen kinds, but Installations can be written by hand.
 const maxKinds = 300
 
-const tooMany = "more kinds than the reporter's limit"
+const tooManyKinds = "more kinds than the reporter's limit"
 
 // launch starts the watch of a kind, if the watches are running and the limit is
 // not reached.
@@ -132,7 +132,7 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 		return
 	}
 	if w.count >= maxKinds {
-		k.reason, k.message = v1alpha1.ReasonError, tooMany
+		k.reason, k.message = v1alpha1.ReasonError, tooManyKinds
 		return
 	}
 	w.count++
@@ -145,23 +145,23 @@ func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	})
 }
 
-// retry immediately retries the selected kinds that are not read.
+// retry immediately retries those of the selected kinds that are not read.
 func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for kind, k := range w.kinds {
 		if k.objects == nil && which(kind) {
 			select {
-			case k.again <- struct{}{}:
+			case k.retryNow <- struct{}{}:
 			default:
 			}
 		}
 	}
 }
 
-// notSeen is the message for a missing object. It mentions the label, because
-// watches are limited to labeled objects.
-const notSeen = "it does not exist, or not with the label " + k8s.LabelPackage
+// missingMessage is the message for a missing object. It mentions the label
+// because watches are limited to labeled objects.
+const missingMessage = "it does not exist, or not with the label " + k8s.LabelPackage
 
 // observe returns the observations of the objects, in their order. It returns
 // false while one of their kinds is starting.
@@ -180,7 +180,7 @@ func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReferenc
 				return nil, false, err
 			}
 			if o.Object == nil {
-				o.Message = notSeen
+				o.Message = missingMessage
 			}
 		}
 		out = append(out, o)

@@ -35,10 +35,10 @@ func parts() []cli.Part { return []cli.Part{command.Part()} }
 
 func TestMain(m *testing.M) { clitest.Main(m, parts(), nil) }
 
-// TestScripts runs testdata/script/<command>_<case>.txtar, with the commands of
-// clitest.Scripts and:
+// TestScripts runs testdata/script/<command>_<case>.txtar, with the commands of clitest.Scripts
+// and:
 //
-//	olm file...             start an API server that is written to, with OLM and a garbage collector
+//	olm file...             start a writable API server with OLM and a garbage collector
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	check(t, err)
@@ -46,8 +46,8 @@ func TestScripts(t *testing.T) {
 	clitest.Scripts(t, parts(), *update, files, []string{"REGISTRY=" + server.Host}, map[string]clitest.Command{"olm": installer(t)})
 }
 
-// installer starts an API server for a script that has the objects of lists, and in which
-// OLM and the garbage collector do what there is to do.
+// installer starts an API server for a script with the objects of lists. It simulates OLM and the
+// garbage collector.
 func installer(t *testing.T) clitest.Command {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		var objects []k8s.Object
@@ -68,8 +68,7 @@ func installer(t *testing.T) clitest.Command {
 	}
 }
 
-// TestHelpExamples runs every example that --help of these commands shows, in a copy of
-// the quickstart.
+// TestHelpExamples runs every example in the --help of these commands, in a copy of the quickstart.
 func TestHelpExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command, as the scripts do")
@@ -108,7 +107,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// commands returns those that the part brings.
+// commands returns the commands of the part.
 func commands() []*cobra.Command {
 	var out []*cobra.Command
 	for _, cmd := range cli.Commands(parts()).Commands() {
@@ -119,7 +118,7 @@ func commands() []*cobra.Command {
 	return out
 }
 
-// documented returns a command line for every command that has a schema, or several.
+// documented returns command lines for every command that has a schema.
 func documented() map[string][]string {
 	return map[string][]string{
 		"adopt-inspect": {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
@@ -132,8 +131,8 @@ func documented() map[string][]string {
 	}
 }
 
-// TestDocuments asks every command for JSON and YAML in workspaces that are in order and
-// in others, and holds the output to the schema.
+// TestDocuments runs every command with JSON and YAML output in valid and invalid workspaces, and
+// validates the output against the schema.
 func TestDocuments(t *testing.T) {
 	lines := documented()
 	without := clitest.Documented(nil)
@@ -169,7 +168,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// quayside runs the program, and holds what it prints to the schema.
+// quayside runs the program, and validates its output against the schema.
 func quayside(t *testing.T, dir, cache string, args ...string) (code int, said string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -208,7 +207,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// planned puts a plan into dir in which a person does everything.
+// planned writes a plan with only manual steps to dir.
 func planned(t *testing.T, dir string) {
 	t.Helper()
 	ws, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: func(string) string { return "" }, Log: terminal.NewLogger(terminal.New(io.Discard, nil))})
@@ -223,7 +222,7 @@ func planned(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := res.In(ws.Clusters()[0])
+	rendered, err := res.ObjectsIn(ws.Clusters()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +238,7 @@ func planned(t *testing.T, dir string) {
 	}
 }
 
-// dumped puts the objects of a cluster into files below dir.
+// dumped writes the objects of a cluster to files below dir.
 func dumped(t *testing.T, dir string) {
 	t.Helper()
 	const text = `{"kind": "List", "apiVersion": "v1", "items": [
@@ -255,8 +254,8 @@ func dumped(t *testing.T, dir string) {
 	}
 }
 
-// applied starts an API server that has all that the workspace at dir renders,
-// and returns the name of a kubeconfig for it.
+// applied starts an API server with all rendered objects of the workspace at dir, and returns the
+// name of a kubeconfig for it.
 func applied(t *testing.T, dir string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -18,13 +18,13 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestImportDumps imports every dump of a cluster that OLM ran in: the lock has
-// exactly what is installed, is in step, renders, and a second import changes nothing.
+// TestImportDumps imports every dump of a cluster with OLM: the lock must have exactly the
+// installed versions, be up to date and render, and a second import must change nothing.
 func TestImportDumps(t *testing.T) {
 	top, cache := t.TempDir(), t.TempDir()
 	clitest.Unpack(t, filepath.Join(clitest.Corpus(t), "olm-clusters.tar.zst"), top)
 	check(t, os.Mkdir(filepath.Join(top, ".git"), 0o755)) // the catalogs are in the repository
-	old := time.Now().Add(-time.Hour)                     // so that the catalogs are read once
+	old := time.Now().Add(-time.Hour)                     // so that the catalogs are read only once
 	check(t, filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 		check(t, err)
 		return os.Chtimes(path, old, old)
@@ -69,8 +69,8 @@ func TestImportDumps(t *testing.T) {
 	}
 }
 
-// readDump returns what the Subscriptions of a dump call installed, and the names of
-// its catalogs.
+// readDump returns the installed versions of the Subscriptions in a dump, and the names of its
+// catalogs.
 func readDump(t *testing.T, name string) (installed map[string]string, catalogs []string) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -83,7 +83,7 @@ func readDump(t *testing.T, name string) (installed map[string]string, catalogs 
 		}
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
-		var other *json.UnmarshalTypeError // a status of some other kind
+		var other *json.UnmarshalTypeError // a status of another type
 		if !errors.As(err, &other) {
 			t.Fatal(err)
 		}

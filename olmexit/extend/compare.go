@@ -15,8 +15,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// findMisses returns, by key, the reasons operators are not pinned at the installed bundle or
-// require one that is not.
+// findMisses returns the operators, by key, that are not pinned at the installed bundle or require
+// one that is not, each with the reason.
 func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	reasons := map[string]string{}
 	for _, op := range im.operators {
@@ -27,7 +27,7 @@ func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	if len(reasons) > 0 || res.Lock == nil {
 		return reasons
 	}
-	for _, c := range res.Conflicts { // of pins, which remain unchanged
+	for _, c := range res.Conflicts { // with other pins, which must not change
 		for _, key := range slices.Backward(c.Subscriptions) {
 			if op := im.operator(key); op != nil {
 				reasons[key] = "it cannot be resolved: " + conflictOf(*op, res)
@@ -49,7 +49,7 @@ func (im *importer) findMisses(res *workspace.Resolution) map[string]string {
 	return reasons
 }
 
-// missReason returns the reason an operator is not pinned at the installed bundle, "" if it
+// missReason returns the reason why an operator is not pinned at the installed bundle, or "" if it
 // is.
 func missReason(op Operator, res *workspace.Resolution) string {
 	pin, ok := pinOf(res.Lock, op)
@@ -59,7 +59,7 @@ func missReason(op Operator, res *workspace.Resolution) string {
 	case pin.Bundle != op.Bundle:
 		return fmt.Sprintf("it would be pinned at %s", pin.Bundle)
 	case op.Watch != nil && !slices.Equal(formatWatched(pin), op.Watch):
-		return fmt.Sprintf("it would watch %s, but watches %s under OLM", inWords(formatWatched(pin)), inWords(op.Watch))
+		return fmt.Sprintf("it would watch %s, but watches %s under OLM", formatNamespaces(formatWatched(pin)), formatNamespaces(op.Watch))
 	}
 	have, want := imageref.DigestIn(pin.Image), imageref.DigestIn(op.Image)
 	if have != "" && want != "" && have != want {
@@ -82,8 +82,8 @@ func pinOf(lock *lockfile.File, op Operator) (lockfile.Pin, bool) {
 	return lock.Pins[i], true
 }
 
-// formatWatched returns the watched namespaces of a pin in OLM's form: the empty string
-// alone means all.
+// formatWatched returns the watched namespaces of a pin in OLM's form: a single empty string means
+// all namespaces.
 func formatWatched(p lockfile.Pin) []string {
 	if len(p.WatchNamespaces) == 0 {
 		return []string{""}
@@ -91,14 +91,14 @@ func formatWatched(p lockfile.Pin) []string {
 	return p.WatchNamespaces
 }
 
-func inWords(namespaces []string) string {
+func formatNamespaces(namespaces []string) string {
 	if slices.Equal(namespaces, []string{""}) {
 		return "all namespaces"
 	}
 	return strings.Join(namespaces, ", ")
 }
 
-// conflictOf returns the conflict that prevents resolving an operator, in one line.
+// conflictOf returns the reason why an operator cannot be resolved, in one line.
 func conflictOf(op Operator, res *workspace.Resolution) string {
 	for _, c := range res.Conflicts {
 		if !slices.Contains(c.Subscriptions, op.Key()) && (len(c.Subscriptions) > 0 || c.Namespace != op.Namespace) {
@@ -128,8 +128,8 @@ func (im *importer) isExpected(pin lockfile.Pin) bool {
 	})
 }
 
-// declared reports whether the workspace already declares an object, and returns a conflict
-// if that declaration differs. The set contains only the object.
+// declared reports whether the workspace already declares an object, and returns a conflict if that
+// declaration differs. set is the parsed declaration of the object.
 func (im *importer) declared(o k8s.Object, set *declare.Set) (*Conflict, bool) {
 	conflict := func(pos diag.Pos, format string, args ...any) (*Conflict, bool) {
 		return &Conflict{Object: edit.NameOf(o), Position: pos.String(), Reason: fmt.Sprintf(format, args...), Operator: len(set.Subscriptions) > 0}, true

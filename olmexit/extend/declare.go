@@ -17,15 +17,15 @@ type Operator struct {
 	Namespace string // install namespace
 	Name      string // of the object
 	Package   string
-	Bundle    string // the installed one
+	Bundle    string // installed bundle
 	Version   string
 	Channels  []string // allowed channels; nil: any
 	Catalog   model.ID // zero if a ClusterExtension names none
-	Image     string   // of the bundle, as fetched by the InstallPlan; empty if unknown
-	Watch     []string // namespaces watched under OLM, sorted; nil: unknown, only "": all
+	Image     string   // bundle image that the InstallPlan fetched; empty: unknown
+	Watch     []string // namespaces that it watches under OLM, sorted; nil: unknown; a single "": all
 	Generated bool     // OLM created the Subscription, for a dependency
 	ByImage   bool     // it is declared by its image, not from a catalog
-	Notes     []string // unexpected facts
+	Notes     []string // remarks for the user
 
 	object *snapshot.Object
 }
@@ -42,7 +42,7 @@ type Skipped struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Reason    string `json:"reason"`
-	Operator  bool   `json:"operator"` // an installed operator is then missing
+	Operator  bool   `json:"operator"` // an installed operator is missing without it
 }
 
 // Catalog is a catalog of the cluster.
@@ -54,9 +54,9 @@ type Catalog struct {
 // Cluster lists the installations found in a cluster.
 type Cluster struct {
 	Operators []Operator        // by namespace and name
-	Left      []Skipped         // objects that are not installed or cannot be declared; unordered
+	Left      []Skipped         // objects that are not imported; unordered
 	Catalogs  []Catalog         // catalogs in the cluster and those named by its Subscriptions
-	Total     int               // objects that describe installations: each is declared or left
+	Total     int               // number of objects that describe installations: each is declared or in Left
 	Unread    []snapshot.Unread // kinds that could not be read from the cluster
 
 	s      *snapshot.Snapshot
@@ -66,7 +66,7 @@ type Cluster struct {
 // Read returns the installations of a cluster.
 func Read(s *snapshot.Snapshot) *Cluster {
 	c := &Cluster{Catalogs: listCatalogs(s), Unread: s.Unread, s: s, groups: map[string]snapshot.OperatorGroup{}}
-	r := reader{Cluster: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: catalogImages(s)}
+	r := clusterReader{Cluster: c, originals: map[k8s.Key]snapshot.CSV{}, copies: map[k8s.Key]bool{}, images: catalogImages(s)}
 	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" {
 			r.originals[csv.Key] = csv
@@ -74,12 +74,12 @@ func Read(s *snapshot.Snapshot) *Cluster {
 			r.copies[csv.Key] = true
 		}
 	}
-	crowded := r.chooseGroups()
+	ambiguous := r.chooseGroups()
 	owned := map[k8s.Key]bool{}
 	for _, sub := range s.Subscriptions() {
 		csv := csvKey(sub.Namespace, sub.InstalledCSV)
 		owned[csv] = true
-		r.subscription(sub, crowded[sub.Namespace])
+		r.subscription(sub, ambiguous[sub.Namespace])
 	}
 	for _, o := range s.Kind(snapshot.OLMv1, "ClusterExtension") {
 		r.extension(o)
@@ -122,9 +122,8 @@ func csvKey(namespace, name string) k8s.Key {
 	return k8s.Key{Group: snapshot.OLM, Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}
 }
 
-// catalogImages returns the image of each bundle that an InstallPlan fetched, by namespace and
-// name of its ClusterServiceVersion. Images with a digest take precedence, and otherwise those of
-// the last plan.
+// catalogImages returns the images of the bundles that InstallPlans fetched, by ClusterServiceVersion.
+// If there are several, an image with a digest takes precedence, then that of the last plan.
 func catalogImages(s *snapshot.Snapshot) map[k8s.Key]string {
 	out := map[k8s.Key]string{}
 	for _, p := range s.InstallPlans() {
@@ -140,31 +139,31 @@ func catalogImages(s *snapshot.Snapshot) map[k8s.Key]string {
 
 func isPinned(image string) bool { return strings.Contains(image, "@sha256:") }
 
-// reader collects the operators of a cluster.
-type reader struct {
+// clusterReader collects the operators of a cluster.
+type clusterReader struct {
 	*Cluster
 	originals map[k8s.Key]snapshot.CSV
 	copies    map[k8s.Key]bool
 	images    map[k8s.Key]string
 }
 
-func (r *reader) leave(o *snapshot.Object, operator bool, format string, args ...any) {
+func (r *clusterReader) skip(o *snapshot.Object, operator bool, format string, args ...any) {
 	r.Left = append(r.Left, newSkipped(o, operator, format, args...))
 }
 
-// chooseGroups selects the effective OperatorGroup of each namespace, and returns a reason
-// for each namespace without one. OLM is inactive in a namespace with several groups; the
-// group of earlier installations is the effective one.
-func (r *reader) chooseGroups() map[string]string {
+// chooseGroups selects the effective OperatorGroup of each namespace, and returns a reason for each
+// namespace in which that is ambiguous. OLM is inactive in a namespace with several groups; then the
+// group with which the operators were installed is the effective one.
+func (r *clusterReader) chooseGroups() map[string]string {
 	in := map[string][]snapshot.OperatorGroup{}
 	for _, g := range r.s.OperatorGroups() {
 		in[g.Namespace] = append(in[g.Namespace], g)
 	}
-	crowded := map[string]string{}
+	ambiguous := map[string]string{}
 	for ns, groups := range in {
 		i := 0
 		if len(groups) > 1 {
-			i = slices.IndexFunc(groups, func(g snapshot.OperatorGroup) bool { return g.Name == r.governing(ns) })
+			i = slices.IndexFunc(groups, func(g snapshot.OperatorGroup) bool { return g.Name == r.effectiveGroup(ns) })
 		}
 		if i >= 0 {
 			r.groups[ns] = groups[i]
@@ -174,14 +173,14 @@ func (r *reader) chooseGroups() map[string]string {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		crowded[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), which OLM does not support: delete all but one", len(groups), strings.Join(names, ", "))
+		ambiguous[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), which OLM does not support: delete all but one", len(groups), strings.Join(names, ", "))
 	}
-	return crowded
+	return ambiguous
 }
 
-// governing returns the OperatorGroup under which all ClusterServiceVersions of a namespace
-// were installed, or "".
-func (r *reader) governing(namespace string) string {
+// effectiveGroup returns the name of the OperatorGroup with which all ClusterServiceVersions of a
+// namespace were installed, or "" if there are several.
+func (r *clusterReader) effectiveGroup(namespace string) string {
 	var names []string
 	for key, csv := range r.originals {
 		if key.Namespace == namespace {
@@ -195,22 +194,21 @@ func (r *reader) governing(namespace string) string {
 	return ""
 }
 
-// subscription adds the operator that a Subscription installed, or the reason to leave it
-// out.
-func (r *reader) subscription(sub snapshot.Subscription, crowded string) {
+// subscription adds the operator that a Subscription installed, or skips it with a reason.
+func (r *clusterReader) subscription(sub snapshot.Subscription, ambiguous string) {
 	key := csvKey(sub.Namespace, sub.InstalledCSV)
 	csv, there := r.originals[key]
 	switch {
 	case sub.InstalledCSV == "" && sub.State == "":
-		r.leave(sub.Object, false, "it has no installed version")
+		r.skip(sub.Object, false, "it has no installed version")
 	case sub.InstalledCSV == "":
-		r.leave(sub.Object, false, "it has no installed version (state %s)", sub.State)
+		r.skip(sub.Object, false, "it has no installed version (state %s)", sub.State)
 	case !there && r.copies[key]:
-		r.leave(sub.Object, true, "status.installedCSV is %s, a copy of one in another namespace", sub.InstalledCSV)
+		r.skip(sub.Object, true, "status.installedCSV is %s, a copy of one in another namespace", sub.InstalledCSV)
 	case !there:
-		r.leave(sub.Object, true, "status.installedCSV is %s, which is not in the cluster", sub.InstalledCSV)
-	case crowded != "":
-		r.leave(sub.Object, true, "%s", crowded)
+		r.skip(sub.Object, true, "status.installedCSV is %s, which is not in the cluster", sub.InstalledCSV)
+	case ambiguous != "":
+		r.skip(sub.Object, true, "%s", ambiguous)
 	default:
 		op := Operator{
 			Kind: sub.Kind, Namespace: sub.Namespace, Name: sub.Name, Package: sub.Package, Bundle: sub.InstalledCSV, Version: csv.Version,
@@ -226,7 +224,7 @@ func (r *reader) subscription(sub snapshot.Subscription, crowded string) {
 	}
 }
 
-// subscriptionNotes returns remarks on the state of an imported operator.
+// subscriptionNotes returns remarks about the state of an imported operator.
 func subscriptionNotes(sub snapshot.Subscription, csv snapshot.CSV) []string {
 	var out []string
 	if csv.Phase != "Succeeded" {
@@ -243,7 +241,7 @@ func subscriptionNotes(sub snapshot.Subscription, csv snapshot.CSV) []string {
 }
 
 // extension adds the operator that a ClusterExtension of OLM v1 installed.
-func (r *reader) extension(o *snapshot.Object) {
+func (r *clusterReader) extension(o *snapshot.Object) {
 	body := o.Body()
 	filter := k8s.Map(body, "spec", "source", "catalog")
 	op := Operator{
@@ -252,7 +250,7 @@ func (r *reader) extension(o *snapshot.Object) {
 		Channels: k8s.Texts(filter, "channels"), Image: k8s.Text(body, "spec", "source", "ociImage", "ref"), object: o,
 	}
 	if op.Bundle == "" {
-		r.leave(o, false, "it has no installed version")
+		r.skip(o, false, "it has no installed version")
 		return
 	}
 	op.ByImage = op.Image != ""
@@ -264,7 +262,7 @@ func (r *reader) extension(o *snapshot.Object) {
 
 // addUnowned adds an entry to Left for each ClusterServiceVersion that no Subscription lists as
 // installed, and returns their number.
-func (r *reader) addUnowned(owned map[k8s.Key]bool) int {
+func (r *clusterReader) addUnowned(owned map[k8s.Key]bool) int {
 	before := len(r.Left)
 	next := map[k8s.Key]string{}
 	for _, sub := range r.s.Subscriptions() {
@@ -274,13 +272,13 @@ func (r *reader) addUnowned(owned map[k8s.Key]bool) int {
 		switch {
 		case owned[key]:
 		case next[key] != "":
-			r.leave(csv.Object, false, "Subscription %s is being upgraded to it; its installedCSV is imported", next[key])
+			r.skip(csv.Object, false, "Subscription %s is being upgraded to it; its installedCSV is imported", next[key])
 		case csv.Phase == "Replacing" || csv.Phase == "Deleting":
-			r.leave(csv.Object, false, "it is being deleted (%s)", csv.Phase)
+			r.skip(csv.Object, false, "it is being deleted (%s)", csv.Phase)
 		case csv.Name == snapshot.Packageserver:
-			r.leave(csv.Object, false, "it is part of OLM itself")
+			r.skip(csv.Object, false, "it is part of OLM itself")
 		default:
-			r.leave(csv.Object, true, "no Subscription for it: create one with startingCSV, and import again")
+			r.skip(csv.Object, true, "no Subscription for it: create one with startingCSV, and import again")
 		}
 	}
 	return len(r.Left) - before

@@ -23,8 +23,8 @@ type object = map[string]any
 
 const v0, og, v1 = "operators.coreos.com/v1alpha1", "operators.coreos.com/v1", "olm.operatorframework.io/v1"
 
-// taken returns a snapshot of objects.
-func taken(t interface{ Fatal(args ...any) }, objects []k8s.Object) *snapshot.Snapshot {
+// newSnapshot returns a snapshot of the objects.
+func newSnapshot(t interface{ Fatal(args ...any) }, objects []k8s.Object) *snapshot.Snapshot {
 	var text bytes.Buffer
 	for _, o := range objects {
 		if err := json.NewEncoder(&text).Encode(o); err != nil {
@@ -38,8 +38,8 @@ func taken(t interface{ Fatal(args ...any) }, objects []k8s.Object) *snapshot.Sn
 	return s
 }
 
-// cluster draws what a cluster may hold, in and out of order.
-func cluster(t *rapid.T) []k8s.Object {
+// drawCluster draws objects of a cluster, some of them inconsistent.
+func drawCluster(t *rapid.T) []k8s.Object {
 	var out []k8s.Object
 	namespaces := []string{"a", "b", "kube-system"}
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
@@ -90,14 +90,13 @@ func cluster(t *rapid.T) []k8s.Object {
 	return rapid.Permutation(out).Draw(t, "order")
 }
 
-// TestNothingIsLeftOut holds that every object which says what is installed is either
-// declared or left with a reason, that the declarations can be read, and that the order
-// of the objects plays no part.
+// TestNothingIsLeftOut checks that every object that describes an installation is either declared or
+// skipped with a reason, that the declarations parse, and that the order of objects does not matter.
 func TestNothingIsLeftOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		objects := cluster(t)
+		objects := drawCluster(t)
 		look := func(objects []k8s.Object) (*extend.Cluster, []extend.Declaration, []string) {
-			c := extend.Read(taken(t, objects))
+			c := extend.Read(newSnapshot(t, objects))
 			var ops []extend.Operator
 			left := c.Left
 			for i, op := range c.Operators {
@@ -157,7 +156,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestSelector declares a selector where it selects what OLM found, else the names.
+// TestSelector checks that a selector is declared only if it selects the namespaces in OLM's status.
 func TestSelector(t *testing.T) {
 	group := func(found ...string) []k8s.Object {
 		ns := func(name string, labels map[string]string) k8s.Object {
@@ -181,7 +180,7 @@ func TestSelector(t *testing.T) {
 		{"ok/all", []string{""}, nil, []string{"a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			found := extend.Read(taken(t, group(c.found...)))
+			found := extend.Read(newSnapshot(t, group(c.found...)))
 			declarations, _ := found.Objects(found.Operators, func(model.ID) string { return "" })
 			var files []string
 			for _, d := range declarations {

@@ -1,5 +1,5 @@
-// Package extend adds the operators that OLM installed in a cluster to a workspace: it
-// declares them and pins the installed versions.
+// Package extend imports the operators that OLM installed in a cluster into a workspace: it declares
+// them and pins the installed versions.
 //
 // Start from [Import].
 package extend
@@ -60,7 +60,7 @@ type Imported struct {
 	Notes     []string `json:"notes"`
 }
 
-// Conflict is an object whose declaration in the workspace differs.
+// Conflict is an object of the cluster whose declaration in the workspace differs.
 type Conflict struct {
 	Object   string `json:"object"` // "Subscription my-etcd/etcd"
 	Position string `json:"position"`
@@ -68,8 +68,8 @@ type Conflict struct {
 	Operator bool   `json:"operator"` // it is a Subscription or a ClusterExtension
 }
 
-// Counts holds numbers of objects that describe installations: Found is the sum of the
-// others.
+// Counts holds the numbers of objects that describe installations. Found is the sum of the other
+// numbers.
 type Counts struct {
 	Found     int `json:"found" doc:"Subscriptions, ClusterExtensions, OperatorGroups, catalogs, and ClusterServiceVersions that belong to no Subscription"`
 	Added     int `json:"added"`
@@ -84,14 +84,14 @@ func (r *Report) IsComplete() bool {
 		!slices.ContainsFunc(r.Conflicts, func(c Conflict) bool { return c.Operator }) && len(r.Unread) == 0
 }
 
-// Import declares the operators installed in a cluster and pins the installed versions.
-// Contents name the sources of catalogs that only the cluster can reach.
+// Import declares the operators installed in a cluster and pins the installed versions. contents has
+// the sources of catalogs that only the cluster can reach.
 //
-// It only adds: existing declarations are unchanged, and reported if the cluster differs. An
-// operator that cannot be pinned at the installed bundle is left out, with the reason. The
-// Edit is nil if nothing changes.
+// Import only adds declarations. Existing declarations are unchanged; those that differ from the
+// cluster are reported as conflicts. An operator that cannot be pinned at the installed bundle is
+// skipped and reported with the reason. The Edit is nil if nothing changes.
 func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Content) (*edit.Edit, *Report, error) {
-	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), left: slices.Clone(c.Left)}
+	im := importer{project: p, cluster: c, operators: slices.Clone(c.Operators), skipped: slices.Clone(c.Left)}
 	var err error
 	if im.existing, err = p.DeclarationsIfAny(); err != nil {
 		return nil, nil, err
@@ -105,11 +105,11 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Co
 	if err := im.configure(contents); err != nil {
 		return nil, nil, err
 	}
-	im.compare()
-	if err := im.locate(ctx); err != nil {
+	im.dropConflicting()
+	if err := im.findInCatalogs(ctx); err != nil {
 		return nil, nil, err
 	}
-	im.compare()
+	im.dropConflicting()
 	for {
 		a, err := im.attempt(ctx)
 		if err != nil {
@@ -118,7 +118,7 @@ func Import(ctx context.Context, p *workspace.Project, c *Cluster, contents []Co
 		if len(a.reasons) == 0 {
 			return im.finish(a)
 		}
-		im.leave(a.reasons)
+		im.skip(a.reasons)
 	}
 }
 
@@ -134,7 +134,7 @@ type importer struct {
 	config    []byte         // content for a missing quayside.yaml
 	operators []Operator     // to import
 	pins      []lockfile.Pin // of operators found in a catalog
-	left      []Skipped
+	skipped   []Skipped
 	conflicts []Conflict // of operators
 }
 
@@ -201,21 +201,21 @@ func (im *importer) configFile(id model.ID) string {
 	return ""
 }
 
-// leave removes operators from the import, with reasons by key.
-func (im *importer) leave(reasons map[string]string) {
+// skip removes the operators with a reason, by key, from the import.
+func (im *importer) skip(reasons map[string]string) {
 	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool {
 		reason, ok := reasons[op.Key()]
 		if ok {
-			im.left = append(im.left, op.Skip(reason))
+			im.skipped = append(im.skipped, op.Skip(reason))
 		}
 		return ok
 	})
 }
 
-// compare removes the operators that cannot be declared and those that the workspace
-// declares differently.
-func (im *importer) compare() {
-	otherwise, reasons := map[string]bool{}, map[string]string{}
+// dropConflicting removes the operators that cannot be declared, and those that the workspace declares
+// differently.
+func (im *importer) dropConflicting() {
+	conflicting, reasons := map[string]bool{}, map[string]string{}
 	for _, op := range im.operators {
 		set, err := declare.Parse(op.Namespace+".yaml", yamlnode.Encode(op.Object()))
 		if err != nil {
@@ -224,16 +224,16 @@ func (im *importer) compare() {
 		}
 		if conflict, _ := im.declared(op.Object(), set); conflict != nil {
 			im.conflicts = append(im.conflicts, *conflict)
-			otherwise[op.Key()] = true
+			conflicting[op.Key()] = true
 		}
 	}
-	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool { return otherwise[op.Key()] })
-	im.leave(reasons)
+	im.operators = slices.DeleteFunc(im.operators, func(op Operator) bool { return conflicting[op.Key()] })
+	im.skip(reasons)
 }
 
-// locate looks up every operator in its catalog. If the catalog lacks the operator, it is declared
-// by its image if that is known, or else left out.
-func (im *importer) locate(ctx context.Context) error {
+// findInCatalogs looks up every operator in its catalog. An operator that is not in its catalog is
+// declared by its image, or skipped if the image is unknown.
+func (im *importer) findInCatalogs(ctx context.Context) error {
 	if !slices.ContainsFunc(im.operators, im.isSought) {
 		return nil
 	}
@@ -260,9 +260,9 @@ func (im *importer) locate(ctx context.Context) error {
 		if !im.isSought(op) {
 			continue
 		}
-		entry, why := find(x, op)
+		entry, why := findEntry(x, op)
 		if entry == nil {
-			im.operators[i], why = byImage(op, why)
+			im.operators[i], why = declareByImage(op, why)
 		} else if pin, ok := installedPin(op, entry); ok {
 			im.pins = append(im.pins, pin)
 			why = unsupportedModes(pin, entry.Bundle().Metadata().InstallModes)
@@ -271,7 +271,7 @@ func (im *importer) locate(ctx context.Context) error {
 			reasons[op.Key()] = why
 		}
 	}
-	im.leave(reasons)
+	im.skip(reasons)
 	return nil
 }
 
@@ -290,8 +290,8 @@ func isLocked(lock *lockfile.File, op Operator) bool {
 	return ok && pin.Bundle == op.Bundle && pin.Subscription() == op.Name
 }
 
-// find returns the catalog entry of an installed operator, or the reason there is none.
-func find(x *model.Index, op Operator) (*model.Entry, string) {
+// findEntry returns the catalog entry of an installed operator, or nil and the reason.
+func findEntry(x *model.Index, op Operator) (*model.Entry, string) {
 	catalogs := x.CatalogsWith(op.Package)
 	if op.Kind == "Subscription" {
 		c, ok := x.Catalog(op.Catalog)
@@ -318,8 +318,7 @@ func find(x *model.Index, op Operator) (*model.Entry, string) {
 	return nil, why
 }
 
-// findIn returns the entry of an installed operator in a package, or the reason there is
-// none.
+// findIn returns the entry of an installed operator in a package, or nil and the reason.
 func findIn(pkg *model.Package, op Operator) (*model.Entry, string) {
 	id := pkg.Catalog().ID()
 	bundle, ok := pkg.Bundle(op.Bundle)
@@ -340,9 +339,9 @@ func findIn(pkg *model.Package, op Operator) (*model.Entry, string) {
 	return entries[i], ""
 }
 
-// byImage returns an operator that is declared by its image because no catalog has it, or the
-// reason why that is not possible.
-func byImage(op Operator, why string) (Operator, string) {
+// declareByImage returns an operator that is declared by its image, or the reason why that is not
+// possible. why is the reason why the operator is not in a catalog.
+func declareByImage(op Operator, why string) (Operator, string) {
 	switch {
 	case op.Kind == "ClusterExtension" || op.Image == "":
 		return op, why + ", and its image cannot be found in the cluster"
@@ -357,8 +356,8 @@ func byImage(op Operator, why string) (Operator, string) {
 	return op, ""
 }
 
-// installedPin returns a pin of the installed bundle, for resolution to complete. It returns false
-// if the watched namespaces are unknown.
+// installedPin returns an incomplete pin of the installed bundle, which resolution completes. It
+// returns false if the watched namespaces are unknown.
 func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	pin := lockfile.Pin{
 		Namespace: op.Namespace, Package: op.Package, Bundle: op.Bundle, Version: e.Bundle().Version().String(), RequestedBy: []string{op.Key()},
@@ -373,14 +372,14 @@ func installedPin(op Operator, e *model.Entry) (lockfile.Pin, bool) {
 	return pin, op.Watch != nil || op.Kind == "ClusterExtension"
 }
 
-// unsupportedModes returns the reason a bundle cannot watch the namespaces of its pin, "" if
-// it can.
+// unsupportedModes returns the reason why a bundle cannot watch the namespaces of its pin, or "" if it
+// can.
 func unsupportedModes(pin lockfile.Pin, modes []model.InstallMode) string {
 	if model.SupportsNamespaces(modes, pin.Namespace, pin.WatchNamespaces) {
 		return ""
 	}
 	return fmt.Sprintf("%s does not support install mode %s, which watching %s needs (it supports %s)",
-		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), inWords(formatWatched(pin)), edit.FormatModes(modes))
+		pin.Bundle, model.ModeFor(pin.Namespace, pin.WatchNamespaces), formatNamespaces(formatWatched(pin)), edit.FormatModes(modes))
 }
 
 // lockWithPins returns the lock with pins of the installed bundles. Resolving keeps them.
@@ -404,7 +403,7 @@ func (im *importer) lockWithPins() *lockfile.File {
 type plan struct {
 	draft     *edit.Draft
 	declared  *declare.Set // including the existing declarations
-	left      []Skipped
+	skipped   []Skipped
 	conflicts []Conflict
 	added     int // objects that describe installations
 	unchanged int // likewise
@@ -412,7 +411,7 @@ type plan struct {
 
 func (im *importer) plan() (*plan, error) {
 	declarations, left := im.cluster.Objects(im.operators, im.configFile)
-	pl := &plan{draft: edit.NewDraft(im.project), left: left}
+	pl := &plan{draft: edit.NewDraft(im.project), skipped: left}
 	for _, d := range declarations {
 		name := im.to.Path
 		if !im.to.IsFile {
@@ -522,7 +521,7 @@ func (im *importer) operator(key string) *Operator {
 // finish returns the edit and the report.
 func (im *importer) finish(a *attempt) (*edit.Edit, *Report, error) {
 	e := a.draft.Edit(im.config, a.inputs, a.resolution)
-	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.left, a.left)
+	conflicts, left := slices.Concat(im.conflicts, a.conflicts), slices.Concat(im.skipped, a.skipped)
 	slices.SortFunc(left, Skipped.Compare)
 	r := &Report{
 		Files: append([]edit.File{}, e.Files...), Operators: []Imported{}, Conflicts: append([]Conflict{}, conflicts...), Left: append([]Skipped{}, left...),

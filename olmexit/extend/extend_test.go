@@ -19,13 +19,13 @@ import (
 
 type fields = map[string]any
 
-// published returns a catalog of packages with versions 1, 2 and 3 in a channel
-// "stable", and 1 in a channel "old".
+// newCatalog returns a catalog of packages with versions 1, 2 and 3 in a channel "stable", and
+// version 1 in a channel "old".
 //
-//   - app requires the API of lib, lib that of base
-//   - own watches its own namespace only, all watches all namespaces only
+//   - app requires the API of lib, and lib that of base
+//   - own can watch only its own namespace, all only all namespaces
 //   - new needs Kubernetes 1.30
-func published() string {
+func newCatalog() string {
 	gvk := func(kind string) fields { return fields{"group": "example.com", "version": "v1", "kind": kind} }
 	var out strings.Builder
 	put := func(o fields) {
@@ -68,8 +68,8 @@ func imageOf(pkg string, version int) string {
 	return fmt.Sprintf("registry.example.com/%s@sha256:%064d", pkg, version)
 }
 
-// within returns an OperatorGroup and the namespaces that OLM found for it.
-func within(namespace string, watched ...string) []fields {
+// newGroup returns an OperatorGroup with the namespaces in its status, and these Namespaces.
+func newGroup(namespace string, watched ...string) []fields {
 	spec, status := fields{}, fields{}
 	if len(watched) > 0 {
 		status["namespaces"] = watched
@@ -80,8 +80,8 @@ func within(namespace string, watched ...string) []fields {
 	return []fields{{"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": fields{"namespace": namespace, "name": "group"}, "spec": spec, "status": status}}
 }
 
-// installed returns a Subscription, and the ClusterServiceVersion that it installed.
-func installed(namespace, pkg string, version int, channel string) []fields {
+// newInstalled returns a Subscription and the ClusterServiceVersion that it installed.
+func newInstalled(namespace, pkg string, version int, channel string) []fields {
 	csv := fmt.Sprintf("%s.v%d", pkg, version)
 	return []fields{
 		{
@@ -95,16 +95,16 @@ func installed(namespace, pkg string, version int, channel string) []fields {
 	}
 }
 
-// fetched returns the InstallPlan of a bundle.
-func fetched(namespace, csv, image string) []fields {
+// newInstallPlan returns the InstallPlan that fetched a bundle.
+func newInstallPlan(namespace, csv, image string) []fields {
 	return []fields{{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan", "metadata": fields{"namespace": namespace, "name": "install-" + csv},
 		"status": fields{"phase": "Complete", "bundleLookups": []fields{{"identifier": csv, "path": image}}},
 	}}
 }
 
-// extension returns a ClusterExtension that installed something.
-func extension(name, pkg string, version int, spec fields) []fields {
+// newExtension returns a ClusterExtension with an installed bundle.
+func newExtension(name, pkg string, version int, spec fields) []fields {
 	spec["namespace"], spec["serviceAccount"] = name, fields{"name": "installer"}
 	spec["source"] = fields{"sourceType": "Catalog", "catalog": fields{"packageName": pkg, "version": "<3"}}
 	return []fields{{
@@ -115,8 +115,8 @@ func extension(name, pkg string, version int, spec fields) []fields {
 
 const hub = "{name: hub, namespace: olm, source: \"dir:catalog\"}"
 
-// settings returns a quayside.yaml.
-func settings(more string) map[string]string {
+// newSettings returns a workspace with a quayside.yaml.
+func newSettings(more string) map[string]string {
 	return map[string]string{"quayside.yaml": "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {catalogs: [" + hub + "]" + more + "}\n"}
 }
 
@@ -132,7 +132,8 @@ metadata: {name: base, namespace: a}
 spec: {name: base, channel: stable, source: hub, sourceNamespace: olm}
 `
 
-// TestImport imports clusters: what is declared and pinned, and what is left and why.
+// TestImport imports clusters, and checks the declarations, the pins, and the reasons of skipped
+// objects.
 func TestImport(t *testing.T) {
 	all := slices.Concat[[]fields]
 	for _, c := range []struct {
@@ -143,45 +144,45 @@ func TestImport(t *testing.T) {
 	}{
 		{name: "nothing", want: nil},
 		{
-			name: "not the newest", cluster: all(within("a", "a"), installed("a", "base", 2, "stable")),
+			name: "not the newest", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable")),
 			want: []string{"declares OperatorGroup a/group", "declares Subscription a/base", "pins a/base base.v2 in stable, watching a"},
 		},
 		{
-			name: "no longer in its channel", cluster: all(within("a", "a"), installed("a", "base", 2, "old")),
+			name: "no longer in its channel", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "old")),
 			want: []string{"leaves OperatorGroup group: no operator is imported in its namespace", "leaves Subscription base: channel old of catalog olm/hub no longer has base.v2, and its image cannot be found in the cluster"},
 		},
 		{
-			name: "no longer published", cluster: all(within("a", "a"), installed("a", "base", 7, "stable"), fetched("a", "base.v7", "not an image")),
+			name: "no longer published", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 7, "stable"), newInstallPlan("a", "base.v7", "not an image")),
 			want: []string{"leaves OperatorGroup group: no operator is imported in its namespace", `leaves Subscription base: catalog olm/hub no longer has base.v7, and "not an image" from its InstallPlan is not an image`},
 		},
 		{
-			name: "another image", cluster: all(within("a", "a"), installed("a", "base", 2, "stable"), fetched("a", "base.v2", imageOf("base", 9))),
+			name: "another image", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable"), newInstallPlan("a", "base.v2", imageOf("base", 9))),
 			want: []string{
 				"leaves OperatorGroup group: no operator is imported in its namespace",
 				`leaves Subscription base: its bundle cannot be read: bundle "image:` + imageOf("base", 9) + `": image "` + imageOf("base", 9) + `": manifest ` + imageOf("base", 9)[len("registry.example.com/base@"):] + " is not in the cache, and --offline allows no download",
 			},
 		},
 		{
-			name: "all namespaces", cluster: all(within("a", ""), installed("a", "all", 1, "old")),
+			name: "all namespaces", cluster: all(newGroup("a", ""), newInstalled("a", "all", 1, "old")),
 			want: []string{"declares OperatorGroup a/group", "declares Subscription a/all", "pins a/all all.v1 in old, watching all namespaces"},
 		},
 		{
-			name: "nobody says what is watched", cluster: all(within("a"), installed("a", "base", 2, "stable")),
+			name: "nobody says what is watched", cluster: all(newGroup("a"), newInstalled("a", "base", 2, "stable")),
 			want: []string{"declares OperatorGroup a/group", "declares Subscription a/base", "pins a/base base.v2 in stable, watching all namespaces"},
 		},
 		{
-			name: "unsupported install mode", cluster: all(within("a", "a", "b"), installed("a", "own", 2, "stable")),
+			name: "unsupported install mode", cluster: all(newGroup("a", "a", "b"), newInstalled("a", "own", 2, "stable")),
 			want: []string{"leaves OperatorGroup group: no operator is imported in its namespace", "leaves Subscription own: own.v2 does not support install mode MultiNamespace, which watching a, b needs (it supports OwnNamespace)"},
 		},
 		{
-			name: "dependencies", cluster: all(within("a", "a"), installed("a", "app", 1, "stable"), installed("a", "lib", 2, "stable"), installed("a", "base", 2, "stable")),
+			name: "dependencies", cluster: all(newGroup("a", "a"), newInstalled("a", "app", 1, "stable"), newInstalled("a", "lib", 2, "stable"), newInstalled("a", "base", 2, "stable")),
 			want: []string{
 				"declares OperatorGroup a/group", "declares Subscription a/app", "declares Subscription a/base", "declares Subscription a/lib",
 				"pins a/app app.v1 in stable, watching a", "pins a/base base.v2 in stable, watching a", "pins a/lib lib.v2 in stable, watching a",
 			},
 		},
 		{
-			name: "a dependency is missing", cluster: all(within("a", "a"), installed("a", "app", 1, "stable"), installed("a", "lib", 2, "stable"), within("b", "b"), installed("b", "base", 2, "stable")),
+			name: "a dependency is missing", cluster: all(newGroup("a", "a"), newInstalled("a", "app", 1, "stable"), newInstalled("a", "lib", 2, "stable"), newGroup("b", "b"), newInstalled("b", "base", 2, "stable")),
 			want: []string{
 				"declares OperatorGroup b/group", "declares Subscription b/base", "pins b/base base.v2 in stable, watching b",
 				"leaves OperatorGroup group: no operator is imported in its namespace",
@@ -190,7 +191,7 @@ func TestImport(t *testing.T) {
 			},
 		},
 		{
-			name: "two that overlap", cluster: all(within("a", ""), installed("a", "base", 2, "stable"), within("b", ""), installed("b", "base", 2, "stable")),
+			name: "two that overlap", cluster: all(newGroup("a", ""), newInstalled("a", "base", 2, "stable"), newGroup("b", ""), newInstalled("b", "base", 2, "stable")),
 			want: []string{
 				"declares OperatorGroup a/group", "declares Subscription a/base", "pins a/base base.v2 in stable, watching all namespaces",
 				"leaves OperatorGroup group: no operator is imported in its namespace",
@@ -199,23 +200,23 @@ func TestImport(t *testing.T) {
 			},
 		},
 		{
-			name: "ruled out by the workspace", files: settings(`, kubernetesVersion: "1.20"`), cluster: all(within("a", "a"), installed("a", "new", 2, "stable")),
+			name: "ruled out by the workspace", files: newSettings(`, kubernetesVersion: "1.20"`), cluster: all(newGroup("a", "a"), newInstalled("a", "new", 2, "stable")),
 			want: []string{
 				"declares OperatorGroup a/group", "declares Subscription a/new", "pins a/new new.v2 in stable, watching a",
 				"warns a/new: new.v2 needs Kubernetes 1.30.0, the workspace has 1.20",
 			},
 		},
 		{
-			name: "extension", cluster: all(extension("a", "base", 1, fields{}), extension("b", "own", 2, fields{"config": fields{"configType": "Inline", "inline": fields{"watchNamespace": "b"}}}), extension("c", "own", 3, fields{})),
+			name: "extension", cluster: all(newExtension("a", "base", 1, fields{}), newExtension("b", "own", 2, fields{"config": fields{"configType": "Inline", "inline": fields{"watchNamespace": "b"}}}), newExtension("c", "own", 3, fields{})),
 			want: []string{
 				"declares ClusterExtension a", "declares ClusterExtension b", "pins a/base base.v1, watching all namespaces", "pins b/own own.v2 in stable, watching b",
 				`leaves ClusterExtension c: it cannot be resolved: subscription c/c: own 3.0.0 is installed, not in the range "<3", and no upgrade edge leads to it`,
 			},
 		},
 		{
-			name: "declared and locked otherwise", cluster: all(within("a", "a"), installed("a", "base", 2, "stable")),
+			name: "declared and locked otherwise", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable")),
 			files: map[string]string{
-				"quayside.yaml": settings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase,
+				"quayside.yaml": newSettings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase,
 				"quayside.lock": string(lockfile.Format(lockfile.New([]lockfile.Pin{{Namespace: "a", Package: "base", Version: "3.0.0", Bundle: "base.v3", RequestedBy: []string{"a/base"}}}))),
 			},
 			want: []string{
@@ -224,32 +225,32 @@ func TestImport(t *testing.T) {
 			},
 		},
 		{
-			name: "declared and not locked", cluster: all(within("a", "a"), installed("a", "base", 2, "stable")),
-			files: map[string]string{"quayside.yaml": settings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase},
+			name: "declared and not locked", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable")),
+			files: map[string]string{"quayside.yaml": newSettings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase},
 			want: []string{
 				"keeps Subscription a/base at subscriptions/a.yaml:1:1: base.v2 of package base is installed, but not pinned: run 'quayside resolve', or remove the declaration and import again",
 				"leaves OperatorGroup group: no operator is imported in its namespace",
 			},
 		},
 		{
-			name: "beside what is declared and not pinned", cluster: all(within("b", "b"), installed("b", "lib", 2, "stable"), installed("b", "base", 1, "stable")),
-			files: map[string]string{"quayside.yaml": settings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase + "---\n" + ownGroup},
+			name: "beside what is declared and not pinned", cluster: all(newGroup("b", "b"), newInstalled("b", "lib", 2, "stable"), newInstalled("b", "base", 1, "stable")),
+			files: map[string]string{"quayside.yaml": newSettings("")["quayside.yaml"], "subscriptions/a.yaml": declaredBase + "---\n" + ownGroup},
 			want: []string{
 				"declares OperatorGroup b/group", "declares Subscription b/base", "declares Subscription b/lib",
 				"pins a/base base.v3 in stable, watching a", "pins b/base base.v1 in stable, watching b", "pins b/lib lib.v2 in stable, watching b",
 			},
 		},
 		{
-			name: "into the only file", cluster: all(within("a", "a"), installed("a", "base", 2, "stable"), installed("a", "lib", 2, "stable")),
-			files: map[string]string{"quayside.yaml": settings(", declarations: [all.yaml]")["quayside.yaml"], "all.yaml": "# ours\n"},
+			name: "into the only file", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable"), newInstalled("a", "lib", 2, "stable")),
+			files: map[string]string{"quayside.yaml": newSettings(", declarations: [all.yaml]")["quayside.yaml"], "all.yaml": "# ours\n"},
 			want: []string{
 				"declares OperatorGroup a/group", "declares Subscription a/base", "declares Subscription a/lib",
 				"pins a/base base.v2 in stable, watching a", "pins a/lib lib.v2 in stable, watching a",
 			},
 		},
 		{
-			name: "another OperatorGroup is declared", cluster: all(within("a", "a"), installed("a", "base", 2, "stable")),
-			files: map[string]string{"quayside.yaml": settings("")["quayside.yaml"], "subscriptions/a.yaml": otherGroup},
+			name: "another OperatorGroup is declared", cluster: all(newGroup("a", "a"), newInstalled("a", "base", 2, "stable")),
+			files: map[string]string{"quayside.yaml": newSettings("")["quayside.yaml"], "subscriptions/a.yaml": otherGroup},
 			want: []string{
 				"declares Subscription a/base", "pins a/base base.v2 in stable, watching a",
 				"keeps OperatorGroup a/group at subscriptions/a.yaml:1:1: the workspace already has OperatorGroup another in that namespace",
@@ -258,8 +259,8 @@ func TestImport(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			files := map[string]string{"catalog/catalog.json": published()}
-			for name, text := range settings("") {
+			files := map[string]string{"catalog/catalog.json": newCatalog()}
+			for name, text := range newSettings("") {
 				files[name] = text
 			}
 			for name, text := range c.files {
@@ -270,8 +271,8 @@ func TestImport(t *testing.T) {
 				check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 			}
 			check(t, os.MkdirAll(filepath.Join(dir, "subscriptions"), 0o755))
-			e, r := imported(t, dir, c.cluster)
-			if d := cmp.Diff(c.want, told(e, r)); d != "" {
+			e, r := importCluster(t, dir, c.cluster)
+			if d := cmp.Diff(c.want, summarize(e, r)); d != "" {
 				t.Fatal(d)
 			}
 			for _, change := range r.Changes {
@@ -286,8 +287,8 @@ func TestImport(t *testing.T) {
 				return
 			}
 			check(t, e.Write())
-			if e, r := imported(t, dir, c.cluster); e != nil {
-				t.Errorf("a second import writes %v", told(e, r))
+			if e, r := importCluster(t, dir, c.cluster); e != nil {
+				t.Errorf("a second import writes %v", summarize(e, r))
 			}
 		})
 	}
@@ -300,7 +301,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func imported(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Report) {
+func importCluster(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Report) {
 	t.Helper()
 	var text strings.Builder
 	for _, o := range cluster {
@@ -317,8 +318,8 @@ func imported(t *testing.T, dir string, cluster []fields) (*edit.Edit, *Report) 
 	return e, r
 }
 
-// told returns the outcome of an import, one fact a line.
-func told(e *edit.Edit, r *Report) []string {
+// summarize returns the result of an import, one fact per line.
+func summarize(e *edit.Edit, r *Report) []string {
 	var out []string
 	for _, f := range r.Files {
 		for _, o := range f.Objects {
@@ -331,7 +332,7 @@ func told(e *edit.Edit, r *Report) []string {
 			if p.Channel != "" {
 				text += " in " + p.Channel
 			}
-			out = append(out, text+", watching "+inWords(formatWatched(p)))
+			out = append(out, text+", watching "+formatNamespaces(formatWatched(p)))
 		}
 	}
 	for _, c := range r.Conflicts {

@@ -22,11 +22,11 @@ type Declaration struct {
 // clusterFile holds objects without a namespace.
 const clusterFile = "cluster-scoped.yaml"
 
-// Objects returns the declarations of operators and their related objects, sorted by file and,
-// within a file, in reading order. settled returns the file that already configures a catalog, or
-// "". It also returns the OperatorGroups and catalogs that are not declared.
-func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Declaration, []Skipped) {
-	m := maker{s: c.s, groups: c.groups, settled: settled, namespaces: map[string]bool{}}
+// Objects returns the declarations of operators and their related objects, sorted by file and, within
+// a file, by kind and name, and the OperatorGroups and catalogs that are not declared. The function
+// configuredBy returns the file that already configures a catalog, or "".
+func (c *Cluster) Objects(ops []Operator, configuredBy func(model.ID) string) ([]Declaration, []Skipped) {
+	m := declarationBuilder{s: c.s, groups: c.groups, configuredBy: configuredBy, namespaces: map[string]bool{}}
 	for _, op := range ops {
 		m.namespaces[op.Namespace] = true
 		m.add(op.Namespace+".yaml", op.Object())
@@ -46,25 +46,25 @@ func (c *Cluster) Objects(ops []Operator, settled func(model.ID) string) ([]Decl
 		}
 		return strings.Compare(a.Object.Name(), b.Object.Name())
 	})
-	return m.out, m.left
+	return m.out, m.skipped
 }
 
-// maker creates declarations.
-type maker struct {
-	s          *snapshot.Snapshot
-	groups     map[string]snapshot.OperatorGroup
-	settled    func(model.ID) string
-	namespaces map[string]bool // to be declared
-	out        []Declaration
-	left       []Skipped
+// declarationBuilder creates declarations.
+type declarationBuilder struct {
+	s            *snapshot.Snapshot
+	groups       map[string]snapshot.OperatorGroup
+	configuredBy func(model.ID) string
+	namespaces   map[string]bool // to be declared
+	out          []Declaration
+	skipped      []Skipped
 }
 
-func (m *maker) add(file string, o k8s.Object) {
+func (m *declarationBuilder) add(file string, o k8s.Object) {
 	m.out = append(m.out, Declaration{File: file, Object: o})
 }
 
-func (m *maker) leave(o *snapshot.Object, format string, args ...any) {
-	m.left = append(m.left, newSkipped(o, false, format, args...))
+func (m *declarationBuilder) skip(o *snapshot.Object, format string, args ...any) {
+	m.skipped = append(m.skipped, newSkipped(o, false, format, args...))
 }
 
 // isOLMKey reports whether a label or annotation was set by OLM, the cluster or a tool that
@@ -81,8 +81,8 @@ func isOLMKey(key string) bool {
 	}, key) || strings.HasPrefix(key, "openshift.io/sa.scc.")
 }
 
-// newObject returns an object of the same name with the user's labels and annotations, and
-// with spec unless it is nil.
+// newObject returns an object of the same kind and name with the user's labels and annotations, and
+// with spec unless that is nil.
 func newObject(o *snapshot.Object, body k8s.Object, spec map[string]any) k8s.Object {
 	out := k8s.New(o.APIVersion, o.Kind, o.Namespace, o.Name)
 	for _, field := range []string{"labels", "annotations"} {
@@ -102,7 +102,7 @@ func newObject(o *snapshot.Object, body k8s.Object, spec map[string]any) k8s.Obj
 	return out
 }
 
-// dropDefaults returns fields without empty values and default values.
+// dropDefaults returns fields without empty values and without values equal to the defaults.
 func dropDefaults(fields, defaults map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range fields {
@@ -124,8 +124,8 @@ func isEmpty(value any) bool {
 	return value == nil || value == ""
 }
 
-// namespace declares a Namespace, unless it is missing or reserved.
-func (m *maker) namespace(name string) {
+// namespace declares a Namespace, unless it is missing from the cluster or reserved.
+func (m *declarationBuilder) namespace(name string) {
 	o := m.s.Get(k8s.Key{Kind: "Namespace", Name: name})
 	if o == nil || k8s.IsReservedNamespace(name) {
 		return
@@ -161,7 +161,7 @@ func (o Operator) Object() k8s.Object {
 }
 
 // operatorGroups declares the OperatorGroups of imported operators.
-func (m *maker) operatorGroups(ops []Operator) {
+func (m *declarationBuilder) operatorGroups(ops []Operator) {
 	used := map[string]bool{}
 	for _, op := range ops {
 		used[op.Namespace] = used[op.Namespace] || op.Kind == "Subscription"
@@ -169,22 +169,22 @@ func (m *maker) operatorGroups(ops []Operator) {
 	for _, g := range m.s.OperatorGroups() {
 		switch {
 		case !used[g.Namespace]:
-			m.leave(g.Object, "no operator is imported in its namespace")
+			m.skip(g.Object, "no operator is imported in its namespace")
 		case m.groups[g.Namespace].Name != g.Name:
-			m.leave(g.Object, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
+			m.skip(g.Object, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
 		default:
 			m.operatorGroup(g)
 		}
 	}
 }
 
-// operatorGroup declares an OperatorGroup. If its status lists namespaces and its label selector
-// does not select exactly these, it declares the list instead.
-func (m *maker) operatorGroup(g snapshot.OperatorGroup) {
+// operatorGroup declares an OperatorGroup. If its status lists other namespaces than its label selector
+// selects, it declares the list instead of the selector.
+func (m *declarationBuilder) operatorGroup(g snapshot.OperatorGroup) {
 	body := g.Body()
 	spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"upgradeStrategy": "Default", "staticProvidedAPIs": false})
 	if len(g.Namespaces) > 0 {
-		if names, ok := m.selected(g); ok && slices.Equal(names, g.Namespaces) {
+		if names, ok := m.selectedNamespaces(g); ok && slices.Equal(names, g.Namespaces) {
 			for _, ns := range names {
 				m.namespaces[ns] = true
 			}
@@ -199,9 +199,9 @@ func (m *maker) operatorGroup(g snapshot.OperatorGroup) {
 	m.add(g.Namespace+".yaml", newObject(g.Object, body, spec))
 }
 
-// selected returns the Namespaces that an OperatorGroup selects by labels. It returns false
-// if it has no selector or selects a reserved namespace.
-func (m *maker) selected(g snapshot.OperatorGroup) ([]string, bool) {
+// selectedNamespaces returns the Namespaces that an OperatorGroup selects by labels. It returns false
+// if the group has no selector or selects a reserved namespace.
+func (m *declarationBuilder) selectedNamespaces(g snapshot.OperatorGroup) ([]string, bool) {
 	var sel k8s.Selector
 	if data, err := json.Marshal(g.Selector); err != nil || json.Unmarshal(data, &sel) != nil || sel.Empty() || len(g.Targets) > 0 {
 		return nil, false
@@ -221,7 +221,7 @@ func (m *maker) selected(g snapshot.OperatorGroup) ([]string, bool) {
 }
 
 // catalogs declares the catalogs of imported operators.
-func (m *maker) catalogs(ops []Operator) {
+func (m *declarationBuilder) catalogs(ops []Operator) {
 	used, extensions := map[model.ID]bool{}, false
 	for _, op := range ops {
 		if !op.ByImage {
@@ -231,16 +231,16 @@ func (m *maker) catalogs(ops []Operator) {
 	}
 	for _, c := range m.s.CatalogSources() {
 		id := model.ID{Namespace: c.Namespace, Name: c.Name}
-		place := m.settled(id)
+		place := m.configuredBy(id)
 		switch {
 		case place != "":
-			m.leave(c.Object, "its content is set by %s", place)
+			m.skip(c.Object, "its content is set by %s", place)
 		case c.Image == "" && c.Address != "":
-			m.leave(c.Object, "it is served at %s, which is reachable only from inside the cluster: give its content with --catalog %s=SOURCE", c.Address, id)
+			m.skip(c.Object, "it is served at %s, which is reachable only from inside the cluster: give its content with --catalog %s=SOURCE", c.Address, id)
 		case c.Image == "":
-			m.leave(c.Object, "it has no image: give its content with --catalog %s=SOURCE", id)
+			m.skip(c.Object, "it has no image: give its content with --catalog %s=SOURCE", id)
 		case !used[id]:
-			m.leave(c.Object, "no imported operator is from it")
+			m.skip(c.Object, "no imported operator is from it")
 		default:
 			body := c.Body()
 			spec := dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "icon": map[string]any{"base64data": "", "mediatype": ""}})
@@ -248,11 +248,11 @@ func (m *maker) catalogs(ops []Operator) {
 		}
 	}
 	for _, o := range m.s.Kind(snapshot.OLMv1, "ClusterCatalog") {
-		switch place := m.settled(model.ID{Name: o.Name}); {
+		switch place := m.configuredBy(model.ID{Name: o.Name}); {
 		case place != "":
-			m.leave(o, "its content is set by %s", place)
+			m.skip(o, "its content is set by %s", place)
 		case !extensions:
-			m.leave(o, "no imported operator is from it")
+			m.skip(o, "no imported operator is from it")
 		default:
 			body := o.Body()
 			m.add(clusterFile, newObject(o, body, dropDefaults(k8s.Map(body, "spec"), map[string]any{"priority": int64(0), "availabilityMode": "Available"})))

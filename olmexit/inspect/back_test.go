@@ -16,25 +16,25 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// plansLeadBack does the plan of every dump up to some request before the first
-// clean-up, and goes back: everything of before is there then, as it was, with its
-// UID; nothing of the tree's is; and every operator is OLM's again.
-func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
+// checkReverts executes the plan of every dump up to some request before the first clean-up, and then
+// reverts it: all previous objects must exist unchanged, with their UIDs, no object of the tree may be
+// left, and OLM must manage every operator again.
+func checkReverts(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(5, 6))
 	ways := 0
-	each := func(file string, d dumped, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		p, err := plan.Make(plan.Input{
-			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.some(random),
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.sampleNamespaces(random),
 		})
 		check(t, err)
 		if len(p.Operators) == 0 {
 			return
 		}
-		s := newStage(t, all[file].Data, d, p)
-		s.say = operate{cluster: s.cluster}
+		s := newPlanRun(t, all[file].Data, d, p)
+		s.say = manualOperator{cluster: s.cluster}
 		s.cluster.Put(k8s.New("apps/v1", "Deployment", "olm", "olm-operator"))
 		s.cluster.Settle()
-		before := asBefore(s.cluster)
+		before := comparableObjects(s.cluster)
 		last := 0
 		for _, step := range p.Steps {
 			if step.Name == plan.CleanUp {
@@ -42,18 +42,18 @@ func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
 			}
 			last = step.Number
 		}
-		err = s.untilStep(last, 1+random.IntN(400))
-		if err != nil && err != errKilled { //nolint:errorlint // it is that very one
+		err = s.runToStep(last, 1+random.IntN(400))
+		if err != nil && err != errKilled { //nolint:errorlint // never wrapped
 			t.Errorf("%s: %v", file, err)
 			return
 		}
-		if err := s.back(); err != nil {
+		if err := s.revert(); err != nil {
 			t.Errorf("%s: going back: %v", file, err)
 			return
 		}
 		ways++
 		s.cluster.Settle()
-		if diff := cmp.Diff(before, asBefore(s.cluster)); diff != "" {
+		if diff := cmp.Diff(before, comparableObjects(s.cluster)); diff != "" {
 			t.Errorf("%s: after going back (-before +after):\n%s", file, diff)
 		}
 		for _, op := range p.Operators {
@@ -63,26 +63,25 @@ func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() { t.Log(ways, "clusters went back") }}
+	return dumpCheck{each, func() { t.Log(ways, "clusters went back") }}
 }
 
-// untilStep does the plan step by step up to one, until so many requests that write
-// were sent.
-func (s *stage) untilStep(last, n int) error {
+// runToStep executes the steps up to last, until n writing requests were sent.
+func (s *planRun) runToStep(last, n int) error {
 	cut := *s.plan
 	cut.Steps = cut.Steps[:last]
 	s.plan = &cut
-	return s.until(n)
+	return s.runRequests(n)
 }
 
-// operate is a person who stops and starts OLM, which the dumps do not have.
-type operate struct {
+// manualOperator stops and starts OLM like a user, because OLM's Deployments are not in the dumps.
+type manualOperator struct {
 	sayYes
 	cluster *runtest.Cluster
 }
 
-// Manual does what a step says of OLM.
-func (o operate) Manual(_ context.Context, s plan.Step) (bool, error) {
+// Manual performs a manual step that stops or starts OLM.
+func (o manualOperator) Manual(_ context.Context, s plan.Step) (bool, error) {
 	switch s.Name {
 	case plan.Stop:
 		o.cluster.OLM = false
@@ -93,8 +92,8 @@ func (o operate) Manual(_ context.Context, s plan.Step) (bool, error) {
 	return true, nil
 }
 
-// back goes back from the plan that was done.
-func (s *stage) back() error {
+// revert reverts the executed part of the plan.
+func (s *planRun) revert() error {
 	s.cluster.Before, s.cluster.After = nil, nil
 	j, err := run.OpenJournal(s.files, s.plan)
 	if err != nil {
@@ -117,9 +116,9 @@ func (s *stage) back() error {
 	return err
 }
 
-// asBefore is what is to be on the way back as before: all but what OLM makes anew,
-// to whom objects belong, and what the API server counts.
-func asBefore(c *runtest.Cluster) map[k8s.Key]k8s.Object {
+// comparableObjects returns the objects that must be the same after a revert, without objects that OLM
+// recreates, ownerReferences, and fields that the API server sets.
+func comparableObjects(c *runtest.Cluster) map[k8s.Key]k8s.Object {
 	out := map[k8s.Key]k8s.Object{}
 	for _, o := range c.Objects() {
 		if o.Group() == snapshot.OLM && (o.Kind() == "ClusterServiceVersion" || o.Kind() == "Subscription" || o.Kind() == "InstallPlan") {

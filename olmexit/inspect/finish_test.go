@@ -13,17 +13,17 @@ import (
 	"github.com/quayside/quayside/olmexit/inspect"
 )
 
-// finishes records in the locks of some dumps what the cluster has of OLM's, and
-// wants finishing to undo that and no more: the lock is the one of before, each
-// Deployment of an operator restarts, and what called OLM's certificates has a CA.
-func finishes(t *testing.T, _ fstest.MapFS) inspection {
+// checkFinish records OLM's settings in the locks of some dumps. Finish must remove exactly these: the
+// lock must be the previous one, operators must restart, and objects with OLM's CA must get the CA of
+// another provider.
+func checkFinish(t *testing.T, _ fstest.MapFS) dumpCheck {
 	serve := map[string][]string{
 		"argocd/before.json":    {"argocd/argocd-operator-controller-manager-service"},
 		"dynatrace/before.json": {"dynatrace/dynatrace-webhook-service"},
 		"grafana/before.json":   {},
 		"rabbitmq/before.json":  {"rabbitmq/rabbitmq-cluster-operator-service", "rabbitmq/messaging-topology-operator-service"},
 	}
-	each := func(file string, d dumped, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Report) {
 		services, asked := serve[file]
 		if !asked {
 			return
@@ -45,8 +45,8 @@ func finishes(t *testing.T, _ fstest.MapFS) inspection {
 				t.Errorf("%s: %s needs %q", file, op.Package, op.Needs)
 			}
 			for _, o := range op.Objects {
-				// OLM lets whoever serves a webhook ask who calls; the tree lets who
-				// serves an API.
+				// OLM generates these bindings for accounts that serve webhooks or APIs, the tree
+				// only for those that serve APIs.
 				asks := strings.HasSuffix(o.Name, ".auth-delegator") || strings.HasSuffix(o.Name, ".auth-reader")
 				if o.Change == "removed" && o.Kind != "OperatorCondition" && !asks {
 					t.Errorf("%s: %s goes", file, o.Key)
@@ -57,7 +57,7 @@ func finishes(t *testing.T, _ fstest.MapFS) inspection {
 			t.Errorf("%s: certificates of %q, want %q", file, served, services)
 		}
 	}
-	return inspection{each, func() {
+	return dumpCheck{each, func() {
 		if len(serve) > 0 {
 			t.Errorf("there are no dumps for %v", serve)
 		}

@@ -21,15 +21,15 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// Inspection is the result of inspecting a cluster that runs OLM.
+// Inspection is the result of Inspect.
 type Inspection struct {
 	Report   *olmexit.Report
-	Lock     *lockfile.File    // with the OLM settings to keep to avoid pod restarts
+	Lock     *lockfile.File    // lock with the OLM settings that avoid pod restarts
 	Rendered []render.Rendered // rendered tree of Lock for the cluster
 }
 
-// Inspect reports whether the tree can adopt the operators of a cluster from OLM. It uses
-// the completed lock; the tree need not be written.
+// Inspect reports whether the operators of a cluster can be adopted from OLM. It renders the lock with
+// the OLM settings to keep; the tree need not be written.
 func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
@@ -53,15 +53,14 @@ func Inspect(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, cl
 	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
 }
 
-// checkFit returns the lock with the OLM settings to keep for the operators that OLM
-// installed, and the rendered tree for the cluster.
+// checkFit returns the lock with the OLM settings to keep, and its rendered tree for the cluster.
 func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
 	begun := olmexit.Begin(s, lock)
-	res, err := p.RenderObjects(ctx, begun) // each is held once, and the cluster has taken the CRDs
+	res, err := p.RenderObjects(ctx, begun) // no need to check the CRDs, which the cluster has accepted
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := res.In(cluster)
+	rendered, err := res.ObjectsIn(cluster)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +68,8 @@ func checkFit(ctx context.Context, p *workspace.Project, s *snapshot.Snapshot, l
 	return lock, rendered, nil
 }
 
-// renderedByOLM returns the Deployments of a pin's bundle, without workspace settings.
+// renderedByOLM returns the Deployments that OLM generates for a pin: those of its bundle, rendered
+// without settings of the workspace.
 func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin) ([]k8s.Object, error) {
 	fsys, err := c.Open(ctx, pin)
 	if err != nil {
@@ -83,7 +83,7 @@ func renderedByOLM(ctx context.Context, c *workspace.Contents, pin lockfile.Pin)
 	return slices.DeleteFunc(objects, func(o k8s.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
 
-// Finishing lists the changes when no OLM settings are kept any more.
+// Finishing lists the changes to the tree when OLM settings are removed from the lock.
 type Finishing struct {
 	Written   bool               `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
 	Operators []olmexit.Finished `json:"operators" doc:"By namespace and package."`
@@ -92,9 +92,8 @@ type Finishing struct {
 	Lock *lockfile.File `json:"-"`
 }
 
-// Finish removes the OLM settings from the lock for the named operators (namespace/package),
-// or for all if none is named, and returns the resulting changes to the tree. Nothing is
-// written.
+// Finish returns the lock without the OLM settings of the named operators (namespace/package), or of
+// all operators if none is named, and the resulting changes to the tree. It writes nothing.
 func Finish(ctx context.Context, p *workspace.Project, names []string) (*Finishing, error) {
 	before, err := p.NeedLock()
 	if err != nil {

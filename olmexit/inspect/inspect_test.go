@@ -32,8 +32,8 @@ import (
 
 var whole = flag.Bool("whole", false, "lead every dump and every namespace through its plan, not some") //nolint:gochecknoglobals // as flags are
 
-// clusters returns the files of the corpus's dumps of clusters.
-func clusters(tb testing.TB) fstest.MapFS {
+// dumpFiles returns the files of the corpus's cluster dumps.
+func dumpFiles(tb testing.TB) fstest.MapFS {
 	tb.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
@@ -60,18 +60,18 @@ func clusters(tb testing.TB) fstest.MapFS {
 	}
 }
 
-// dumped is a cluster with a workspace that pins what is installed there.
-type dumped struct {
+// clusterDump is the dump of a cluster with a workspace that pins its installed operators.
+type clusterDump struct {
 	seen  *snapshot.Snapshot
 	p     *workspace.Project
 	lock  *lockfile.File
 	found *inspect.Inspection
-	stand stand
+	stand testWorkspace
 }
 
-// some returns a few of the namespaces of a dump that has many, to be spoken of
-// together; nil for all of another, and of every one with -whole.
-func (d dumped) some(random *rand.Rand) []string {
+// sampleNamespaces returns three namespaces if the dump has many, or nil, which means all. With -whole,
+// it always returns nil.
+func (d clusterDump) sampleNamespaces(random *rand.Rand) []string {
 	namespaces := d.namespaces()
 	if *whole || len(namespaces) <= 4 {
 		return nil
@@ -80,8 +80,8 @@ func (d dumped) some(random *rand.Rand) []string {
 	return namespaces[:3]
 }
 
-// namespaces returns those in which there are operators.
-func (d dumped) namespaces() []string {
+// namespaces returns the namespaces with installed operators.
+func (d clusterDump) namespaces() []string {
 	var out []string
 	for _, op := range d.found.Report.Operators {
 		if op.CSV != "" {
@@ -91,16 +91,16 @@ func (d dumped) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// stand is a workspace with the catalogs of the dumps, for one dump after the other.
-type stand struct {
+// testWorkspace is a workspace with the catalogs of the dumps, which all dumps use in turn.
+type testWorkspace struct {
 	e   workspace.Env
 	all fstest.MapFS
 	dir string
 }
 
-func newStand(tb testing.TB, e workspace.Env, all fstest.MapFS) stand {
-	s := stand{e, all, tb.TempDir()}
-	old := time.Now().Add(-time.Hour) // so that the catalogs are read once
+func newTestWorkspace(tb testing.TB, e workspace.Env, all fstest.MapFS) testWorkspace {
+	s := testWorkspace{e, all, tb.TempDir()}
+	old := time.Now().Add(-time.Hour) // so that the cache of catalogs is used
 	for name, f := range all {
 		if strings.HasPrefix(name, "catalog-") {
 			s.write(tb, name, f.Data)
@@ -115,22 +115,22 @@ func newStand(tb testing.TB, e workspace.Env, all fstest.MapFS) stand {
 	return s
 }
 
-func (s stand) write(tb testing.TB, name string, data []byte) {
+func (s testWorkspace) write(tb testing.TB, name string, data []byte) {
 	tb.Helper()
 	check(tb, os.MkdirAll(filepath.Join(s.dir, path.Dir(name)), 0o755))
 	check(tb, os.WriteFile(filepath.Join(s.dir, name), data, 0o644))
 }
 
-func (s stand) open(tb testing.TB) *workspace.Project {
+func (s testWorkspace) open(tb testing.TB) *workspace.Project {
 	tb.Helper()
 	p, err := workspace.Open(workspace.Files(os.DirFS(s.dir), s.dir, "."), s.e)
 	check(tb, err)
 	return p
 }
 
-// dump resolves what a cluster declares, each operator at the version installed,
-// and inspects it.
-func (s stand) dump(t testing.TB, file string) dumped {
+// inspectDump declares and resolves the operators of a dump at their installed versions, and inspects
+// the cluster.
+func (s testWorkspace) inspectDump(t testing.TB, file string) clusterDump {
 	t.Helper()
 	seen, err := snapshot.Load(s.all, file, "", snapshot.Options{})
 	check(t, err)
@@ -160,7 +160,7 @@ func (s stand) dump(t testing.TB, file string) dumped {
 	p := s.open(t)
 	found, err := inspect.Inspect(context.Background(), p, seen, "default")
 	check(t, err)
-	return dumped{seen: seen, p: p, lock: res.Lock, found: found, stand: s}
+	return clusterDump{seen: seen, p: p, lock: res.Lock, found: found, stand: s}
 }
 
 func dumps(all fs.FS) []string {
@@ -169,22 +169,21 @@ func dumps(all fs.FS) []string {
 	return append(before, after...)
 }
 
-// TestDumps inspects every dump once, for all that is to hold of it. Half of them are
-// led through their plans, and of clusters with many namespaces a few; all of them with
-// -whole.
+// TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the plans of
+// only half of the dumps, and of a few namespaces in each.
 func TestDumps(t *testing.T) {
-	all := clusters(t)
-	checks := []func(*testing.T, fstest.MapFS) inspection{
-		podsAreTheSame, states, everyObjectIsAccountedFor, differences, needs, finishes, shed, plansHold, plansRun, plansLeadBack, plansKeep,
+	all := dumpFiles(t)
+	checks := []func(*testing.T, fstest.MapFS) dumpCheck{
+		checkPodsUnchanged, checkStates, checkAllObjectsClassified, checkDifferences, checkDiagnoses, checkFinish, checkFinishedCleanUp, checkPlans, checkRuns, checkReverts, checkVerification,
 	}
-	const plans = 4 // the last ones
-	s := newStand(t, env(t), all)
-	var open []inspection
+	const plans = 4 // the number of checks, the last ones, that execute plans
+	s := newTestWorkspace(t, env(t), all)
+	var open []dumpCheck
 	for _, c := range checks {
 		open = append(open, c(t, all))
 	}
 	for n, file := range dumps(all) {
-		d, some := s.dump(t, file), open
+		d, some := s.inspectDump(t, file), open
 		if !*whole && n%2 != 0 {
 			some = open[:len(open)-plans]
 		}
@@ -197,19 +196,18 @@ func TestDumps(t *testing.T) {
 	}
 }
 
-// inspection is what is looked at in each dump, and after the last.
-type inspection struct {
-	each func(file string, d dumped, rep *olmexit.Report)
+// dumpCheck is a check: each is called for every dump, end after the last one.
+type dumpCheck struct {
+	each func(file string, d clusterDump, rep *olmexit.Report)
 	end  func()
 }
 
-// podsAreTheSame holds of every operator in the dumps that the pods of
-// its rendered Deployments are those that OLM made, field by field: so no pod
-// restarts. Two were never installed.
-func podsAreTheSame(t *testing.T, _ fstest.MapFS) inspection {
+// checkPodsUnchanged checks that the pod templates of all rendered Deployments equal OLM's in every
+// field, so that no pod restarts. Two Deployments were never installed.
+func checkPodsUnchanged(t *testing.T, _ fstest.MapFS) dumpCheck {
 	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
 	same := map[string]bool{}
-	each := func(file string, _ dumped, rep *olmexit.Report) {
+	each := func(file string, _ clusterDump, rep *olmexit.Report) {
 		for _, op := range rep.Operators {
 			for _, o := range op.Objects {
 				name := o.Namespace + "/" + o.Name
@@ -230,7 +228,7 @@ func podsAreTheSame(t *testing.T, _ fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() {
+	return dumpCheck{each, func() {
 		if len(same) < 20 {
 			t.Errorf("only %d Deployments were compared", len(same))
 		}
@@ -238,16 +236,16 @@ func podsAreTheSame(t *testing.T, _ fstest.MapFS) inspection {
 	}}
 }
 
-// states fixes what is to be done about the operators in the dumps: all but
-// three can be adopted without a restart.
-func states(t *testing.T, _ fstest.MapFS) inspection {
+// checkStates checks the states of the operators in the dumps: all but three can be adopted without a
+// restart.
+func checkStates(t *testing.T, _ fstest.MapFS) dumpCheck {
 	blocked := map[string]string{
 		"ack/ack-ecs-controller":   "csv-not-succeeded",
 		"konflux/konflux-operator": "copy-as-parent",
 		"pelorus/pelorus-operator": "drives-olm",
 	}
 	counts := map[olmexit.State]int{}
-	each := func(file string, _ dumped, rep *olmexit.Report) {
+	each := func(file string, _ clusterDump, rep *olmexit.Report) {
 		for _, op := range rep.Operators {
 			counts[op.State]++
 			var codes []string
@@ -259,13 +257,13 @@ func states(t *testing.T, _ fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() { t.Log(counts) }}
+	return dumpCheck{each, func() { t.Log(counts) }}
 }
 
-// everyObjectIsAccountedFor looks at every object of the dumps that OLM marks
-// in any way, and wants each in exactly one class, and the counts to be theirs.
-func everyObjectIsAccountedFor(t *testing.T, _ fstest.MapFS) inspection {
-	each := func(file string, d dumped, rep *olmexit.Report) {
+// checkAllObjectsClassified checks that every object of the dumps with any mark of OLM has exactly one
+// class, and that the counts match.
+func checkAllObjectsClassified(t *testing.T, _ fstest.MapFS) dumpCheck {
+	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		told, counted := map[k8s.Key]olmexit.Class{}, olmexit.Counts{}
 		lists := [][]olmexit.Object{rep.Shared}
 		for _, op := range rep.Operators {
@@ -298,17 +296,17 @@ func everyObjectIsAccountedFor(t *testing.T, _ fstest.MapFS) inspection {
 			t.Errorf("%s: counted %+v, told %+v", file, counted, rep.Counts)
 		}
 		for _, o := range d.seen.All() {
-			if whose := pinned(d, o); told[o.Key] == "" && whose != "" {
+			if whose := markedOperator(d, o); told[o.Key] == "" && whose != "" {
 				t.Errorf("%s: %s is %s's, and nothing is said of it", file, o.Key, whose)
 			}
 		}
 	}
-	return inspection{each, func() {}}
+	return dumpCheck{each, func() {}}
 }
 
-// pinned returns which operator of a dump an object is marked as belonging to, as
-// far as one mark on it tells.
-func pinned(d dumped, o *snapshot.Object) string {
+// markedOperator returns the operator of an object according to any single label or owner reference, or
+// "" if there is none.
+func markedOperator(d clusterDump, o *snapshot.Object) string {
 	for _, p := range d.lock.Pins {
 		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]
 		owned := o.Labels["olm.owner"] == p.Bundle && (o.Labels["olm.owner.namespace"] == p.Namespace || o.Labels["olm.copiedFrom"] == p.Namespace)
@@ -322,10 +320,10 @@ func pinned(d dumped, o *snapshot.Object) string {
 	return ""
 }
 
-// needs holds of every operator in the dumps that the cluster and the tree say the
-// same of what it needs OLM for, and that of all of them one installs others.
-func needs(t *testing.T, _ fstest.MapFS) inspection {
-	each := func(file string, d dumped, _ *olmexit.Report) {
+// checkDiagnoses checks that the diagnoses of every operator from the cluster and from the tree are
+// equal, and that exactly one operator needs OLM.
+func checkDiagnoses(t *testing.T, _ fstest.MapFS) dumpCheck {
+	each := func(file string, d clusterDump, _ *olmexit.Report) {
 		tree, err := inspect.Diagnose(context.Background(), d.p)
 		check(t, err)
 		there := map[string]olmexit.Dependence{}
@@ -342,22 +340,22 @@ func needs(t *testing.T, _ fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() {}}
+	return dumpCheck{each, func() {}}
 }
 
-// differences finds what was seen of the real API server: in which fields OLM's
-// objects and those of the same name differ, where nothing is kept of OLM's. What
-// quayside alone says of whose an object is, is its own affair.
-func differences(t *testing.T, all fstest.MapFS) inspection {
+// checkDifferences compares the fields that differ between OLM's objects and rendered objects, without
+// OLM settings to keep, with those found by a real API server. Ownership labels that only quayside sets
+// are ignored.
+func checkDifferences(t *testing.T, all fstest.MapFS) dumpCheck {
 	var seen struct {
 		Replace [][]any `json:"replace"` // kind, field, how, count, an example
 	}
 	check(t, json.Unmarshal(all["differences.json"].Data, &seen))
 	const injected = "metadata.annotations.cert-manager.io/inject-ca-from"
 	type fact struct{ kind, path, how string }
-	want := map[fact]string{} // an example
+	want := map[fact]string{} // each with an example
 	index := regexp.MustCompile(`containers\[[^]]*\]`)
-	// What bundles ship of the marks of GitOps tools is in no tree.
+	// The tree omits labels and annotations of GitOps tools from bundles.
 	tools := []string{"metadata.annotations.argocd.argoproj.io/", "metadata.labels.app.kubernetes.io/instance"}
 	ours := func(f fact) bool {
 		return f.how == "only quayside" && strings.Contains(f.path, "metadata.") && f.path != injected ||
@@ -367,9 +365,9 @@ func differences(t *testing.T, all fstest.MapFS) inspection {
 		f := fact{r[0].(string), r[1].(string), r[2].(string)}
 		example := r[4].([]any)
 		if text, _ := example[2].(string); f.path == "metadata.annotations" && strings.Contains(text, "inject-ca-from") {
-			f.path = injected // of what had no annotations
+			f.path = injected // the object had no annotations before
 		}
-		if !ours(f) && !strings.HasPrefix(f.path, "metadata.annotations.deployment.kubernetes.io/") { // the controller's
+		if !ours(f) && !strings.HasPrefix(f.path, "metadata.annotations.deployment.kubernetes.io/") { // set by the Deployment controller
 			want[f] = strings.TrimPrefix(example[0].(string), "/")
 		}
 	}
@@ -388,10 +386,10 @@ func differences(t *testing.T, all fstest.MapFS) inspection {
 		return out
 	}
 	found, there := map[fact]bool{}, map[string]bool{}
-	each := func(file string, d dumped, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Report) {
 		res, err := d.p.Render(context.Background(), d.lock)
 		check(t, err)
-		rendered, err := res.In("default")
+		rendered, err := res.ObjectsIn("default")
 		check(t, err)
 		rep := olmexit.Inspect(olmexit.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, Made: func(lockfile.Pin) ([]k8s.Object, error) { return nil, errors.New("not asked") }})
 		for _, list := range append([][]olmexit.Object{rep.Shared}, objectsOf(rep)...) {
@@ -408,7 +406,7 @@ func differences(t *testing.T, all fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() {
+	return dumpCheck{each, func() {
 		checked := 0
 		for f, example := range want {
 			if there[example] {

@@ -7,8 +7,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 )
 
-// env returns an environment with a store of its own, and in which nobody can
-// make a temporary directory.
+// env returns an environment with its own store, and without temporary directories.
 func env(t testing.TB) workspace.Env {
 	cache := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))

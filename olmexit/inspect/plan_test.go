@@ -18,12 +18,12 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// plansHold makes plans of every dump, in both modes, of all namespaces and of
-// random ones, and holds each to what must be true of every plan.
-func plansHold(t *testing.T, _ fstest.MapFS) inspection {
+// checkPlans makes plans for every dump, in both modes, for all and for random namespaces, and checks
+// each with checkRules and checkPlan.
+func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(1, 2))
 	operators, actions := 0, map[plan.Verb]int{}
-	each := func(file string, d dumped, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		namespaces := d.namespaces()
 		for _, mode := range []plan.Mode{plan.Stopped, plan.Live} {
 			choices := [][]string{nil}
@@ -49,8 +49,8 @@ func plansHold(t *testing.T, _ fstest.MapFS) inspection {
 				if diff := cmp.Diff(p, back); diff != "" {
 					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
 				}
-				rulesHold(t, name, p, d.found.Rendered)
-				planHolds(t, name, d, in, p)
+				checkRules(t, name, p, d.found.Rendered)
+				checkPlan(t, name, d, in, p)
 				if some == nil && mode == plan.Stopped {
 					operators += len(p.Operators)
 					for _, s := range p.Steps {
@@ -62,11 +62,11 @@ func plansHold(t *testing.T, _ fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() { t.Log(operators, "operators are taken over by", actions) }}
+	return dumpCheck{each, func() { t.Log(operators, "operators are taken over by", actions) }}
 }
 
-// rulesHold wants a rule for each action of a plan, and none that gives everything.
-func rulesHold(t *testing.T, name string, p *plan.Plan, rendered []render.Rendered) {
+// checkRules checks that the RBAC rules of a plan permit each of its actions, and have no wildcards.
+func checkRules(t *testing.T, name string, p *plan.Plan, rendered []render.Rendered) {
 	t.Helper()
 	var objects []k8s.Object
 	for _, r := range rendered {
@@ -104,15 +104,15 @@ func rulesHold(t *testing.T, name string, p *plan.Plan, rendered []render.Render
 	}
 }
 
-// done is where in a plan something is done to an object.
-type done struct {
+// plannedAction is an action with its place in the plan.
+type plannedAction struct {
 	plan.Action
 	step *plan.Step
-	at   int // among all actions
+	at   int // number among all actions
 }
 
-// planHolds holds a plan to what must be true of every plan.
-func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan) {
+// checkPlan checks the invariants of every plan.
+func checkPlan(t *testing.T, name string, d clusterDump, in plan.Input, p *plan.Plan) {
 	t.Helper()
 	taken, left := map[string]bool{}, map[string]bool{}
 	for _, op := range p.Operators {
@@ -125,7 +125,7 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 	for _, r := range in.Rendered {
 		tree[r.Object.Key()] = true
 	}
-	by, n := map[k8s.Key][]done{}, 0
+	by, n := map[k8s.Key][]plannedAction{}, 0
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Number != i+1 || s.Manual != "" && len(s.Actions) > 0 || s.Manual == "" && len(s.Actions) == 0 {
@@ -135,7 +135,7 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			key := a.Object.Key()
 			live := d.seen.Get(key)
 			n++
-			by[key] = append(by[key], done{a, s, n})
+			by[key] = append(by[key], plannedAction{a, s, n})
 			switch {
 			case live == nil && (a.Do != plan.Apply || a.UID != ""):
 				t.Errorf("%s: %s %s, which is missing", name, a.Do, a.Object)
@@ -156,7 +156,7 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			}
 		}
 	}
-	count := func(key k8s.Key, verbs ...plan.Verb) (all []done) {
+	count := func(key k8s.Key, verbs ...plan.Verb) (all []plannedAction) {
 		for _, x := range by[key] {
 			if slices.Contains(verbs, x.Do) {
 				all = append(all, x)
@@ -190,9 +190,9 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			key := o.Key
 			deleted := count(key, plan.Delete, plan.Orphan)
 			applied := count(key, plan.Apply)
-			applied = slices.DeleteFunc(applied, func(x done) bool { return x.step.Name == plan.Fields })
+			applied = slices.DeleteFunc(applied, func(x plannedAction) bool { return x.step.Name == plan.Fields })
 			switch {
-			case !some && len(by[key]) > 0 && !guardOnly(by[key]):
+			case !some && len(by[key]) > 0 && !onlyAnnotated(by[key]):
 				t.Errorf("%s: %s of %q is touched: %v", name, key, whose, by[key][0].Do)
 			case (o.Goes == olmexit.AtDetach || o.Goes == olmexit.AtCleanUp) && all != (len(deleted) == 1):
 				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.Goes, len(deleted))
@@ -220,37 +220,37 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			label := olmexit.ComponentLabel(op.Namespace, op.Package)
 			_, bears := o.Labels[label]
 			gone := count(o.Key, plan.Delete, plan.Orphan)
-			freed := slices.ContainsFunc(count(o.Key, plan.Unlabel), func(x done) bool { return slices.Contains(x.Unset, label) })
+			freed := slices.ContainsFunc(count(o.Key, plan.Unlabel), func(x plannedAction) bool { return slices.Contains(x.Unset, label) })
 			if bears && len(gone) == 0 && !freed {
 				t.Errorf("%s: %s keeps the label %s, for which OLM makes the Operator again", name, o.Key, label)
 			}
 		}
 	}
-	orderHolds(t, name, d, p, taken)
+	checkOrder(t, name, d, p, taken)
 }
 
-func labelOf(d dumped, key k8s.Key) string {
+func labelOf(d clusterDump, key k8s.Key) string {
 	if o := d.seen.Get(key); o != nil && o.Labels["olm.copiedFrom"] != "" {
 		return "copy"
 	}
 	return ""
 }
 
-// guardOnly reports whether nothing but annotations is put on an object.
-func guardOnly(all []done) bool {
-	return !slices.ContainsFunc(all, func(x done) bool { return x.step.Name != plan.Guard })
+// onlyAnnotated reports whether all actions on an object belong to the guard step, which only adds
+// annotations.
+func onlyAnnotated(all []plannedAction) bool {
+	return !slices.ContainsFunc(all, func(x plannedAction) bool { return x.step.Name != plan.Guard })
 }
 
-// orderHolds looks at what comes before what: what is new before anything of
-// OLM's goes, OLM stopped meanwhile, dependents before what they require, copies
-// after their originals, what is left over when all else is done, the Operator
-// last.
-func orderHolds(t *testing.T, name string, d dumped, p *plan.Plan, taken map[string]bool) {
+// checkOrder checks the order of a plan: new objects are created before OLM's are deleted, OLM is
+// stopped in between, dependents come before the operators that they require, copies are deleted after
+// their originals, leftover objects at the end, and the Operator last.
+func checkOrder(t *testing.T, name string, d clusterDump, p *plan.Plan, taken map[string]bool) {
 	t.Helper()
 	stopped, forgotten := false, map[k8s.Key]int{}
 	prepared, n := map[string]bool{}, 0
 	for _, s := range p.Steps {
-		switch s.Name { //nolint:exhaustive // what is not named has no place of its own
+		switch s.Name { //nolint:exhaustive // the order of other steps is not checked
 		case plan.Prepare:
 			prepared[s.Namespace] = true
 		case plan.Stop:

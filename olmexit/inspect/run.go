@@ -8,8 +8,8 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// ForPlan renders the lock for a plan's cluster. It returns an error if the lock or the
-// rendered tree differs from the one of the plan.
+// ForPlan renders the lock for a plan's cluster. It returns an error if the lock or the rendered tree
+// has changed since the plan was made.
 func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Object, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
@@ -23,7 +23,7 @@ func ForPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan) ([]k8s.Ob
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := res.In(cluster)
+	rendered, err := res.ObjectsIn(cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -18,48 +18,47 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// plansRun does the plan of every dump in a cluster of values that has its objects,
-// with OLM and the garbage collector at work, and again with the program killed now
-// and then. What the tree has keeps its UID and its pods, what is to go is gone,
-// nothing else is touched, and being killed makes no difference.
-func plansRun(t *testing.T, all fstest.MapFS) inspection {
+// checkRuns executes the plan of every dump in a fake cluster with OLM and a garbage collector, and again
+// with the program killed at random. Objects of the tree must keep their UIDs and pods, the objects to
+// delete must be deleted, all others unchanged, and both runs must give the same cluster.
+func checkRuns(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(3, 4))
 	operators, kills := 0, 0
-	each := func(file string, d dumped, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		p, err := plan.Make(plan.Input{
-			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.some(random),
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.sampleNamespaces(random),
 		})
 		check(t, err)
 		if len(p.Operators) == 0 {
 			return
 		}
 		operators += len(p.Operators)
-		s := newStage(t, all[file].Data, d, p)
-		if err := s.until(0); err != nil {
+		s := newPlanRun(t, all[file].Data, d, p)
+		if err := s.runRequests(0); err != nil {
 			t.Errorf("%s: %v", file, err)
 			return
 		}
-		s.keeps(t, file, rep)
-		want := stateOf(s.cluster)
-		s = newStage(t, all[file].Data, d, p)
+		s.checkResult(t, file, rep)
+		want := comparableState(s.cluster)
+		s = newPlanRun(t, all[file].Data, d, p)
 		for dead := true; dead; {
-			err := s.until(1 + random.IntN(300))
-			if dead = err == errKilled; dead { //nolint:errorlint // it is that very one
+			err := s.runRequests(1 + random.IntN(300))
+			if dead = err == errKilled; dead { //nolint:errorlint // never wrapped
 				kills++
 				continue
 			}
 			check(t, err)
 		}
-		if diff := cmp.Diff(want, stateOf(s.cluster)); diff != "" {
+		if diff := cmp.Diff(want, comparableState(s.cluster)); diff != "" {
 			t.Errorf("%s: killed and resumed, another cluster:\n%s", file, diff)
 		}
-		s.keeps(t, file, rep)
+		s.checkResult(t, file, rep)
 	}
-	return inspection{each, func() { t.Log(operators, "operators taken over, in runs that were killed", kills, "times") }}
+	return dumpCheck{each, func() { t.Log(operators, "operators taken over, in runs that were killed", kills, "times") }}
 }
 
-// stage is a cluster in which a plan is done.
-type stage struct {
+// planRun is the execution of a plan in a fake cluster.
+type planRun struct {
 	cluster  *runtest.Cluster
 	plan     *plan.Plan
 	rendered []k8s.Object
@@ -68,7 +67,7 @@ type stage struct {
 	say      run.Say
 }
 
-func newStage(t *testing.T, dump []byte, d dumped, p *plan.Plan) *stage {
+func newPlanRun(t *testing.T, dump []byte, d clusterDump, p *plan.Plan) *planRun {
 	t.Helper()
 	var list map[string]any
 	check(t, utiljson.Unmarshal(bytes.TrimSpace(dump), &list))
@@ -76,7 +75,7 @@ func newStage(t *testing.T, dump []byte, d dumped, p *plan.Plan) *stage {
 	for _, o := range k8s.Items(list, "items") {
 		objects = append(objects, o)
 	}
-	s := &stage{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[k8s.Key]string{}, say: sayYes{}}
+	s := &planRun{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[k8s.Key]string{}, say: sayYes{}}
 	for _, r := range d.found.Rendered {
 		s.rendered = append(s.rendered, r.Object)
 	}
@@ -89,13 +88,13 @@ func newStage(t *testing.T, dump []byte, d dumped, p *plan.Plan) *stage {
 	return s
 }
 
-// killed is thrown where the program ends.
+// killed is the panic value that ends the program.
 type killed struct{}
 
 var errKilled = context.Canceled
 
-// until does the plan until so many requests that write were sent, or to its end.
-func (s *stage) until(n int) (err error) {
+// runRequests executes the plan until n writing requests were sent, or completely if n is 0.
+func (s *planRun) runRequests(n int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
@@ -131,8 +130,8 @@ func (s *stage) until(n int) (err error) {
 	return err
 }
 
-// keeps holds what the plan has left to what inspection said of each object.
-func (s *stage) keeps(t *testing.T, file string, rep *olmexit.Report) {
+// checkResult compares the cluster after a plan with the classes of objects in the report.
+func (s *planRun) checkResult(t *testing.T, file string, rep *olmexit.Report) {
 	t.Helper()
 	goes := map[k8s.Key]bool{}
 	for _, step := range s.plan.Steps {
@@ -179,8 +178,8 @@ func (s *stage) keeps(t *testing.T, file string, rep *olmexit.Report) {
 	}
 }
 
-// stateOf is everything in a cluster but versions, times, and UIDs of what is new.
-func stateOf(c *runtest.Cluster) map[k8s.Key]k8s.Object {
+// comparableState returns the objects of a cluster without fields that differ between two runs.
+func comparableState(c *runtest.Cluster) map[k8s.Key]k8s.Object {
 	out := map[k8s.Key]k8s.Object{}
 	for _, o := range c.Objects() {
 		for _, field := range []string{"resourceVersion", "managedFields", "creationTimestamp", "generation", "uid", "ownerReferences"} {

@@ -25,50 +25,49 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// shed has the operators of some dumps leave OLM, finishes the adoption, by `adopt
-// finish` or by another version, and does the plan of what is left then, killed now
-// and then. Afterwards no object of the tree has anything of OLM's but definitions,
-// APIServices and Namespaces; each has its UID; pods restarted once, and only where
-// the plan says it; nothing is left to do; and led back, all is as it was before.
-// Each cluster is taken over first; few are enough to have every install mode,
-// webhooks, an aggregated API and conversions.
-func shed(t *testing.T, all fstest.MapFS) inspection {
+// checkFinishedCleanUp adopts the operators of some dumps, finishes the adoption by `adopt finish` or by
+// an upgrade, and executes the plan for the leftover OLM objects, killed at random. Afterwards, only
+// CRDs, APIServices and Namespaces of the tree may have fields of OLM; all objects must keep their UIDs;
+// pods must restart once, and only if planned; a further plan must be empty; and reverting must restore
+// the previous state. The few dumps cover all install modes, webhooks, an aggregated API and
+// conversions.
+func checkFinishedCleanUp(t *testing.T, all fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	files := []string{"aggregated/before.json", "dynatrace/before.json", "grafana/before.json", "rabbitmq/before.json", "windup/before.json"}
 	if !*whole {
 		files = files[2:3]
 	}
 	operators := 0
-	each := func(file string, d dumped, _ *olmexit.Report) {
+	each := func(file string, d clusterDump, _ *olmexit.Report) {
 		if !slices.Contains(files, file) {
 			return
 		}
-		a := takenOver(t, all, file, d, random)
+		a := adoptDump(t, all, file, d, random)
 		finish, err := inspect.Finish(context.Background(), a.open(t, d.found.Lock), nil)
 		check(t, err)
-		operators += a.sheds(t, file+", finished", finish.Lock, random)
-		if lock := upgraded(t, a.open(t, d.found.Lock)); lock != nil {
-			operators += a.sheds(t, file+", upgraded", lock, random)
+		operators += a.cleanUp(t, file+", finished", finish.Lock, random)
+		if lock := upgradeLock(t, a.open(t, d.found.Lock)); lock != nil {
+			operators += a.cleanUp(t, file+", upgraded", lock, random)
 		}
 	}
-	return inspection{each, func() { t.Log(operators, "operators shed what was OLM's") }}
+	return dumpCheck{each, func() { t.Log(operators, "operators shed what was OLM's") }}
 }
 
-// adopted is a cluster whose operators have left OLM, with a workspace.
-type adopted struct {
-	stand
+// adoptedCluster is a cluster with adopted operators, with its workspace.
+type adoptedCluster struct {
+	testWorkspace
 	objects []k8s.Object
 }
 
 // open opens the workspace with a lock.
-func (a adopted) open(t *testing.T, lock *lockfile.File) *workspace.Project {
+func (a adoptedCluster) open(t *testing.T, lock *lockfile.File) *workspace.Project {
 	t.Helper()
 	a.write(t, workspace.LockFile, lockfile.Format(lock))
-	return a.stand.open(t)
+	return a.testWorkspace.open(t)
 }
 
-// takenOver does the plan of a dump, at times but for the clean-up.
-func takenOver(t *testing.T, all fstest.MapFS, file string, d dumped, random *rand.Rand) adopted {
+// adoptDump executes the plan of a dump, at random without the clean-up.
+func adoptDump(t *testing.T, all fstest.MapFS, file string, d clusterDump, random *rand.Rand) adoptedCluster {
 	t.Helper()
 	ctx := context.Background()
 	p, err := plan.Make(plan.Input{Snapshot: d.seen, Report: d.found.Report, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller"})
@@ -76,13 +75,13 @@ func takenOver(t *testing.T, all fstest.MapFS, file string, d dumped, random *ra
 	if cleanUp := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Name == plan.CleanUp }); random.IntN(3) == 0 {
 		p.Steps = p.Steps[:cleanUp]
 	}
-	s := newStage(t, all[file].Data, d, p)
-	check(t, s.until(0))
+	s := newPlanRun(t, all[file].Data, d, p)
+	check(t, s.runRequests(0))
 	for _, kind := range []string{"Certificate", "Issuer"} {
 		crd := k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", strings.ToLower(kind)+"s.cert-manager.io")
 		s.cluster.Put(k8s.With(crd, any(map[string]any{"group": "cert-manager.io", "names": map[string]any{"kind": kind}}), "spec"))
 	}
-	for _, o := range s.rendered { // somebody restarts one
+	for _, o := range s.rendered { // a user restarts one Deployment
 		if o.Is("apps", "Deployment") {
 			at := map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": "2026-01-01"}}
 			_, err := s.cluster.Patch(ctx, k8s.RefTo(o), cluster.Patch{Merge: map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": at}}}}, false)
@@ -91,12 +90,11 @@ func takenOver(t *testing.T, all fstest.MapFS, file string, d dumped, random *ra
 		}
 	}
 	s.cluster.Settle()
-	return adopted{d.stand, s.cluster.Objects()}
+	return adoptedCluster{d.stand, s.cluster.Objects()}
 }
 
-// upgraded returns the lock in which whatever can has moved to another version; nil
-// where nothing can.
-func upgraded(t *testing.T, p *workspace.Project) *lockfile.File {
+// upgradeLock returns the lock with all available upgrades, or nil if there are none.
+func upgradeLock(t *testing.T, p *workspace.Project) *lockfile.File {
 	t.Helper()
 	ctx := context.Background()
 	opt := p.ResolveOptions()
@@ -117,12 +115,12 @@ func upgraded(t *testing.T, p *workspace.Project) *lockfile.File {
 	return res.Lock
 }
 
-// sheds does the plan of what is left of OLM's with another lock, and returns of how
-// many operators.
-func (a adopted) sheds(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
+// cleanUp executes the plan for the leftover OLM objects with another lock, and returns the number of its
+// operators.
+func (a adoptedCluster) cleanUp(t *testing.T, name string, lock *lockfile.File, random *rand.Rand) int {
 	t.Helper()
 	p := a.open(t, lock)
-	made, found := leftOf(t, p, a.objects)
+	made, found := planCleanUp(t, p, a.objects)
 	if len(made.Operators) == 0 {
 		t.Fatal("nothing is left of OLM's")
 	}
@@ -133,40 +131,40 @@ func (a adopted) sheds(t *testing.T, name string, lock *lockfile.File, random *r
 	for _, s := range made.Steps {
 		actions += len(s.Actions)
 	}
-	first := a.stage(made, found)
-	before := stateOf(first.cluster)
-	check(t, first.until(0))
-	a.holds(t, made, first.cluster)
-	second := a.stage(made, found)
+	first := a.newRun(made, found)
+	before := comparableState(first.cluster)
+	check(t, first.runRequests(0))
+	a.checkCluster(t, made, first.cluster)
+	second := a.newRun(made, found)
 	kills := 0
 	for dead := true; dead; kills++ {
-		err := second.until(1 + random.IntN(1+actions/3))
-		if dead = err == errKilled; !dead { //nolint:errorlint // it is that very one
+		err := second.runRequests(1 + random.IntN(1+actions/3))
+		if dead = err == errKilled; !dead { //nolint:errorlint // never wrapped
 			check(t, err)
 		}
 	}
-	if diff := cmp.Diff(stateOf(first.cluster), stateOf(second.cluster)); diff != "" {
+	if diff := cmp.Diff(comparableState(first.cluster), comparableState(second.cluster)); diff != "" {
 		t.Errorf("killed and resumed, another cluster:\n%s", diff)
 	}
-	again, after := leftOf(t, p, first.cluster.Objects())
+	again, after := planCleanUp(t, p, first.cluster.Objects())
 	if len(again.Operators) > 0 || len(again.Steps) > 0 || len(again.Left) > 0 {
 		t.Errorf("something is left of OLM's: %+v", again)
 	}
 	for _, list := range append([][]olmexit.Object{after.Report.Shared}, objectsOf(after.Report)...) {
 		for _, o := range list {
-			equal(t, o)
+			checkEqual(t, o)
 		}
 	}
 	t.Logf("%s: %d operators, %d Deployments restart, %d actions, %d kills", name, len(made.Operators), restarts, actions, kills-1)
 	for range 3 {
-		a.back(t, made, found, before, random)
+		a.revert(t, made, found, before, random)
 	}
 	return len(made.Operators)
 }
 
-// equal wants an object to be as the tree has it, but for what others wrote, and
-// what must stay OLM's.
-func equal(t *testing.T, o olmexit.Object) {
+// checkEqual checks that a live object equals that of the tree, except for the kinds that keep fields of
+// OLM.
+func checkEqual(t *testing.T, o olmexit.Object) {
 	t.Helper()
 	if o.Class != olmexit.Equal && o.Class != olmexit.Changed || slices.Contains([]string{"APIService", "CustomResourceDefinition", "Namespace"}, o.Kind) {
 		return
@@ -178,8 +176,8 @@ func equal(t *testing.T, o olmexit.Object) {
 	}
 }
 
-// leftOf returns the plan of what a cluster has of OLM's.
-func leftOf(t *testing.T, p *workspace.Project, objects []k8s.Object) (*plan.Plan, *inspect.Inspection) {
+// planCleanUp returns the plan for the leftover OLM objects of a cluster.
+func planCleanUp(t *testing.T, p *workspace.Project, objects []k8s.Object) (*plan.Plan, *inspect.Inspection) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	check(t, err)
@@ -197,8 +195,8 @@ func leftOf(t *testing.T, p *workspace.Project, objects []k8s.Object) (*plan.Pla
 	return made, found
 }
 
-func (a adopted) stage(p *plan.Plan, found *inspect.Inspection) *stage {
-	s := &stage{cluster: runtest.New(a.objects...), plan: p, files: &runtest.Files{}, say: sayYes{}}
+func (a adoptedCluster) newRun(p *plan.Plan, found *inspect.Inspection) *planRun {
+	s := &planRun{cluster: runtest.New(a.objects...), plan: p, files: &runtest.Files{}, say: sayYes{}}
 	for _, r := range found.Rendered {
 		s.rendered = append(s.rendered, r.Object)
 	}
@@ -207,8 +205,8 @@ func (a adopted) stage(p *plan.Plan, found *inspect.Inspection) *stage {
 	return s
 }
 
-// holds holds a cluster to what a plan says.
-func (a adopted) holds(t *testing.T, p *plan.Plan, c *runtest.Cluster) {
+// checkCluster compares a cluster with the executed plan.
+func (a adoptedCluster) checkCluster(t *testing.T, p *plan.Plan, c *runtest.Cluster) {
 	t.Helper()
 	named, goes := map[string]bool{}, map[k8s.Key]bool{}
 	for _, op := range p.Operators {
@@ -227,10 +225,10 @@ func (a adopted) holds(t *testing.T, p *plan.Plan, c *runtest.Cluster) {
 	uids, sets := map[k8s.Key]string{}, map[string]int{}
 	for _, o := range c.Objects() {
 		uids[o.Key()] = k8s.Text(o, "metadata", "uid")
-		sets[owner(o)]++
+		sets[owningDeployment(o)]++
 	}
 	for _, o := range a.objects {
-		sets[owner(o)]--
+		sets[owningDeployment(o)]--
 		uid := uids[o.Key()]
 		switch {
 		case o.Is(snapshot.OLM, "OperatorCondition") && strings.Contains(o.Name(), ".v") && uid != "":
@@ -248,16 +246,16 @@ func (a adopted) holds(t *testing.T, p *plan.Plan, c *runtest.Cluster) {
 	}
 }
 
-// owner returns the Deployment of a ReplicaSet, "" of anything else.
-func owner(o k8s.Object) string {
+// owningDeployment returns the Deployment of a ReplicaSet, or "" for other objects.
+func owningDeployment(o k8s.Object) string {
 	if by := k8s.Items(o, "metadata", "ownerReferences"); o.Is("apps", "ReplicaSet") && len(by) > 0 {
 		return o.Namespace() + "/" + k8s.Text(by[0], "name")
 	}
 	return ""
 }
 
-// back goes back from somewhere before the clean-up.
-func (a adopted) back(t *testing.T, p *plan.Plan, found *inspect.Inspection, before map[k8s.Key]k8s.Object, random *rand.Rand) {
+// revert executes the plan up to some request before the clean-up, and reverts it.
+func (a adoptedCluster) revert(t *testing.T, p *plan.Plan, found *inspect.Inspection, before map[k8s.Key]k8s.Object, random *rand.Rand) {
 	t.Helper()
 	last := 0
 	for _, step := range p.Steps {
@@ -266,14 +264,14 @@ func (a adopted) back(t *testing.T, p *plan.Plan, found *inspect.Inspection, bef
 		}
 		last = step.Number
 	}
-	s := a.stage(p, found)
-	if err := s.untilStep(last, 1+random.IntN(120)); err != nil && err != errKilled { //nolint:errorlint // it is that very one
+	s := a.newRun(p, found)
+	if err := s.runToStep(last, 1+random.IntN(120)); err != nil && err != errKilled { //nolint:errorlint // never wrapped
 		t.Fatal(err)
 	}
-	check(t, s.back())
+	check(t, s.revert())
 	s.cluster.Settle()
-	after := stateOf(s.cluster)
-	maps.DeleteFunc(after, func(key k8s.Key, _ k8s.Object) bool { return key.Kind == "ReplicaSet" && before[key] == nil }) // it stays when its pods are gone
+	after := comparableState(s.cluster)
+	maps.DeleteFunc(after, func(key k8s.Key, _ k8s.Object) bool { return key.Kind == "ReplicaSet" && before[key] == nil }) // remains without pods
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("after going back (-before +after):\n%s", diff)
 	}

@@ -16,19 +16,19 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// plansKeep leads each dump through the steps of its plan, as a cluster would go,
-// and holds that nothing of it is told to be broken, that the tree's own roles give
-// the operators all that OLM's do, and that it is seen how far the plan is.
-func plansKeep(t *testing.T, _ fstest.MapFS) inspection {
+// checkVerification executes the plan of each dump step by step in a simulated cluster: no check may
+// fail, the roles of the tree must give operators all permissions of OLM's roles, and the progress of
+// the plan must be observed.
+func checkVerification(t *testing.T, _ fstest.MapFS) dumpCheck {
 	random := rand.New(rand.NewPCG(7, 8))
 	ctx := context.Background()
 	accounts, asked, notes := 0, 0, map[string]bool{}
-	each := func(file string, d dumped, rep *olmexit.Report) {
+	each := func(file string, d clusterDump, rep *olmexit.Report) {
 		p, err := plan.Make(plan.Input{
-			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "argocd-controller", Namespaces: d.some(random),
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "argocd-controller", Namespaces: d.sampleNamespaces(random),
 		})
 		check(t, err)
-		c := &played{objects: map[k8s.Key]k8s.Object{}, tree: map[k8s.Key]k8s.Object{}}
+		c := &simulatedCluster{objects: map[k8s.Key]k8s.Object{}, tree: map[k8s.Key]k8s.Object{}}
 		for _, o := range d.seen.All() {
 			c.objects[o.Key] = o.Body()
 		}
@@ -72,7 +72,7 @@ func plansKeep(t *testing.T, _ fstest.MapFS) inspection {
 			}
 		}
 	}
-	return inspection{each, func() {
+	return dumpCheck{each, func() {
 		t.Logf("%d accounts, %d reviews, %d notes", accounts, asked, len(notes))
 		if accounts < 10 || asked < 1000 {
 			t.Error("too little was compared")
@@ -80,9 +80,8 @@ func plansKeep(t *testing.T, _ fstest.MapFS) inspection {
 	}}
 }
 
-// played is a cluster that does what it is told as an API server would, as far as it
-// matters here.
-type played struct {
+// simulatedCluster simulates the parts of an API server that the checks need.
+type simulatedCluster struct {
 	objects map[k8s.Key]k8s.Object
 	tree    map[k8s.Key]k8s.Object
 
@@ -90,7 +89,7 @@ type played struct {
 	rights map[k8s.Subject]k8s.GrantSet
 }
 
-func (c *played) do(a plan.Action) {
+func (c *simulatedCluster) do(a plan.Action) {
 	key := a.Object.Key()
 	o := c.objects[key]
 	switch a.Do {
@@ -122,7 +121,7 @@ func (c *played) do(a plan.Action) {
 	}
 }
 
-func (c *played) remove(key k8s.Key, orphan bool) {
+func (c *simulatedCluster) remove(key k8s.Key, orphan bool) {
 	uid := k8s.Text(c.objects[key], "metadata", "uid")
 	delete(c.objects, key)
 	for k, o := range c.objects {
@@ -146,11 +145,11 @@ func list(items []map[string]any) []any {
 	return out
 }
 
-func (c *played) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
+func (c *simulatedCluster) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
 	return c.objects[ref.Key()], nil
 }
 
-func (c *played) List(_ context.Context, apiVersion, kind, namespace, _ string) ([]k8s.Object, error) {
+func (c *simulatedCluster) List(_ context.Context, apiVersion, kind, namespace, _ string) ([]k8s.Object, error) {
 	var out []k8s.Object
 	for _, key := range slices.SortedFunc(maps.Keys(c.objects), k8s.Key.Compare) {
 		if key.Group == k8s.Group(apiVersion) && key.Kind == kind && (namespace == "" || key.Namespace == namespace) {
@@ -160,7 +159,7 @@ func (c *played) List(_ context.Context, apiVersion, kind, namespace, _ string) 
 	return out, nil
 }
 
-func (c *played) Allowed(_ context.Context, r verify.Review) (bool, error) {
+func (c *simulatedCluster) Allowed(_ context.Context, r verify.Review) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.rights == nil {

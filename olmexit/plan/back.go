@@ -33,9 +33,9 @@ type Return struct {
 }
 
 // MakeReturn returns the plan of the return to OLM, for all namespaces without a clean-up. The
-// others are in Left, with instructions. The plan has no steps if nothing was done. The steps are
-// ordered so that nothing is missing at any time: the Subscriptions are created before objects of
-// the tree are deleted.
+// other namespaces are in Left, with instructions. The plan has no steps if nothing was done. The
+// steps are ordered so that nothing is missing at any time: the Subscriptions are created before
+// objects of the tree are deleted.
 func MakeReturn(in ReturnInput) *Return {
 	m := &returnMaker{ReturnInput: in, way: &Return{Objects: map[k8s.Ref]k8s.Object{}}, done: map[*Action]ExecutedAction{}}
 	for _, d := range in.Executed {

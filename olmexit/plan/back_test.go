@@ -13,8 +13,7 @@ import (
 
 const olm = "operators.coreos.com/v1alpha1"
 
-// The objects of a plan: what OLM installs by, what it installed, what the tree
-// brings.
+// The objects of the test plan: objects of OLM, objects that it installed, and objects of the tree.
 func sub() k8s.Ref {
 	return k8s.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
 }
@@ -39,7 +38,7 @@ func namespace(name string) k8s.Ref {
 	return k8s.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
-// livePlan is one that is followed while OLM runs.
+// livePlan returns a plan in mode Live.
 func livePlan() *plan.Plan {
 	steps := []plan.Step{
 		{Name: plan.Guard, Actions: []plan.Action{{Do: plan.Keep, Object: namespace("ops"), UID: "n"}, {Do: plan.Annotate, Object: namespace("ops"), UID: "n", Set: map[string]string{"guard": "on", "both": "a,on"}}}},
@@ -55,7 +54,7 @@ func livePlan() *plan.Plan {
 	return &plan.Plan{Mode: plan.Live, Operators: []plan.Operator{{Namespace: "ops", Package: "etcd", CSV: "etcd.v1"}}, Steps: steps}
 }
 
-// before is what there was before the plan.
+// before returns the objects before the plan.
 func before() map[k8s.Ref]k8s.Object {
 	s := k8s.With(k8s.New(olm, "Subscription", "ops", "etcd"), any("s"), "metadata", "uid")
 	s["spec"] = map[string]any{"name": "etcd", "installPlanApproval": "Manual"}
@@ -64,7 +63,7 @@ func before() map[k8s.Ref]k8s.Object {
 	return map[k8s.Ref]k8s.Object{sub(): s, namespace("ops"): n, condition(): k8s.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
 }
 
-// deeds are all actions of the steps up to one.
+// deeds returns all actions of the steps up to last, as executed.
 func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
 	var out []plan.ExecutedAction
 	for _, s := range p.Steps[:last] {
@@ -79,7 +78,7 @@ func deeds(p *plan.Plan, last int) []plan.ExecutedAction {
 	return out
 }
 
-// told returns the steps of a plan in few words.
+// told summarizes the steps of a plan.
 func told(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -120,8 +119,9 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestSubscribeInOrder creates the Subscription of a required operator before that of its
-// dependent, whatever their names: OLM would subscribe to the required one by itself.
+// TestSubscribeInOrder checks that the Subscription of a required operator is created before that
+// of its dependent, whatever their names, because OLM would otherwise create a Subscription of its
+// own.
 func TestSubscribeInOrder(t *testing.T) {
 	ref := func(kind, name string) k8s.Ref {
 		return k8s.Ref{APIVersion: olm, Kind: kind, Namespace: "ops", Name: name}
@@ -153,7 +153,7 @@ func TestSubscribeInOrder(t *testing.T) {
 	}
 }
 
-// TestMakeBeforeDetach goes back without OLM's having to install anything.
+// TestMakeBeforeDetach returns to OLM without a reinstallation by OLM.
 func TestMakeBeforeDetach(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 3), Before: before()})
@@ -170,7 +170,7 @@ func TestMakeBeforeDetach(t *testing.T) {
 	}
 }
 
-// TestMakeAfterCleanUp says what to do by hand once something of OLM's is gone.
+// TestMakeAfterCleanUp checks the instructions if an object of OLM was already deleted.
 func TestMakeAfterCleanUp(t *testing.T) {
 	p := livePlan()
 	way := plan.MakeReturn(plan.ReturnInput{Plan: p, Executed: deeds(p, 6), Before: before()})

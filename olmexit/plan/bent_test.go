@@ -22,8 +22,7 @@ const (
 	rbacV1   = "rbac.authorization.k8s.io/v1"
 )
 
-// whole returns all sorts of objects of an operator that OLM installed, and what the
-// tree has of it.
+// whole returns objects of all kinds of an operator installed by OLM, and its part of the tree.
 func whole(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	version := pkg + ".v1"
 	add := func(apiVersion, kind, namespace, name string, labels map[string]string, fields map[string]any, owners ...k8s.Object) k8s.Object {
@@ -79,12 +78,12 @@ func whole(ns, pkg string) (live []k8s.Object, tree []render.Rendered) {
 	return live, tree
 }
 
-// odd draws a value of any type.
+// odd generates values of any type.
 func odd() *rapid.Generator[any] {
 	return rapid.SampledFrom([]any{nil, "", "x", strings.Repeat("a", 300), true, int64(-1), 1.5, []any{}, []any{nil}, []any{"x", map[string]any{}}, map[string]any{}, map[string]any{"a": nil}})
 }
 
-// spoiled returns a copy of a value in which something is of another type.
+// spoiled returns a copy of a value with a part replaced by a value of another type.
 func spoiled(t *rapid.T, v any) any {
 	m, ok := v.(map[string]any)
 	if list, isList := v.([]any); isList && len(list) > 0 && rapid.Bool().Draw(t, "below") {
@@ -100,7 +99,7 @@ func spoiled(t *rapid.T, v any) any {
 	return k8s.With(m, spoiled(t, m[key]), key)
 }
 
-// bend does to objects what no API server has them be, or somebody did to a dump.
+// bend changes objects in ways that no API server permits, or that occur in edited dumps.
 func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
 	live = slices.Clone(live)
 	for range rapid.IntRange(0, 6).Draw(t, "bends") {
@@ -116,7 +115,7 @@ func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
 			o = k8s.Without(o, "metadata", "labels")
 		case 3:
 			o = k8s.Without(o, "metadata", "ownerReferences")
-		case 4: // in circles, too
+		case 4: // possibly with a cycle
 			to := live[j]
 			o = k8s.With(o, any([]any{map[string]any{"apiVersion": to.APIVersion(), "kind": to.Kind(), "name": to.Name(), "uid": k8s.Text(to, "metadata", "uid")}}), "metadata", "ownerReferences")
 		case 5:
@@ -133,9 +132,9 @@ func bend(t *rapid.T, live []k8s.Object) []k8s.Object {
 	return live
 }
 
-// TestBentClusters inspects and plans clusters of which anything may be missing,
-// twice there, somebody else's or of another type: every object is in one class,
-// nothing is taken over that lost what it needs, and nothing panics.
+// TestBentClusters inspects and plans clusters with objects that are missing, duplicate, foreign or
+// malformed. Every object must be in one class, operators without the objects that they need must
+// not be adopted, and nothing may panic.
 func TestBentClusters(t *testing.T) {
 	states := map[olmexit.State]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,7 +152,7 @@ func TestBentClusters(t *testing.T) {
 		}
 		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
 		if err != nil {
-			return // what is no object of a cluster is told
+			return // an invalid object is reported
 		}
 		lock := olmexit.Begin(seen, lockfile.New(pins))
 		lock, tree = olmexit.Record(seen, lockfile.New(pins), lock, tree)
@@ -184,7 +183,7 @@ func TestBentClusters(t *testing.T) {
 	}
 }
 
-// inOneClass holds that each object is in one class, and that they are counted.
+// inOneClass checks that each object is in one class, and that the counts are right.
 func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	all := slices.Clone(rep.Shared)
 	for _, op := range rep.Operators {
@@ -206,8 +205,7 @@ func inOneClass(t *rapid.T, seen *snapshot.Snapshot, rep *olmexit.Report) {
 	}
 }
 
-// hasWhatItNeeds holds that what can be adopted is installed, and that nothing of it
-// is gone.
+// hasWhatItNeeds checks that adoptable operators are installed completely.
 func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered, rep *olmexit.Report) {
 	for _, op := range rep.Operators {
 		if op.State != olmexit.Adoptable && op.State != olmexit.WithRestart {

@@ -11,7 +11,7 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// plans draws plans that Parse takes.
+// plans generates valid plans.
 func plans() *rapid.Generator[*plan.Plan] {
 	text := rapid.StringMatching(`[a-zä: {}\[\]"'\n#,-]{1,12}`)
 	name := rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`)
@@ -39,7 +39,7 @@ func plans() *rapid.Generator[*plan.Plan] {
 	})
 	action := rapid.Custom(func(t *rapid.T) plan.Action {
 		a := plan.Action{Object: ref.Draw(t, "object"), UID: name.Draw(t, "uid")}
-		switch a.Do = rapid.SampledFrom([]plan.Verb{plan.Annotate, plan.Apply, plan.Keep, plan.Delete, plan.Orphan, plan.Scale, plan.TakeOver, plan.Unfinalize, plan.Unlabel}).Draw(t, "do"); a.Do { //nolint:exhaustive // the rest says no more
+		switch a.Do = rapid.SampledFrom([]plan.Verb{plan.Annotate, plan.Apply, plan.Keep, plan.Delete, plan.Orphan, plan.Scale, plan.TakeOver, plan.Unfinalize, plan.Unlabel}).Draw(t, "do"); a.Do { //nolint:exhaustive // the others have no further fields
 		case plan.Annotate:
 			a.Set = rapid.MapOfN(text, text, 1, 3).Draw(t, "set")
 			a.Unset = list(text).Draw(t, "unset")
@@ -91,7 +91,7 @@ func plans() *rapid.Generator[*plan.Plan] {
 	})
 }
 
-// TestFormatIsReadBack writes random plans and reads the same again.
+// TestFormatIsReadBack formats random plans and parses them again.
 func TestFormatIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := plans().Draw(t, "plan")
@@ -127,7 +127,7 @@ steps:
   - {verb: orphan, object: operators.coreos.com/v1alpha1 ClusterServiceVersion a/x.v1, uid: u1}
 `
 
-// TestFaults wants each fault of a plan with its place.
+// TestFaults checks the message and the position of each fault in a plan.
 func TestFaults(t *testing.T) {
 	if _, err := plan.Parse("p.yaml", []byte(written)); err != nil {
 		t.Fatal(err)

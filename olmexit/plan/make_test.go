@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TestUninstallKeepsWhatIsWatched names the definitions of OLM's that have to
-// stay, because an operator watches objects of them.
+// TestUninstallKeepsWhatIsWatched checks that the uninstall step names OLM's CRDs that must remain,
+// because an operator watches them.
 func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 	const olm, rbac = "operators.coreos.com", "rbac.authorization.k8s.io/v1"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {
@@ -62,7 +62,7 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 	}
 }
 
-// TestUnreadIsNoPlan makes none of a cluster that would not hand out everything.
+// TestUnreadIsNoPlan checks that a cluster that was not read completely gives an error.
 func TestUnreadIsNoPlan(t *testing.T) {
 	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})
 	if err != nil {
@@ -78,9 +78,9 @@ func TestUnreadIsNoPlan(t *testing.T) {
 	}
 }
 
-// TestGuardOutlivesTheTree has the Namespace of an operator that Argo CD applies by other
-// files keep its guard when the tree is applied, whatever the tree says of pruning: until
-// Argo CD has it of the tree, it would ask a person whether to delete it.
+// TestGuardOutlivesTheTree checks that a Namespace that Argo CD applies from other files keeps its
+// guard when the tree is applied, whatever the tree's prune setting. Until Argo CD applies the
+// Namespace from the tree, it would ask for confirmation to delete it.
 func TestGuardOutlivesTheTree(t *testing.T) {
 	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
 	live := func(apiVersion, kind, namespace, name string) k8s.Object {

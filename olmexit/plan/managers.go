@@ -27,7 +27,7 @@ func isApply(entry map[string]any, manager string) bool {
 	return k8s.Text(entry, "manager") == manager && k8s.Text(entry, "operation") == "Apply"
 }
 
-// writers is the fields of an object by their writers, as paths like those in olmexit.Field.
+// writers contains the fields of an object by their writers, as paths like those in olmexit.Field.
 type writers struct {
 	mine   map[string]bool // fields that OLM wrote, or that the plan's manager applied
 	others map[string]bool

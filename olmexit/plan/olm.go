@@ -123,7 +123,7 @@ func (m *maker) uninstall() {
 	})
 }
 
-// watched names the CRDs without which operators do not start.
+// watched returns the names of the CRDs without which operators do not start.
 func (m *maker) watched() string {
 	var names []string
 	for _, op := range olmexit.DiagnoseTree(m.Lock, m.Rendered).Operators {

@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// mapping draws what stands in an object: values, lists and mappings.
+// mapping generates the content of objects: values, lists and mappings.
 func mapping(depth int) *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		out := map[string]any{}
@@ -28,7 +28,7 @@ func mapping(depth int) *rapid.Generator[map[string]any] {
 	})
 }
 
-// written returns the fields of a mapping, as managedFields name them.
+// writtenBack returns the fields of a mapping in the format of managedFields.
 func writtenBack(m map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, v := range m {
@@ -41,7 +41,7 @@ func writtenBack(m map[string]any) map[string]any {
 	return out
 }
 
-// overlaid returns a mapping with the values of another one in it.
+// overlaid returns a mapping with the values of over in it.
 func overlaid(under, over map[string]any) map[string]any {
 	out := k8s.Copy(under)
 	for key, v := range over {
@@ -55,7 +55,7 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// without returns a mapping without the fields that another one has the like of.
+// without returns a mapping without the fields that are in fields.
 func without(m, fields map[string]any) map[string]any {
 	out := k8s.Copy(m)
 	for key, v := range fields {
@@ -70,9 +70,8 @@ func without(m, fields map[string]any) map[string]any {
 	return out
 }
 
-// TestRestored applies fields to an object, takes fields of it away, and wants it
-// back as it was, with its owners, its status and what somebody else wrote since
-// beside it.
+// TestRestored applies fields to an object and removes others, and checks that Restored returns the
+// earlier object, with the current owners and status and the later changes of others.
 func TestRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := func(name string) map[string]any { return mapping(3).Draw(t, name) }
@@ -113,7 +112,8 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// TestManaged has managers of before get their fields back, and ours give theirs up.
+// TestManaged checks that the earlier managers get their fields back, and that the given managers
+// lose theirs.
 func TestManaged(t *testing.T) {
 	entry := func(manager, operation, subresource, field string) any {
 		e := map[string]any{"manager": manager, "operation": operation, "fieldsV1": map[string]any{"f:" + field: map[string]any{}}}

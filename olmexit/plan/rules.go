@@ -19,7 +19,7 @@ type Rule struct {
 	Verbs     []string // sorted
 }
 
-// scope is the objects of a permission; an empty name means all.
+// scope identifies the objects of a permission; an empty name means all objects.
 type scope struct{ namespace, group, resource, name string }
 
 // rights are verbs by scope.

@@ -18,7 +18,7 @@ func ref(text string) k8s.Ref {
 	return r
 }
 
-// small is a plan with an action of each sort.
+// small returns a plan with an action of each kind.
 func small() (*plan.Plan, []k8s.Object) {
 	role := k8s.New("rbac.authorization.k8s.io/v1", "Role", "a", "r")
 	binding := k8s.New("rbac.authorization.k8s.io/v1", "RoleBinding", "a", "b")
@@ -43,7 +43,7 @@ func small() (*plan.Plan, []k8s.Object) {
 	return p, []k8s.Object{role, binding}
 }
 
-// TestRules gives what each action takes, and to undo it, and no more.
+// TestRules checks that the permissions are exactly those for each action and for its reversal.
 func TestRules(t *testing.T) {
 	var got []string
 	for _, r := range plan.Rules(small()) {
@@ -83,8 +83,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestKubectlKeepsGuards shows an object with the annotations that it gets in place of
-// the tree's.
+// TestKubectlKeepsGuards checks that the command applies an object with its guard annotations in
+// place of the tree's.
 func TestKubectlKeepsGuards(t *testing.T) {
 	p, rendered := small()
 	o := k8s.Annotate(rendered[0], map[string]string{"k": "tree", "l": "tree"})
@@ -97,8 +97,8 @@ func TestKubectlKeepsGuards(t *testing.T) {
 	}
 }
 
-// TestKubectl tells each action for a shell, in which no word of an object's is a
-// command.
+// TestKubectl checks the command of each action, and that no part of an object is interpreted by
+// the shell.
 func TestKubectl(t *testing.T) {
 	p, rendered := small()
 	want := []string{

@@ -15,13 +15,13 @@ import (
 	"github.com/quayside/quayside/olmexit/run/runtest"
 )
 
-// olmObject reports whether an object is one that OLM makes anew when it installs.
+// olmObject reports whether OLM recreates the object when it installs.
 func olmObject(o k8s.Object) bool {
 	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
 }
 
-// kept is what is to be as before on the way back: all but what OLM makes anew, and
-// of that which it owns but to whom it belongs.
+// kept returns the objects that must be unchanged after the return, without owners and status: all
+// except those that OLM recreates.
 func kept(c *runtest.Cluster) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range state(c) {
@@ -38,8 +38,8 @@ func kept(c *runtest.Cluster) []k8s.Object {
 	return out
 }
 
-// newBackScene is a scene whose plan keeps all that it changes, in which OLM
-// installs what a Subscription asks for, and whose last step cleans up.
+// newBackScene returns a scene in which the plan backs up all objects that it changes, OLM installs
+// Subscriptions, and the last step is a clean-up.
 func newBackScene(t testing.TB) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -63,7 +63,7 @@ func newBackScene(t testing.TB) *scene {
 	return s
 }
 
-// back goes back, or goes on with that.
+// back starts or continues the return to OLM.
 func (s *scene) back(t testing.TB) (*run.Result, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
@@ -84,7 +84,7 @@ func (s *scene) back(t testing.TB) (*run.Result, error) {
 	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Say: &quiet{manual: true}})
 }
 
-// dead reports whether something was killed.
+// dead reports whether do was killed.
 func dead(do func()) (dead bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,10 +98,10 @@ func dead(do func()) (dead bool) {
 	return false
 }
 
-// TestBackFromAnywhere kills a run before its clean-up after any number of requests
-// and writings, goes back, is killed on the way again and again, and wants
-// everything of before with its UIDs and as it was, nothing of the tree's, no pod
-// restarted, OLM running, and the Subscription at what runs.
+// TestBackFromAnywhere kills a run before its clean-up after any number of requests and writes, and
+// then returns to OLM, with further kills. All earlier objects must be unchanged with their UIDs,
+// nothing of the tree may remain, no pod may restart, OLM must run, and the Subscription must have
+// the running version.
 func TestBackFromAnywhere(t *testing.T) {
 	whole := newBackScene(t)
 	want := kept(whole.cluster)
@@ -145,9 +145,8 @@ func TestBackFromAnywhere(t *testing.T) {
 	})
 }
 
-// TestBackGivesFieldsUp stops between the take-over of fields and the apply, of an
-// object that the tool which applies the tree had applied before: OLM has its fields
-// back afterwards.
+// TestBackGivesFieldsUp stops between the transfer of fields and the apply of an object that a
+// GitOps tool had applied before. Afterwards OLM must have its fields again.
 func TestBackGivesFieldsUp(t *testing.T) {
 	s := newBackScene(t)
 	deploy := ref("apps/v1", "Deployment", "ops", "etcd")

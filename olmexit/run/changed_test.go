@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run/runtest"
 )
 
-// meddler says yes, and does something to the cluster before a step.
+// meddler confirms everything, and changes the cluster before a step.
 type meddler struct {
 	quiet
 	at plan.Name
@@ -30,8 +30,8 @@ func (m *meddler) Step(ctx context.Context, s plan.Step) (bool, error) {
 	return m.quiet.Step(ctx, s)
 }
 
-// TestChangedByOthers has somebody else change the cluster before a step. The run
-// stops there, says what is the matter and what to do, and has deleted nothing more.
+// TestChangedByOthers changes the cluster before a step. The run must stop there with the problem
+// and its solution, and must not delete anything else.
 func TestChangedByOthers(t *testing.T) {
 	sub, csv := ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)
 	operator := ref("apps/v1", "Deployment", "olm", "olm-operator")
@@ -49,7 +49,7 @@ func TestChangedByOthers(t *testing.T) {
 		at      plan.Name
 		do      func(c *runtest.Cluster)
 		want    string
-		stopped bool // OLM, by then
+		stopped bool // whether OLM is stopped by then
 	}{
 		{"made again", plan.Guard, func(c *runtest.Cluster) { again(c, sub) }, "was deleted and recreated since the plan was made (UID u-sub, now another): make a new plan", false},
 		{"gone", plan.Guard, func(c *runtest.Cluster) { c.Remove(sub) }, "was deleted, but not by this plan: check the objects that it owned ('quayside adopt verify'), and make a new plan", false},
@@ -92,8 +92,8 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// TestOLMStartedMeanwhile has OLM scaled up between two deletions. Nothing more is
-// taken from it; once it is stopped again the run goes on and loses nothing.
+// TestOLMStartedMeanwhile scales OLM up between two deletions. The run must stop before the next
+// one; after OLM is stopped again, it must continue without losses.
 func TestOLMStartedMeanwhile(t *testing.T) {
 	s := newScene(t)
 	operator := ref("apps/v1", "Deployment", "olm", "olm-operator")
@@ -122,8 +122,8 @@ func TestOLMStartedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFinalizerComesBack has OLM put its finalizer back as soon as it is taken away, as
-// it does while it runs: the ClusterServiceVersion goes without it all the same.
+// TestFinalizerComesBack restores OLM's finalizer as soon as it is removed, like a running OLM. The
+// ClusterServiceVersion must still be deleted without OLM's clean-up.
 func TestFinalizerComesBack(t *testing.T) {
 	s := newScene(t)
 	csv, left := ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName), 3
@@ -142,7 +142,8 @@ func TestFinalizerComesBack(t *testing.T) {
 	}
 }
 
-// TestAnotherCluster refuses a cluster, a journal and steps that are not the plan's.
+// TestAnotherCluster checks the errors for a cluster, a journal and steps that do not belong to the
+// plan.
 func TestAnotherCluster(t *testing.T) {
 	s := newScene(t)
 	if _, err := s.run(t, func(in *run.Input) { in.Done = []int{77} }); err == nil || !strings.Contains(err.Error(), "no step 77") {
@@ -165,8 +166,7 @@ func TestAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestFieldsOfOthers stops where somebody else manages a field and the plan does not
-// take it by force.
+// TestFieldsOfOthers stops if another manager has a field and the plan does not force the apply.
 func TestFieldsOfOthers(t *testing.T) {
 	s := newScene(t)
 	for i := range s.plan.Steps {
@@ -187,8 +187,7 @@ func TestFieldsOfOthers(t *testing.T) {
 	}
 }
 
-// TestManual waits for a person at a step that others wait for, whatever was said
-// beforehand, and goes on when they say that it is done.
+// TestManual stops at a blocking manual step until it is confirmed as done.
 func TestManual(t *testing.T) {
 	s := newScene(t)
 	s.plan.Steps[0] = plan.Step{Number: 1, Name: plan.Suspend, Namespace: "ops", Title: "suspend", Manual: "Suspend it."}
@@ -202,8 +201,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestDeclined does nothing more where a person says no, and says that OLM is
-// stopped by then.
+// TestDeclined stops when a step is declined, and reports that OLM is stopped.
 func TestDeclined(t *testing.T) {
 	s := newScene(t)
 	res, err := s.run(t, func(in *run.Input) { in.Say = &quiet{no: 4} })
@@ -213,7 +211,7 @@ func TestDeclined(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends after the action that is under way.
+// TestInterrupted ends after the current action.
 func TestInterrupted(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -241,7 +239,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestDryRun tries everything and stores nothing, in the cluster and beside the plan.
+// TestDryRun sends everything as dry run, and changes neither the cluster nor the journal.
 func TestDryRun(t *testing.T) {
 	s := newScene(t)
 	before := s.cluster.Objects()

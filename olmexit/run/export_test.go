@@ -1,4 +1,4 @@
 package run
 
-// Entries returns what was done, in order.
+// Entries returns the entries of the journal in order.
 func (j *Journal) Entries() []Entry { return j.entries }

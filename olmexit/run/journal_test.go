@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 )
 
-// TestJournalOnDisk cuts the last line of a journal, as a machine that goes down does,
-// and goes on. Of a Secret nothing but the head is written.
+// TestJournalOnDisk truncates the last line of a journal, as in a crash, and continues. Of a
+// Secret, only the metadata may be written.
 func TestJournalOnDisk(t *testing.T) {
 	s, dir := newScene(t), filepath.Join(t.TempDir(), "plan.journal")
 	secret := ref("v1", "Secret", "ops", "etcd-cert")

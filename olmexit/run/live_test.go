@@ -38,7 +38,7 @@ func configMap(name, value string) k8s.Object {
 	return k8s.With(k8s.New("v1", "ConfigMap", "ns", name), any(value), "data", "key")
 }
 
-// TestVerbs does everything once, in order, in a cluster of values.
+// TestVerbs performs every request in order on an in-memory API server.
 func TestVerbs(t *testing.T) {
 	values := runtest.New(k8s.New("v1", "Namespace", "", "ns"), k8s.With(k8s.New("v1", "Secret", "ns", "s"), any("c2VjcmV0"), "data", "password"))
 	c, ctx := writer(t, runtest.Serve(t, values)), t.Context()
@@ -81,7 +81,7 @@ func TestVerbs(t *testing.T) {
 	if err = c.Delete(ctx, at, cluster.DeleteOptions{UID: uid, ResourceVersion: version}, false); !apierrors.IsConflict(err) {
 		t.Fatalf("an older version: %v", err)
 	}
-	for range 2 { // what is gone is no error
+	for range 2 { // deleting a missing object is no error
 		if err = c.Delete(ctx, at, cluster.DeleteOptions{UID: uid, Orphan: true}, false); err != nil || values.Object(at) != nil {
 			t.Fatalf("%v", err)
 		}
@@ -104,8 +104,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestNeverAll sends nothing where no one object is meant, and reads nothing of a
-// Secret but its head.
+// TestNeverAll checks that a request without a name is not sent, and that only the metadata of a
+// Secret is read.
 func TestNeverAll(t *testing.T) {
 	values := runtest.New(k8s.New("v1", "Namespace", "", "ns"), k8s.With(k8s.New("v1", "Secret", "ns", "s"), any("c2VjcmV0"), "data", "password"))
 	c, ctx := writer(t, runtest.Serve(t, values)), t.Context()
@@ -125,8 +125,8 @@ func TestNeverAll(t *testing.T) {
 	}
 }
 
-// TestPatience has a server that is busy, fails or hangs up, and counts how often it
-// is asked: what may have been done is not sent again.
+// TestPatience counts the requests to a server that is busy, fails or disconnects. A request that
+// may have been executed must not be repeated.
 func TestPatience(t *testing.T) {
 	read := func(c run.Cluster) error {
 		_, err := c.Get(t.Context(), k8s.RefTo(configMap("a", "")))
@@ -139,7 +139,7 @@ func TestPatience(t *testing.T) {
 		name string
 		do   func(run.Cluster) error
 		code int
-		want int // requests
+		want int // number of requests
 		ok   bool
 	}{
 		{"ok/read, busy", read, 429, 3, true},

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run/runtest"
 )
 
-// killed is thrown where the program ends in the middle of something.
+// killed is the panic value that simulates a kill of the program.
 type killed struct{}
 
 // untilKilled runs a plan and reports whether it was killed.
@@ -31,8 +31,8 @@ func (s *scene) untilKilled(t testing.TB) (err error, dead bool) { //nolint:revi
 	return err, false
 }
 
-// killAfter ends the program at one of its requests or writings: before it is taken,
-// or when it was and the answer is lost.
+// killAfter kills the program at the nth request or write: before it is executed, or, if taken is
+// set, afterwards with the response lost.
 func (s *scene) killAfter(n int, taken bool) {
 	left := n
 	count := func() {
@@ -59,7 +59,7 @@ func (s *scene) killAfter(n int, taken bool) {
 	s.files.Before = func(string) error { count(); return nil }
 }
 
-// events returns what was deleted and created how often.
+// times returns how often each object had this event.
 func times(events []runtest.Event, what string) map[k8s.Key]int {
 	out := map[k8s.Key]int{}
 	for _, e := range events {
@@ -70,9 +70,8 @@ func times(events []runtest.Event, what string) map[k8s.Key]int {
 	return out
 }
 
-// TestKilledAnywhere kills a run after any number of requests and writings, again
-// and again, and wants the cluster that a run has left which was not killed: nothing
-// deleted or made twice.
+// TestKilledAnywhere kills a run after any number of requests and writes, repeatedly. The final
+// cluster must be that of a run without kills, and nothing may be deleted or created twice.
 func TestKilledAnywhere(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {
@@ -107,8 +106,8 @@ func TestKilledAnywhere(t *testing.T) {
 	})
 }
 
-// TestLostAnswers loses the answer of any request, or has the server be busy, which
-// a run gets over by itself.
+// TestLostAnswers loses the response to any request, or makes the server busy. The run must succeed
+// without help.
 func TestLostAnswers(t *testing.T) {
 	whole := newScene(t)
 	if _, err := whole.run(t, nil); err != nil {

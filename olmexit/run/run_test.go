@@ -8,7 +8,7 @@ import (
 	"github.com/quayside/quayside/olmexit/run"
 )
 
-// TestRun takes an operator over, step by step, and loses nothing but what is OLM's.
+// TestRun adopts an operator step by step, and checks that only OLM's objects are lost.
 func TestRun(t *testing.T) {
 	s := newScene(t)
 	res, err := s.run(t, nil)
@@ -52,8 +52,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestGuardIsApplied gives an object the annotations that the plan has in place of the
-// tree's, and what the tree says beside them.
+// TestGuardIsApplied checks that an object is applied with the plan's annotations in place of the
+// tree's, and with the tree's other content.
 func TestGuardIsApplied(t *testing.T) {
 	const prune = "argocd.argoproj.io/sync-options"
 	s := newScene(t)
@@ -78,8 +78,7 @@ func TestGuardIsApplied(t *testing.T) {
 	}
 }
 
-// TestCleanUpIsAskedFor ends a run before the clean-up, of which nothing is done until
-// somebody says so.
+// TestCleanUpIsAskedFor checks that a run ends before the clean-up unless it is requested.
 func TestCleanUpIsAskedFor(t *testing.T) {
 	s := newScene(t)
 	for _, asked := range []bool{false, false, true} {

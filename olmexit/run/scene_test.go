@@ -19,7 +19,7 @@ const (
 	csvName     = "etcd.v1.0.0"
 )
 
-// text makes an object of a kind, with further fields.
+// made returns an object of a kind with additional fields.
 func made(apiVersion, kind, namespace, name, uid string, fields map[string]any) k8s.Object {
 	o := k8s.New(apiVersion, kind, namespace, name)
 	o = k8s.With(o, any(uid), "metadata", "uid")
@@ -56,7 +56,7 @@ func deployment(namespace, name string, replicas int64, labels map[string]any, e
 	}
 }
 
-// byOLM are managedFields in which OLM has a label and the containers.
+// byOLM returns managedFields in which OLM owns a label and the containers.
 func byOLM(apiVersion string, fields map[string]any) []any {
 	return []any{map[string]any{"manager": "olm", "operation": "Update", "apiVersion": apiVersion, "fieldsType": "FieldsV1", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"}}
 }
@@ -69,11 +69,11 @@ func has(below ...string) map[string]any {
 	return out
 }
 
-// component is OLM's label of the operator.
+// component is OLM's component label of the operator.
 const component = "operators.coreos.com/etcd.ops"
 
-// scene is a cluster with one operator of OLM's that watches two namespaces, the
-// plan by which it leaves OLM, and what the lock renders to.
+// scene is a cluster with an operator of OLM that watches two namespaces, the plan to adopt it, and
+// the rendered lock.
 type scene struct {
 	cluster  *runtest.Cluster
 	plan     *plan.Plan
@@ -206,7 +206,7 @@ func thePlan() *plan.Plan {
 	return p
 }
 
-// quiet says yes to everything.
+// quiet confirms every step except one.
 type quiet struct {
 	asked  []int
 	manual bool
@@ -221,7 +221,7 @@ func (q *quiet) Manual(context.Context, plan.Step) (bool, error) { return q.manu
 func (*quiet) Action(plan.Step, run.ActionResult)                {}
 func (*quiet) Waiting(plan.Step, []verify.Finding)               {}
 
-// run does the plan, or goes on with it.
+// run starts or continues the plan.
 func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) {
 	t.Helper()
 	j, err := run.OpenJournal(s.files, s.plan)
@@ -235,7 +235,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	return run.Run(context.Background(), in)
 }
 
-// state is everything in a cluster but versions and times.
+// state returns all objects of a cluster without versions and timestamps.
 func state(c *runtest.Cluster) []k8s.Object {
 	out := slices.Clone(c.Objects())
 	for i, o := range out {

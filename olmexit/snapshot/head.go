@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readHead decodes the head of an object. Values of the wrong type stay empty.
+// readHead decodes the head of an object. A field of the wrong type stays empty.
 func readHead(raw []byte) (head, error) {
 	var h head
 	dec := newDecoder(raw)
@@ -70,25 +70,25 @@ func (o *Owner) field(dec *jsontext.Decoder, key string) error {
 	return dec.SkipValue()
 }
 
-// errNoObject reports a value that is not an object.
-var errNoObject = errors.New("not an object")
+// errNotObject is returned for a value that is not an object.
+var errNotObject = errors.New("not an object")
 
-// forEachMember calls do with the name of each member of the next object; do reads its
-// value. null has no members.
+// forEachMember calls do with the name of each member of the next object. do must read the
+// member's value. null counts as an object without members.
 func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	switch dec.PeekKind() {
 	case '{':
 	case 'n':
 		return dec.SkipValue()
 	default:
-		return errNoObject
+		return errNotObject
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
 	for dec.PeekKind() != '}' {
 		if dec.StackDepth() > maxDepth {
-			return errDeep
+			return errTooDeep
 		}
 		name, err := dec.ReadToken()
 		if err != nil {
@@ -102,8 +102,8 @@ func forEachMember(dec *jsontext.Decoder, do func(key string) error) error {
 	return err
 }
 
-// forEachElement calls do for each element of the next list; do reads it. Other values are
-// skipped.
+// forEachElement calls do for each element of the next list. do must read the element. Other
+// values are skipped.
 func forEachElement(dec *jsontext.Decoder, do func() error) error {
 	if dec.PeekKind() != '[' {
 		return dec.SkipValue()

@@ -12,17 +12,17 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// wanted is a kind to read from a live cluster.
-type wanted struct {
+// kindSelector is a kind to read from a live cluster.
+type kindSelector struct {
 	apiVersion, kind string
 	labels           string // selector that excludes objects not installed by OLM
 }
 
-// snapshotKinds returns the kinds read from every live cluster: OLM's own kinds and kinds
-// that OLM installs. Other kinds in InstallPlans are read too.
-func snapshotKinds() []wanted {
+// snapshotKinds returns the kinds that are read from every live cluster: OLM's own kinds, and
+// kinds that OLM usually installs. Further kinds in InstallPlans are read, too.
+func snapshotKinds() []kindSelector {
 	const managed = "olm.managed=true"
-	return []wanted{
+	return []kindSelector{
 		{"v1", "Namespace", ""},
 		{OLM + "/v1alpha1", "Subscription", ""},
 		{OLM + "/v1alpha1", "ClusterServiceVersion", ""},
@@ -55,33 +55,32 @@ func snapshotKinds() []wanted {
 	}
 }
 
-// Live reads the objects of a live cluster. Kinds that are not served are omitted; kinds
-// that cannot be read are listed in Unread. The error is one of [cluster.Client.Read] or a
-// diag.List.
+// Live reads the objects of a live cluster. Kinds that are not served are omitted. Kinds that
+// cannot be read are listed in Unread. The error is one of [cluster.Client.Read] or a diag.List.
 func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
 	b := newBuilder(opt)
-	if err := b.list(ctx, c, snapshotKinds()); err != nil {
+	if err := b.readKinds(ctx, c, snapshotKinds()); err != nil {
 		return nil, err
 	}
-	if err := b.list(ctx, c, b.plannedKinds()); err != nil {
+	if err := b.readKinds(ctx, c, b.plannedKinds()); err != nil {
 		return nil, err
 	}
 	return b.snapshot()
 }
 
 // plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds.
-func (b *builder) plannedKinds() []wanted {
+func (b *builder) plannedKinds() []kindSelector {
 	s := Snapshot{objects: nil}
 	for _, o := range b.byKey {
 		s.objects = append(s.objects, o)
 	}
 	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
 	known := snapshotKinds()
-	var out []wanted
+	var out []kindSelector
 	for _, p := range s.InstallPlans() {
 		for _, step := range p.Steps {
-			w := wanted{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}
-			same := func(k wanted) bool { return k.kind == w.kind && k8s.Group(k.apiVersion) == step.Group }
+			w := kindSelector{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}
+			same := func(k kindSelector) bool { return k.kind == w.kind && k8s.Group(k.apiVersion) == step.Group }
 			if step.Kind != "" && !slices.ContainsFunc(known, same) {
 				known, out = append(known, w), append(out, w)
 			}
@@ -90,8 +89,8 @@ func (b *builder) plannedKinds() []wanted {
 	return out
 }
 
-// list reads the objects of kinds, except ignored kinds.
-func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) error {
+// readKinds reads all objects of the kinds, except ignored kinds.
+func (b *builder) readKinds(ctx context.Context, c *cluster.Client, kinds []kindSelector) error {
 	var opts []cluster.ListOptions
 	for _, w := range kinds {
 		if !b.isIgnored(k8s.Group(w.apiVersion), w.kind) {
@@ -111,7 +110,7 @@ func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) e
 			if err != nil {
 				return err
 			}
-			b.single(raw, diag.Pos{})
+			b.addSingle(raw, diag.Pos{})
 		}
 		found[i] = cluster.ListResult{}
 	}

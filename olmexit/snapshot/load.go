@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/base/inert"
 )
 
-// Options selects the data that a snapshot keeps.
+// Options selects the data that a snapshot contains.
 type Options struct {
-	Keep          func(group, kind string) bool // nil: all except kinds like Event and Pod
+	Keep          func(group, kind string) bool // whether to keep objects of a kind; nil: all except kinds like Event and Pod
 	ManagedFields bool                          // keep metadata.managedFields too
 }
 
@@ -33,8 +33,8 @@ const (
 // Load reads the objects of one cluster from fsys: from the named file, or from every .yaml,
 // .yml or .json file below the named directory. In a must-gather, it reads only the
 // directories namespaces and cluster-scoped-resources. Hidden files and directories are
-// skipped. In positions, prefix precedes each path. If an object occurs twice, the newer one
-// is kept. The error is a diag.List of every fault.
+// skipped. Positions start with prefix. If an object occurs several times, the newest one is
+// kept. The error is a diag.List of all faults.
 func Load(fsys fs.FS, name, prefix string, opt Options) (*Snapshot, error) {
 	l := loader{builder: newBuilder(opt), fsys: fsys, prefix: prefix}
 	info, err := fs.Stat(fsys, name)
@@ -62,7 +62,7 @@ func Load(fsys fs.FS, name, prefix string, opt Options) (*Snapshot, error) {
 // as the file name.
 func Read(name string, r io.Reader, opt Options) (*Snapshot, error) {
 	b := newBuilder(opt)
-	b.stream(name, r)
+	b.readStream(name, r)
 	return b.snapshot()
 }
 
@@ -78,8 +78,9 @@ func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.prefix + fi
 // gatherDirs returns the directories of a must-gather that contain objects.
 func gatherDirs() []string { return []string{"namespaces", "cluster-scoped-resources"} }
 
-// roots returns the directories to search for objects. A must-gather is in dir itself or in
-// one subdirectory for each image that gathered.
+// roots returns the directories to search for objects. A must-gather has the directories of
+// gatherDirs in dir itself, or in one subdirectory for each must-gather image. Without these
+// directories, roots returns dir.
 func (l *loader) roots(dir string) []string {
 	var out []string
 	in := func(dir string) {
@@ -118,7 +119,7 @@ func (l *loader) walk(root string) {
 			return nil
 		}
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() {
-			return nil // a dangling link or no regular file
+			return nil // a dangling link, or not a regular file
 		}
 		if err := inert.CheckName(p); err != nil {
 			l.errs.Addf(l.pos(p), "file name %w", err)
@@ -139,5 +140,5 @@ func (l *loader) read(file string) {
 		return
 	}
 	defer f.Close()
-	l.stream(l.prefix+file, f)
+	l.readStream(l.prefix+file, f)
 }

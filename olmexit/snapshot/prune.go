@@ -7,37 +7,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// cuts selects the parts of a value to drop: fields by name, also in the elements of a list. A nil
-// entry drops the field.
-type cuts struct {
-	fields map[string]*cuts
-	only   bool // drop unnamed fields; an empty entry keeps its field
+// fieldFilter selects the fields of a value to drop, by name. For a list, it applies to each element.
+type fieldFilter struct {
+	fields map[string]*fieldFilter // filter of the field's value; nil: drop the field
+	only   bool                    // drop all fields that are not in fields
 }
 
-func dropFields(names ...string) *cuts {
-	c := &cuts{fields: map[string]*cuts{}}
+func dropFields(names ...string) *fieldFilter {
+	c := &fieldFilter{fields: map[string]*fieldFilter{}}
 	for _, n := range names {
 		c.fields[n] = nil
 	}
 	return c
 }
 
-func onlyFields(names ...string) *cuts {
-	c := &cuts{only: true, fields: map[string]*cuts{}}
+func onlyFields(names ...string) *fieldFilter {
+	c := &fieldFilter{only: true, fields: map[string]*fieldFilter{}}
 	for _, n := range names {
 		c.fields[n] = dropFields()
 	}
 	return c
 }
 
-// in sets the cuts of a field and returns c.
-func (c *cuts) in(field string, inner *cuts) *cuts {
+// with sets the filter of a field and returns c.
+func (c *fieldFilter) with(field string, inner *fieldFilter) *fieldFilter {
 	c.fields[field] = inner
 	return c
 }
 
-// field returns the cuts of a field and whether the field is kept.
-func (c *cuts) field(name string) (inner *cuts, kept bool) {
+// field returns the filter of a field, and whether the field is kept.
+func (c *fieldFilter) field(name string) (inner *fieldFilter, kept bool) {
 	inner, named := c.fields[name]
 	if !named {
 		return nil, !c.only
@@ -45,52 +44,52 @@ func (c *cuts) field(name string) (inner *cuts, kept bool) {
 	return inner, inner != nil
 }
 
-// all reports whether nothing is dropped.
-func (c *cuts) all() bool { return c == nil || len(c.fields) == 0 && !c.only }
+// keepsAll reports whether the filter drops nothing.
+func (c *fieldFilter) keepsAll() bool { return c == nil || len(c.fields) == 0 && !c.only }
 
-// CopiedFrom is the label that OLM sets on copies. Its value is the namespace of the
-// original. It identifies a copied ClusterServiceVersion.
+// CopiedFrom is the label by which OLM marks a copied ClusterServiceVersion. Its value is the
+// namespace of the original.
 const CopiedFrom = "olm.copiedFrom"
 
-// cutsOf returns the unused parts of an object.
-func (b *builder) cutsOf(o *Object) *cuts {
-	meta := dropFields().in("annotations", dropFields("kubectl.kubernetes.io/last-applied-configuration"))
+// unusedFields returns the filter for the fields of an object that a snapshot does not contain.
+func (b *builder) unusedFields(o *Object) *fieldFilter {
+	meta := dropFields().with("annotations", dropFields("kubectl.kubernetes.io/last-applied-configuration"))
 	if !b.opt.ManagedFields {
 		meta.fields["managedFields"] = nil
 	}
-	c := dropFields().in("metadata", meta)
+	c := dropFields().with("metadata", meta)
 	switch o.Group + "/" + o.Kind {
 	case "/Secret":
 		public := onlyFields("tls.crt", "ca.crt", "olmCAKey")
 		c.fields["stringData"] = nil
-		return c.in("data", public)
+		return c.with("data", public)
 	case "/ConfigMap":
 		c.fields["binaryData"] = nil
 	case "apiextensions.k8s.io/CustomResourceDefinition":
-		return c.in("status", onlyFields("storedVersions"))
+		return c.with("status", onlyFields("storedVersions"))
 	case "operators.coreos.com/ClusterServiceVersion":
 		if _, copied := o.Labels[CopiedFrom]; copied {
-			meta.in("annotations", onlyFields("olm.operatorGroup", "olm.operatorNamespace"))
+			meta.with("annotations", onlyFields("olm.operatorGroup", "olm.operatorNamespace"))
 			c.fields["spec"] = nil
 		} else {
-			c.in("spec", dropFields("icon", "description"))
+			c.with("spec", dropFields("icon", "description"))
 		}
-		return c.in("status", onlyFields("phase", "reason", "message"))
+		return c.with("status", onlyFields("phase", "reason", "message"))
 	case "operators.coreos.com/InstallPlan":
-		step := dropFields().in("resource", dropFields("manifest"))
-		return c.in("status", dropFields().in("plan", step).in("bundleLookups", dropFields("properties", "conditions")))
+		step := dropFields().with("resource", dropFields("manifest"))
+		return c.with("status", dropFields().with("plan", step).with("bundleLookups", dropFields("properties", "conditions")))
 	case "operators.coreos.com/Operator":
-		return c.in("status", dropFields().in("components", dropFields().in("refs", dropFields("conditions"))))
+		return c.with("status", dropFields().with("components", dropFields().with("refs", dropFields("conditions"))))
 	}
 	return c
 }
 
-// errDeep reports a value nested too deeply.
-var errDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
+// errTooDeep is returned for a value that is nested too deeply.
+var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
-// prune writes an object to scratch as compact JSON without the parts dropped by c. It
-// always includes the apiVersion and kind, which list items may lack.
-func (b *builder) prune(raw []byte, c *cuts, o *Object) error {
+// prune writes an object to scratch as compact JSON, filtered by c. It always writes the
+// apiVersion and kind of o, because list items may lack them.
+func (b *builder) prune(raw []byte, c *fieldFilter, o *Object) error {
 	c.fields["apiVersion"], c.fields["kind"] = nil, nil
 	p := pruner{dec: newDecoder(raw), out: b.scratch[:0]}
 	p.out = append(p.out, '{')
@@ -104,12 +103,12 @@ func (b *builder) prune(raw []byte, c *cuts, o *Object) error {
 	return err
 }
 
-// newDecoder returns a decoder of JSON that was validated before.
+// newDecoder returns a decoder of JSON that is already validated.
 func newDecoder(raw []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// pruner copies JSON.
+// pruner copies JSON from dec to out.
 type pruner struct {
 	dec *jsontext.Decoder
 	out []byte
@@ -135,8 +134,8 @@ func (p *pruner) comma() {
 	}
 }
 
-// member copies the member with a name that was already read.
-func (p *pruner) member(key string, c *cuts) error {
+// member copies a member whose name was already read, filtered by c.
+func (p *pruner) member(key string, c *fieldFilter) error {
 	inner, kept := c.field(key)
 	if !kept {
 		return p.dec.SkipValue()
@@ -145,9 +144,9 @@ func (p *pruner) member(key string, c *cuts) error {
 	return p.value(inner)
 }
 
-func (p *pruner) value(c *cuts) error {
+func (p *pruner) value(c *fieldFilter) error {
 	switch kind := p.dec.PeekKind(); {
-	case c.all() || kind != '{' && kind != '[':
+	case c.keepsAll() || kind != '{' && kind != '[':
 		return p.copyValue()
 	case kind == '[':
 		p.out = append(p.out, '[')
@@ -172,10 +171,10 @@ func (p *pruner) copyValue() error {
 		return err
 	}
 	if jsonDepth(value) > maxDepth {
-		return errDeep
+		return errTooDeep
 	}
-	if bytes.IndexByte(value, '\n') >= 0 { // indented: a string contains no raw line break
-		value = bytes.Clone(value) // owned by the decoder
+	if bytes.IndexByte(value, '\n') >= 0 { // indented, because strings contain no raw line breaks
+		value = bytes.Clone(value) // the decoder owns the original
 		if err := value.Compact(jsontext.AllowDuplicateNames(true)); err != nil {
 			return err
 		}

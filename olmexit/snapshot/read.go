@@ -19,8 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// stream reads the objects of one file: consecutive JSON values or YAML documents.
-func (b *builder) stream(file string, r io.Reader) {
+// readStream reads the objects of one file: consecutive JSON values or YAML documents.
+func (b *builder) readStream(file string, r io.Reader) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	if mark, _ := buffered.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = buffered.Discard(len(mark)) // already in the buffer
@@ -51,7 +51,7 @@ func (b *builder) streamYAML(file string, r io.Reader) {
 		for i := range read {
 			src := &source{yaml: &read[i], dec: newDecoder(read[i].JSON)}
 			src.dec.PeekKind()
-			if err := b.topLevel(file, src.dec, src); err != nil && !errors.Is(err, errFull) {
+			if err := b.topLevel(file, src.dec, src); err != nil && !errors.Is(err, errLimitReached) {
 				b.fault(file, src, err)
 			}
 		}
@@ -70,14 +70,14 @@ func (b *builder) streamJSON(file string, r io.Reader) {
 			}
 			return
 		}
-		if err := b.topLevel(file, dec, src); err != nil && !errors.Is(err, errFull) {
+		if err := b.topLevel(file, dec, src); err != nil && !errors.Is(err, errLimitReached) {
 			b.fault(file, src, err)
 			return
 		}
 	}
 }
 
-// fault records the error that ends the reading of a file.
+// fault records an error that ends the reading of a file.
 func (b *builder) fault(file string, src *source, err error) {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
@@ -95,10 +95,10 @@ func (b *builder) fault(file string, src *source, err error) {
 	}
 }
 
-// topLevel reads an object, or the items of a list one by one. In kubectl output the kind of
-// a list follows its items.
+// topLevel reads an object, or the items of a list one by one, because a list may be too large
+// for memory. In kubectl output, the kind of a list follows its items.
 func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) error {
-	at := src.next(file)
+	at := src.nextPos(file)
 	if dec.PeekKind() != '{' {
 		b.errs.Addf(at, "not an object")
 		return dec.SkipValue()
@@ -106,12 +106,12 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
-	l := list{builder: b, pos: at}
-	if src.yaml != nil { // its fields are sorted: the kind follows the items
+	l := listReader{builder: b, pos: at}
+	if src.yaml != nil { // the converted fields are sorted, so the kind follows the items
 		h, _ := readHead(src.yaml.JSON)
 		l.apiVersion, l.kind = h.APIVersion, h.Kind
 	}
-	rest := pruner{out: append(b.one[:0], '{')}
+	rest := pruner{out: append(b.outer[:0], '{')}
 	for dec.PeekKind() != '}' {
 		src.limit = dec.InputOffset() + maxObject
 		name, err := dec.ReadToken()
@@ -120,7 +120,7 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 		}
 		key := name.String()
 		if key == "items" && dec.PeekKind() == '[' {
-			if err := l.stream(file, dec, src); err != nil {
+			if err := l.readItems(file, dec, src); err != nil {
 				return err
 			}
 			continue
@@ -131,7 +131,7 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 		}
 		l.head(key, value)
 		if len(rest.out)+len(value) > maxObject {
-			return errLarge
+			return errTooLarge
 		}
 		rest.name(key)
 		rest.out = append(rest.out, value...)
@@ -139,26 +139,26 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
-	b.one = append(rest.out, '}')
+	b.outer = append(rest.out, '}')
 	src.limit = dec.InputOffset() + maxObject
-	if l.seen {
+	if l.hasItems {
 		l.end()
 	} else {
-		b.single(b.one, at)
+		b.addSingle(b.outer, at)
 	}
 	return nil
 }
 
-// list is an object that may contain others.
-type list struct {
+// listReader reads an object that may be a list of objects.
+type listReader struct {
 	*builder
 	pos              diag.Pos
 	apiVersion, kind string
-	seen             bool // it has items
-	bare             int  // items without a kind that precede the list's own kind
+	hasItems         bool // it has items
+	withoutKind      int  // items without a kind that come before the list's own kind
 }
 
-func (l *list) head(key string, value []byte) {
+func (l *listReader) head(key string, value []byte) {
 	switch key {
 	case "apiVersion":
 		_ = json.Unmarshal(value, &l.apiVersion) // invalid types are reported for the object
@@ -170,30 +170,30 @@ func (l *list) head(key string, value []byte) {
 // isList reports whether a kind is a list kind.
 func isList(kind string) bool { return strings.HasSuffix(kind, "List") }
 
-// stream reads the items.
-func (l *list) stream(file string, dec *jsontext.Decoder, src *source) error {
-	l.seen = true
+// readItems reads the items.
+func (l *listReader) readItems(file string, dec *jsontext.Decoder, src *source) error {
+	l.hasItems = true
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
 	for dec.PeekKind() != ']' {
 		src.limit = dec.InputOffset() + maxObject
-		at := src.next(file)
+		at := src.nextPos(file)
 		value, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
 		if l.item(value, at); l.isFull() {
-			return errFull
+			return errLimitReached
 		}
 	}
 	_, err := dec.ReadToken()
 	return err
 }
 
-// item adds one item. The API server omits the kind of items and puts that of the list
-// first.
-func (l *list) item(raw []byte, at diag.Pos) {
+// item adds one item. For an item without a kind, the list's kind must already be known: the API
+// server omits the kind of items, and writes that of the list first.
+func (l *listReader) item(raw []byte, at diag.Pos) {
 	h, ok := l.headOf(raw, at)
 	switch {
 	case !ok:
@@ -203,22 +203,22 @@ func (l *list) item(raw []byte, at diag.Pos) {
 		h.Kind, h.APIVersion = strings.TrimSuffix(l.kind, "List"), l.apiVersion
 		l.add(h, raw, at)
 	default:
-		l.bare++
+		l.withoutKind++
 	}
 }
 
-// end records the faults of the list.
-func (l *list) end() {
+// end records the faults of the complete list.
+func (l *listReader) end() {
 	switch {
 	case !isList(l.kind):
 		l.errs.Addf(l.pos, "%q with items is not a list of objects", inert.Clip(l.kind, 100))
-	case l.bare > 0:
-		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.bare, "item"))
+	case l.withoutKind > 0:
+		l.errs.Addf(l.pos, "the list has %s without a kind", diag.Count(l.withoutKind, "item"))
 	}
 }
 
-// single adds an object without items, unless it is an empty list.
-func (b *builder) single(raw []byte, at diag.Pos) {
+// addSingle adds an object without items, unless it is an empty list.
+func (b *builder) addSingle(raw []byte, at diag.Pos) {
 	h, ok := b.headOf(raw, at)
 	if ok && !(isList(h.Kind) && h.Metadata.Name == "") {
 		b.add(h, raw, at)
@@ -247,7 +247,7 @@ func (b *builder) headOf(raw []byte, at diag.Pos) (head, bool) {
 	return h, err == nil
 }
 
-// add keeps an object unless its kind is ignored.
+// add adds an object unless its kind is ignored.
 func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	o := &Object{
 		Key:        k8s.Key{Group: k8s.Group(h.APIVersion), Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name},
@@ -267,7 +267,7 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	case b.isIgnored(o.Group, o.Kind):
 		return
 	}
-	if err := b.prune(raw, b.cutsOf(o), o); err != nil {
+	if err := b.prune(raw, b.unusedFields(o), o); err != nil {
 		b.errs.Addf(at, "%s: %w", o.Key, err)
 		return
 	}
@@ -292,14 +292,14 @@ func (b *builder) isIgnored(group, kind string) bool {
 	return false
 }
 
-// errLarge reports an object above the size limit.
-var errLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
+// errTooLarge is returned for an object above the size limit.
+var errTooLarge = fmt.Errorf("object exceeds the limit of %d bytes", maxObject)
 
-// errFull stops reading at a limit.
-var errFull = errors.New("full")
+// errLimitReached stops reading at a limit.
+var errLimitReached = errors.New("full")
 
-// source is the input file of a decoder. It tracks the line breaks after the decoder's
-// position and limits the amount of data read ahead.
+// source is the input file of a decoder. It records the line breaks after the decoder's position, to
+// compute positions, and limits the amount of data that the decoder reads.
 type source struct {
 	yaml *yamlnode.Document // input of the decoder; nil: a JSON file
 
@@ -308,15 +308,15 @@ type source struct {
 	limit int64 // maximum offset that the decoder may read
 
 	read   int64
-	breaks []int64 // offsets of line breaks after the last position
-	line   int     // number of line breaks before it
-	start  int64   // offset of its line
+	breaks []int64 // offsets of line breaks after the last offset passed to skipTo
+	line   int     // number of line breaks before that offset
+	start  int64   // offset of the start of its line
 }
 
 // Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	if s.read > s.limit+int64(len(p)) {
-		return 0, errLarge
+		return 0, errTooLarge
 	}
 	if s.read > maxFile {
 		return 0, fmt.Errorf("file exceeds the limit of %d bytes", int64(maxFile))
@@ -328,12 +328,12 @@ func (s *source) Read(p []byte) (int, error) {
 		}
 	}
 	s.read += int64(n)
-	s.pass(s.dec.InputOffset())
+	s.skipTo(s.dec.InputOffset())
 	return n, err
 }
 
-// pass drops the line breaks before an offset.
-func (s *source) pass(offset int64) {
+// skipTo drops the recorded line breaks before an offset, and counts them.
+func (s *source) skipTo(offset int64) {
 	n := 0
 	for n < len(s.breaks) && s.breaks[n] < offset {
 		s.start = s.breaks[n] + 1
@@ -343,24 +343,24 @@ func (s *source) pass(offset int64) {
 	s.breaks = append(s.breaks[:0], s.breaks[n:]...)
 }
 
-// pos returns the position of an offset close to the decoder's.
+// pos returns the position of an offset, which must not be before the last one passed to skipTo.
 func (s *source) pos(file string, offset int64) diag.Pos {
 	if s.yaml != nil {
 		return s.yaml.Pos(int(offset))
 	}
-	s.pass(offset)
+	s.skipTo(offset)
 	return diag.Pos{File: file, Line: s.line + 1, Col: int(max(0, offset-s.start)) + 1}
 }
 
-// next returns the position of the next value, after a call of PeekKind.
-func (s *source) next(file string) diag.Pos {
+// nextPos returns the position of the next value, after a call of PeekKind.
+func (s *source) nextPos(file string) diag.Pos {
 	unread := s.dec.UnreadBuffer()
 	blank := len(unread) - len(bytes.TrimLeft(unread, " \t\r\n,:"))
 	return s.pos(file, s.dec.InputOffset()+int64(blank))
 }
 
 // IsDeclaration reports whether objects of a kind describe installed operators and their
-// namespaces. As Options.Keep it drops the installed objects.
+// namespaces. As Options.Keep, it selects these and drops the installed objects.
 func IsDeclaration(group, kind string) bool {
 	switch group {
 	case "":

@@ -60,16 +60,16 @@ type Owner struct {
 	UID        string `json:"uid"`
 }
 
-// Body decodes the object anew on each call; the caller owns the result. Whole numbers are
-// int64.
+// Body decodes the object. The caller owns the result, because each call decodes a new copy.
+// Whole numbers are int64.
 func (o *Object) Body() k8s.Object {
 	return decodeObject(o.String(), o.text())
 }
 
-// At returns the value at a path of keys, nil if there is none.
+// At returns the value at a path of keys, or nil if there is none.
 func (o *Object) At(path ...string) any { return k8s.At(o.Body(), path...) }
 
-// decodeObject decodes a JSON object that was validated before.
+// decodeObject decodes a JSON object that is already validated.
 func decodeObject(name string, text []byte) map[string]any {
 	var m map[string]any
 	if err := utiljson.Unmarshal(text, &m); err != nil {
@@ -78,9 +78,9 @@ func decodeObject(name string, text []byte) map[string]any {
 	return m
 }
 
-// decode fills a struct by its json tags from the values of the right type.
+// decode sets the fields of a struct by their json tags. Values of the wrong type are ignored.
 func (o *Object) decode(into any) {
-	_ = json.Unmarshal(o.text(), into) // a field of the wrong type stays empty
+	_ = json.Unmarshal(o.text(), into) // the only possible errors are wrong types
 }
 
 // text returns the object as JSON.
@@ -105,10 +105,10 @@ func (s *Snapshot) Kind(group, kind string) []*Object {
 	return slices.Clone(s.objects[from:to])
 }
 
-// Get returns an object, nil if there is none.
+// Get returns an object, or nil if there is none.
 func (s *Snapshot) Get(key k8s.Key) *Object { return s.byKey[key] }
 
-// ByUID returns the object with a UID, nil if there is none.
+// ByUID returns the object with a UID, or nil if there is none.
 func (s *Snapshot) ByUID(uid string) *Object { return s.byUID[uid] }
 
 // builder collects the objects of one cluster.
@@ -117,8 +117,8 @@ type builder struct {
 	unread  []Unread
 	byKey   map[k8s.Key]*Object
 	bytes   int64
-	one     []byte // last object read, without its items
-	scratch []byte // last object read, as compact JSON
+	outer   []byte // buffer: the last object, without its items
+	scratch []byte // buffer: the last object, as compact JSON
 	packing []byte
 	errs    diag.List
 }
@@ -127,7 +127,7 @@ func newBuilder(opt Options) *builder {
 	return &builder{opt: opt, byKey: map[k8s.Key]*Object{}}
 }
 
-// put adds an object. If it was read before, the newer version is kept.
+// put adds an object. If the object is already present, put keeps the newer version.
 func (b *builder) put(o *Object) {
 	before, twice := b.byKey[o.Key]
 	switch {

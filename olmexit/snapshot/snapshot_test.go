@@ -25,8 +25,8 @@ import (
 
 type object = map[string]any
 
-// read reads one text.
-func read(t testing.TB, text string) *snapshot.Snapshot {
+// readText returns the snapshot of one text.
+func readText(t testing.TB, text string) *snapshot.Snapshot {
 	t.Helper()
 	s, err := snapshot.Read("dump", strings.NewReader(text), snapshot.Options{})
 	if err != nil {
@@ -35,7 +35,7 @@ func read(t testing.TB, text string) *snapshot.Snapshot {
 	return s
 }
 
-// bodies returns all objects.
+// bodies returns the bodies of all objects.
 func bodies(s *snapshot.Snapshot) []k8s.Object {
 	var out []k8s.Object
 	for _, o := range s.All() {
@@ -44,7 +44,7 @@ func bodies(s *snapshot.Snapshot) []k8s.Object {
 	return out
 }
 
-// objects draws objects of different names.
+// objects draws objects with different names.
 func objects(t *rapid.T) []object {
 	text := rapid.SampledFrom([]string{"", "a", "yes", "1e3", "0o7", "# no", "a: b", "- x", "line\nline\n", "ä\u2028ö", "\"q\" 'q'", "null", " "})
 	value := rapid.OneOf(
@@ -71,7 +71,7 @@ func objects(t *rapid.T) []object {
 	return out
 }
 
-// TestForms holds that it makes no difference in which form objects come.
+// TestForms checks that a snapshot does not depend on the form of its input.
 func TestForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := objects(t)
@@ -105,7 +105,7 @@ func TestForms(t *testing.T) {
 			documents = append(append(documents, "---\n"...), toYAML(t, o)...)
 			dir[fmt.Sprintf("dump/%d/%d.json", i%2, i)] = file(string(marshal(t, o)))
 			gathered[fmt.Sprintf("m/x/namespaces/ns/core/%d.yaml", i)] = file(string(toYAML(t, o)))
-			gathered["m/x/cluster-scoped-resources/all.json"] = file(string(one)) // each of them twice
+			gathered["m/x/cluster-scoped-resources/all.json"] = file(string(one)) // each object twice
 		}
 		want := form("List", fstest.MapFS{"f": file(string(one))}, "f")
 		if len(want) != len(all) {
@@ -158,15 +158,15 @@ func toYAML(t interface{ Fatal(args ...any) }, v any) []byte {
 	return data
 }
 
-// TestKindOfItems gives items the kind of their list, as the API server's lists
-// need it.
+// TestKindOfItems checks that items without a kind get the kind of their list, as in lists of the API
+// server.
 func TestKindOfItems(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"DeploymentList","apiVersion":"apps/v1","items":[{"metadata":{"name":"a"}}]}`,
 		"apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata:\n    name: a\n",
 		"apiVersion: apps/v1\nitems:\n- metadata:\n    name: a\nkind: DeploymentList\nmetadata: {}\n",
 	} {
-		s := read(t, text)
+		s := readText(t, text)
 		o := s.Get(k8s.Key{Group: "apps", Kind: "Deployment", Name: "a"})
 		if o == nil || o.Body().APIVersion() != "apps/v1" || o.Body().Kind() != "Deployment" {
 			t.Errorf("%s: got %v", text, bodies(s))
@@ -174,8 +174,7 @@ func TestKindOfItems(t *testing.T) {
 	}
 }
 
-// TestFaults wants a place for everything that cannot be read, and all of it at
-// once.
+// TestFaults checks that all faults are reported together, each with its position.
 func TestFaults(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	for _, c := range []struct{ name, text, want string }{
@@ -206,20 +205,20 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNewer keeps the newer of two readings of one object.
+// TestNewer checks that the newer of two versions of an object is kept.
 func TestNewer(t *testing.T) {
 	text := func(version, value string) string {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","resourceVersion":"` + version + `"},"spec":{"x":"` + value + `"}}`
 	}
 	for _, order := range [][2]string{{text("9", "old"), text("10", "new")}, {text("10", "new"), text("9", "old")}, {text("10", "old"), text("10", "new")}} {
-		s := read(t, order[0]+order[1])
+		s := readText(t, order[0]+order[1])
 		if got := bodies(s); len(got) != 1 || k8s.Text(got[0], "spec", "x") != "new" {
 			t.Errorf("%s: got %v", order, got)
 		}
 	}
 }
 
-// TestPruned drops what nobody looks at, and nothing else.
+// TestPruned checks that only unused fields are dropped.
 func TestPruned(t *testing.T) {
 	for _, c := range []struct{ name, have, want string }{
 		{
@@ -264,14 +263,14 @@ func TestPruned(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := cmp.Diff(bodies(read(t, c.want)), bodies(read(t, c.have))); d != "" {
+			if d := cmp.Diff(bodies(readText(t, c.want)), bodies(readText(t, c.have))); d != "" {
 				t.Error(d)
 			}
 			var want k8s.Object
 			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			if got := marshal(t, bodies(read(t, c.have))[0]); string(got) != string(marshal(t, want)) {
+			if got := marshal(t, bodies(readText(t, c.have))[0]); string(got) != string(marshal(t, want)) {
 				t.Errorf("got %s", got)
 			}
 		})
@@ -283,7 +282,7 @@ func TestPruned(t *testing.T) {
 	}
 }
 
-// TestLive reads a cluster, kinds that only an InstallPlan names too.
+// TestLive reads a live cluster, including kinds that only occur in an InstallPlan.
 func TestLive(t *testing.T) {
 	server := clustertest.New(t)
 	plan := k8s.New("operators.coreos.com/v1alpha1", "InstallPlan", "ns", "install-x")
@@ -332,7 +331,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// FuzzRead wants no panic, and places within the text.
+// FuzzRead checks that Read does not panic, and that positions are within the text.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"List","items":[{"kind":"Service","metadata":{"name":"a"}}]}`,

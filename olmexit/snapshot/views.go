@@ -48,9 +48,9 @@ type Subscription struct {
 	Channel      string
 	Catalog      model.ID
 	Config       map[string]any // spec.config; nil if there is none
-	GeneratedBy  string         // InstallPlan, if OLM created it for a dependency
-	InstalledCSV string         // it may be missing
-	CurrentCSV   string         // newer than the installed one while an upgrade is pending
+	GeneratedBy  string         // InstallPlan for which OLM created the Subscription of a dependency; empty: none
+	InstalledCSV string         // the cluster may lack this ClusterServiceVersion
+	CurrentCSV   string         // differs from InstalledCSV while an upgrade is pending
 	State        string         // "AtLatestKnown"
 }
 
@@ -119,17 +119,17 @@ type InstallPlan struct {
 	Steps   []Step
 }
 
-// Lookup is a bundle that an InstallPlan fetched.
+// Lookup is a bundle that an InstallPlan fetched: an entry of status.bundleLookups.
 type Lookup struct {
-	CSV     string // identifier
-	Image   string // path
+	CSV     string // field identifier
+	Image   string // field path
 	Catalog model.ID
 }
 
 // Step is an object that an InstallPlan created or found. OLM omits its namespace;
 // namespaced objects are in the namespace of the plan.
 type Step struct {
-	CSV                        string // version that needs the object
+	CSV                        string // ClusterServiceVersion that needs the object
 	Group, Version, Kind, Name string
 }
 
@@ -186,7 +186,7 @@ func (s *Snapshot) CatalogSources() []CatalogSource {
 	})
 }
 
-// view converts each object of a kind with the function of.
+// view returns the result of the function of for each object of a kind.
 func view[T any](s *Snapshot, group, kind string, of func(*Object) T) []T {
 	var out []T
 	for _, o := range s.Kind(group, kind) {

@@ -15,10 +15,10 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Capture returns the state of the operators of a namespace. It reads objects in the plan by name.
-// It lists OperatorGroups, ReplicaSets and pods in the namespaces of these objects, and Roles,
-// ClusterRoles and their bindings everywhere. Pods that cannot be listed are reported in Unread.
-// The error is the Reader's.
+// Capture returns the current state of the operators of a namespace. It gets the objects in the plan
+// by name. It lists OperatorGroups, ReplicaSets and pods in the namespaces of these objects, and
+// Roles, ClusterRoles and their bindings in the whole cluster. Pods that cannot be listed are reported
+// in Unread. The error is the Reader's.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
 	var refs []k8s.Ref
 	for _, h := range trackedObjects(p, namespace) {

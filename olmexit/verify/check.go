@@ -13,15 +13,15 @@ import (
 
 // Check returns the violations of a step's check in a cluster. Objects that the step itself
 // removes do not count as missing. before is the capture before the first step of the namespace.
-// If it is nil, the data in the plan is used (Planned), which has no permissions. The error is the
-// Reader's, or reports an unknown condition.
+// If it is nil, Check uses [Planned], which has only UIDs. The error is the Reader's, or reports an
+// unknown condition.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
-	out, err := check(ctx, r, p, step, before, c)
+	out, err := runCheck(ctx, r, p, step, before, c)
 	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
 }
 
-// check returns the findings of Check, including notes.
-func check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
+// runCheck is like Check, but also returns findings that are notes.
+func runCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	if before == nil {
 		before = Planned(p, step.Namespace)
 	}
@@ -68,22 +68,23 @@ func Describe(c plan.Condition) string {
 func conditionTable() map[plan.Condition]condition {
 	return map[plan.Condition]condition{
 		plan.Succeeded:   checkSucceeded,
-		plan.NoPlan:      noPlan,
-		plan.IsStopped:   isStopped,
-		plan.IsReady:     isReady,
-		plan.Gone:        isGone,
-		plan.SameUID:     sameAsBefore(sameUID),
-		plan.NoOwner:     sameAsBefore(noOwner),
+		plan.NoPlan:      checkNoPlan,
+		plan.IsStopped:   checkStopped,
+		plan.IsReady:     checkReady,
+		plan.Gone:        checkGone,
+		plan.SameUID:     sameAsBefore(checkSameUID),
+		plan.NoOwner:     sameAsBefore(checkNoOwner),
 		plan.Conversion:  sameAsBefore(checkConversion),
 		plan.Available:   sameAsBefore(checkAvailable),
-		plan.Rights:      sameRights,
-		plan.Prepared:    isPrepared,
-		plan.NoRestart:   sameAsBefore(noRestart),
-		plan.SameVersion: sameVersion,
+		plan.Rights:      checkPermissions,
+		plan.Prepared:    checkPrepared,
+		plan.NoRestart:   sameAsBefore(checkNoRestart),
+		plan.SameVersion: checkSameVersion,
 	}
 }
 
-// objects returns the objects that the check names, or the default ones if it names none.
+// objects returns the objects listed in the check, or those of the function otherwise if there is no
+// list.
 func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	if c.refs != nil {
 		return c.refs
@@ -91,8 +92,8 @@ func (c *checker) objects(otherwise func() []k8s.Ref) []k8s.Ref {
 	return otherwise()
 }
 
-// read calls do with each object, nil for missing ones, and returns the findings in the order
-// of refs.
+// read gets the objects and calls do for each, with nil for a missing object. It returns the findings
+// in the order of refs.
 func (c *checker) read(ctx context.Context, refs []k8s.Ref, do func(context.Context, k8s.Ref, k8s.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := runParallel(ctx, len(refs), func(ctx context.Context, i int) error {
@@ -120,26 +121,26 @@ func checkSucceeded(ctx context.Context, c *checker) ([]Finding, error) {
 		case o == nil:
 			return newFindings(NotThere, ref, "is missing"), nil
 		case phase != "Succeeded":
-			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", phaseOf(phase), k8s.Text(o, "status", "message")), nil
+			return newFindings(WrongPhase, ref, "is %s, not Succeeded: %s", formatPhase(phase), k8s.Text(o, "status", "message")), nil
 		}
 		return nil, nil
 	})
 }
 
-func phaseOf(phase string) string {
+func formatPhase(phase string) string {
 	if phase == "" {
 		return "without a phase"
 	}
 	return phase
 }
 
-func noPlan(ctx context.Context, c *checker) ([]Finding, error) {
+func checkNoPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	plans, err := c.List(ctx, snapshot.OLM+"/v1alpha1", "InstallPlan", c.at.Namespace, "")
 	var out []Finding
 	for _, o := range plans {
 		phase := k8s.Text(o, "status", "phase")
 		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
-			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", phaseOf(phase))...)
+			out = append(out, newFindings(InFlight, k8s.RefTo(o), "is %s: OLM is working", formatPhase(phase))...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Finding) int { return a.Object.Key().Compare(b.Object.Key()) })
@@ -155,7 +156,7 @@ func (c *checker) controllers() []k8s.Ref {
 	return out
 }
 
-func isStopped(ctx context.Context, c *checker) ([]Finding, error) {
+func checkStopped(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.read(ctx, c.objects(c.controllers), func(ctx context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return nil, nil
@@ -183,7 +184,7 @@ func isStopped(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-func isReady(ctx context.Context, c *checker) ([]Finding, error) {
+func checkReady(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.read(ctx, c.objects(c.controllers), func(_ context.Context, ref k8s.Ref, o k8s.Object) ([]Finding, error) {
 		if o == nil {
 			return newFindings(NotThere, ref, "is missing"), nil
@@ -207,7 +208,7 @@ func isStale(o k8s.Object) bool {
 	return numberAt(o, "status", "observedGeneration") < numberAt(o, "metadata", "generation")
 }
 
-func isGone(ctx context.Context, c *checker) ([]Finding, error) {
+func checkGone(ctx context.Context, c *checker) ([]Finding, error) {
 	refs := c.objects(func() []k8s.Ref {
 		var out []k8s.Ref
 		for _, a := range c.at.Actions {
@@ -228,8 +229,9 @@ func isGone(ctx context.Context, c *checker) ([]Finding, error) {
 	})
 }
 
-// sameAsBefore returns a condition that applies a rule to the objects of the earlier capture.
-func sameAsBefore(r rule) condition {
+// sameAsBefore returns a condition that captures the objects of the earlier capture again, and compares
+// them by a rule.
+func sameAsBefore(r compareRule) condition {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}
 		var refs []k8s.Ref
@@ -246,7 +248,7 @@ func sameAsBefore(r rule) condition {
 	}
 }
 
-func sameRights(ctx context.Context, c *checker) ([]Finding, error) {
+func checkPermissions(ctx context.Context, c *checker) ([]Finding, error) {
 	roles, err := readRBAC(ctx, c)
 	if err != nil {
 		return nil, err
@@ -262,10 +264,10 @@ func sameRights(ctx context.Context, c *checker) ([]Finding, error) {
 	if now.Answers, err = askReviews(ctx, c, asked); err != nil {
 		return nil, err
 	}
-	return c.compareRights(c.before, now), nil
+	return c.comparePermissions(c.before, now), nil
 }
 
-func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
+func checkPrepared(ctx context.Context, c *checker) ([]Finding, error) {
 	roles, err := readRBAC(ctx, c)
 	if err != nil {
 		return nil, err
@@ -273,7 +275,7 @@ func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
 	return c.lostByCleanUp(roles, c.at.Namespace)
 }
 
-func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {
+func checkSameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	uids := map[k8s.Key]string{}
 	var all []k8s.Ref
 	put := func(ref k8s.Ref, uid string) {

@@ -47,16 +47,17 @@ const (
 
 // comparison compares two captures.
 type comparison struct {
-	plan *plan.Plan
-	step int
-	gone removedObjects
+	plan    *plan.Plan
+	step    int
+	removed removedObjects
 }
 
-// rule compares one object before and after; is is nil if the object no longer exists.
-type rule func(c *comparison, was Object, is *Object) []Finding
+// compareRule returns the violations of a rule by one object, given its state before (was) and after
+// (is). If the object no longer exists, is is nil.
+type compareRule func(c *comparison, was Object, is *Object) []Finding
 
-// each applies a rule to every object in before.
-func (c *comparison) each(r rule, before, after *Evidence) []Finding {
+// each applies a rule to every object in before, and returns the findings.
+func (c *comparison) each(r compareRule, before, after *Evidence) []Finding {
 	now := map[k8s.Key]*Object{}
 	for i := range after.Objects {
 		now[after.Objects[i].Ref.Key()] = &after.Objects[i]
@@ -72,9 +73,9 @@ func newFindings(code Code, ref k8s.Ref, format string, args ...any) []Finding {
 	return []Finding{{Code: code, Object: ref, Message: fmt.Sprintf("%s ", ref.Key()) + fmt.Sprintf(format, args...)}}
 }
 
-func sameUID(c *comparison, was Object, is *Object) []Finding {
+func checkSameUID(c *comparison, was Object, is *Object) []Finding {
 	switch {
-	case c.gone.has(was):
+	case c.removed.has(was):
 		return nil
 	case is == nil:
 		return newFindings(Lost, was.Ref, "no longer exists")
@@ -86,18 +87,18 @@ func sameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// wasForgotten reports whether the current step affects operators that OLM had forgotten before the
+// wasForgotten reports whether the current step affects operators that OLM no longer managed when the
 // plan was made. OLM no longer issues the certificates of such operators.
 func (c *comparison) wasForgotten() bool {
 	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && isForgotten(c.plan, s.Namespace) })
 }
 
-func noOwner(c *comparison, _ Object, is *Object) []Finding {
+func checkNoOwner(c *comparison, _ Object, is *Object) []Finding {
 	if is == nil {
 		return nil
 	}
 	for _, w := range is.Owners {
-		if c.gone.csvs[w.UID] {
+		if c.removed.csvs[w.UID] {
 			return newFindings(Owned, is.Ref, "has an ownerReference to ClusterServiceVersion %s, and is deleted with it", w.Name)
 		}
 	}
@@ -132,7 +133,7 @@ func checkAvailable(_ *comparison, was Object, is *Object) []Finding {
 	return newFindings(Unavailable, was.Ref, "is no longer available")
 }
 
-func noRestart(c *comparison, was Object, is *Object) []Finding {
+func checkNoRestart(c *comparison, was Object, is *Object) []Finding {
 	if is == nil || was.Pods == nil || is.Pods == nil || c.mayRestart(was.Ref) {
 		return nil
 	}
@@ -143,19 +144,20 @@ func noRestart(c *comparison, was Object, is *Object) []Finding {
 	if slices.ContainsFunc(is.Pods.ReplicaSets, func(uid string) bool { return !slices.Contains(was.Pods.ReplicaSets, uid) }) {
 		return append(out, newFindings(Rollout, was.Ref, "has a new ReplicaSet: its pods restart, which is not planned")...)
 	}
-	return append(out, podsLeft(was, is)...)
+	return append(out, noteReplacedPods(was, is)...)
 }
 
-// mayRestart reports whether a planned restart is due: the tree changes the pods, but only
-// after it is applied.
+// mayRestart reports whether the plan restarts the pods of a Deployment, and has already applied its
+// new version.
 func (c *comparison) mayRestart(ref k8s.Ref) bool {
 	return isRestarted(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
 		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
 	})
 }
 
-// podsLeft returns a note about pods that were replaced or restarted by themselves.
-func podsLeft(was Object, is *Object) []Finding {
+// noteReplacedPods returns a note about pods that were replaced or restarted without a change of their
+// Deployment.
+func noteReplacedPods(was Object, is *Object) []Finding {
 	if len(is.Pods.Restarts) == 0 {
 		return nil
 	}
@@ -167,17 +169,17 @@ func podsLeft(was Object, is *Object) []Finding {
 		}
 		again += max(0, now-n)
 	}
-	var told []string
+	var parts []string
 	if gone > 0 {
-		told = append(told, fmt.Sprintf("%d of its pods were replaced", gone))
+		parts = append(parts, fmt.Sprintf("%d of its pods were replaced", gone))
 	}
 	if again > 0 {
-		told = append(told, fmt.Sprintf("its containers restarted %d times", again))
+		parts = append(parts, fmt.Sprintf("its containers restarted %d times", again))
 	}
-	if told == nil {
+	if parts == nil {
 		return nil
 	}
-	out := newFindings(PodRestarted, was.Ref, "is unchanged, but %s", strings.Join(told, " and "))
+	out := newFindings(PodRestarted, was.Ref, "is unchanged, but %s", strings.Join(parts, " and "))
 	out[0].Note = true
 	return out
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Dump returns a Reader of a snapshot. It evaluates reviews by RBAC. Snapshots contain no pods.
-func Dump(s *snapshot.Snapshot) Reader { return &dump{Snapshot: s} }
+// Dump returns a Reader of a snapshot. It answers reviews by evaluating the RBAC objects. Snapshots
+// contain no pods.
+func Dump(s *snapshot.Snapshot) Reader { return &snapshotReader{Snapshot: s} }
 
-type dump struct {
+type snapshotReader struct {
 	*snapshot.Snapshot
 
 	mu     sync.Mutex
-	rights map[k8s.Subject]k8s.GrantSet
+	grants map[k8s.Subject]k8s.GrantSet
 }
 
 // Get implements Reader.
-func (d *dump) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
+func (d *snapshotReader) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
 	if o := d.Snapshot.Get(ref.Key()); o != nil {
 		return o.Body(), nil
 	}
@@ -31,7 +32,7 @@ func (d *dump) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
 }
 
 // List implements Reader.
-func (d *dump) List(_ context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
+func (d *snapshotReader) List(_ context.Context, apiVersion, kind, namespace, selector string) ([]k8s.Object, error) {
 	selects, err := labels.Parse(selector)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (d *dump) List(_ context.Context, apiVersion, kind, namespace, selector str
 }
 
 // Allowed implements Reader.
-func (d *dump) Allowed(ctx context.Context, r Review) (bool, error) {
+func (d *snapshotReader) Allowed(ctx context.Context, r Review) (bool, error) {
 	namespace, name, ok := strings.Cut(strings.TrimPrefix(r.Account, accountPrefix), ":")
 	if !ok {
 		return false, fmt.Errorf("%q is not a ServiceAccount", r.Account)
@@ -54,21 +55,21 @@ func (d *dump) Allowed(ctx context.Context, r Review) (bool, error) {
 	s := k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.rights[s]; !known {
+	if _, known := d.grants[s]; !known {
 		roles, err := readRBAC(ctx, d)
 		if err != nil {
 			return false, err
 		}
-		m, err := roles.model(bindingFilter([]k8s.Subject{s}))
+		m, err := roles.permissions(bindingFilter([]k8s.Subject{s}))
 		if err != nil {
 			return false, err
 		}
-		if d.rights == nil {
-			d.rights = map[k8s.Subject]k8s.GrantSet{}
+		if d.grants == nil {
+			d.grants = map[k8s.Subject]k8s.GrantSet{}
 		}
-		d.rights[s] = k8s.NewGrantSet(m.Of(s))
+		d.grants[s] = k8s.NewGrantSet(m.Of(s))
 	}
-	return d.rights[s].Covers(r.grant()), nil
+	return d.grants[s].Covers(r.grant()), nil
 }
 
 // cachedReader is a Reader that caches everything except reviews.

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// Evidence is the state of one namespace's operators that must not change. Two captures of an
-// unchanged cluster are equal.
+// Evidence is the part of the state of one namespace's operators that must not change. Two captures of
+// an unchanged cluster are equal.
 type Evidence struct {
 	Schema    int       `json:"schema"`
 	Namespace string    `json:"namespace"`
@@ -49,7 +49,7 @@ type Conversion struct {
 }
 
 // isPossible reports whether conversion is possible: the API server cannot call a Service without a
-// CA. If a bundle contains such a conversion, OLM leaves it unchanged.
+// CA. Bundles may contain such a conversion, which OLM does not correct.
 func (c Conversion) isPossible() bool {
 	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }

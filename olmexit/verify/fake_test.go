@@ -19,42 +19,42 @@ const (
 	rights = "rbac.authorization.k8s.io"
 )
 
-// cluster is a Reader of what it holds.
-type cluster struct {
+// fakeCluster is a Reader of its objects.
+type fakeCluster struct {
 	objects map[k8s.Key]k8s.Object
-	denies  func(verify.Review) bool // refuses what RBAC permits
-	grants  func(verify.Review) bool // permits what RBAC does not
+	denies  func(verify.Review) bool // reviews to deny although RBAC permits them
+	grants  func(verify.Review) bool // reviews to permit although RBAC denies them
 	hides   string                   // a kind that may not be listed
-	model   *k8s.Permissions         // of what it held when somebody last called judge
+	model   *k8s.Permissions         // permissions at the last call of updatePermissions
 }
 
-func holding(objects ...k8s.Object) *cluster {
-	c := &cluster{objects: map[k8s.Key]k8s.Object{}}
+func newCluster(objects ...k8s.Object) *fakeCluster {
+	c := &fakeCluster{objects: map[k8s.Key]k8s.Object{}}
 	for _, o := range objects {
 		c.put(o)
 	}
 	return c
 }
 
-func (c *cluster) put(o k8s.Object) { c.objects[o.Key()] = o }
+func (c *fakeCluster) put(o k8s.Object) { c.objects[o.Key()] = o }
 
-// copy returns the cluster as it is, to be changed apart from it.
-func (c *cluster) copy() *cluster {
+// copy returns an independent copy of the cluster.
+func (c *fakeCluster) copy() *fakeCluster {
 	d := *c
 	d.objects = maps.Clone(c.objects)
 	return &d
 }
 
 // set changes a field of an object.
-func (c *cluster) set(key k8s.Key, v any, path ...string) {
+func (c *fakeCluster) set(key k8s.Key, v any, path ...string) {
 	c.objects[key] = k8s.With(c.objects[key], v, path...)
 }
 
-func (c *cluster) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
+func (c *fakeCluster) Get(_ context.Context, ref k8s.Ref) (k8s.Object, error) {
 	return c.objects[ref.Key()], nil
 }
 
-func (c *cluster) List(_ context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
+func (c *fakeCluster) List(_ context.Context, apiVersion, kind, namespace, labels string) ([]k8s.Object, error) {
 	if kind == c.hides {
 		return nil, fmt.Errorf("%s: forbidden", kind)
 	}
@@ -75,8 +75,8 @@ func (c *cluster) List(_ context.Context, apiVersion, kind, namespace, labels st
 	return out, nil
 }
 
-// judge computes what is allowed from now on.
-func (c *cluster) judge() {
+// updatePermissions computes the permissions from the current objects.
+func (c *fakeCluster) updatePermissions() {
 	var objects []map[string]any
 	for _, o := range c.objects {
 		objects = append(objects, o)
@@ -87,7 +87,7 @@ func (c *cluster) judge() {
 	}
 }
 
-func (c *cluster) Allowed(_ context.Context, r verify.Review) (bool, error) {
+func (c *fakeCluster) Allowed(_ context.Context, r verify.Review) (bool, error) {
 	parts := strings.Split(r.Account, ":")
 	g := k8s.Grant{Namespace: r.Namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Name: r.Name, URL: r.Path}
 	if r.Subresource != "" {
@@ -102,7 +102,7 @@ func (c *cluster) Allowed(_ context.Context, r verify.Review) (bool, error) {
 	return k8s.NewGrantSet(c.model.Of(k8s.Subject{Kind: "ServiceAccount", Namespace: parts[2], Name: parts[3]})).Covers(g), nil
 }
 
-// object returns an object with a UID of its own.
+// object returns an object with a unique UID.
 func object(apiVersion, kind, namespace, name string, more map[string]any) k8s.Object {
 	o := k8s.New(apiVersion, kind, namespace, name)
 	o = k8s.With(o, any(kind+"/"+namespace+"/"+name), "metadata", "uid")
@@ -110,22 +110,22 @@ func object(apiVersion, kind, namespace, name string, more map[string]any) k8s.O
 	return o
 }
 
-// owned returns an object with an owner.
-func owned(o, owner k8s.Object) k8s.Object {
+// withOwner returns an object with an ownerReference to another one.
+func withOwner(o, owner k8s.Object) k8s.Object {
 	ref := map[string]any{"apiVersion": owner.APIVersion(), "kind": owner.Kind(), "name": owner.Name(), "uid": k8s.Text(owner, "metadata", "uid")}
 	return k8s.With(o, any([]any{ref}), "metadata", "ownerReferences")
 }
 
-func rule(group, resource string, verbs ...string) map[string]any {
+func newRule(group, resource string, verbs ...string) map[string]any {
 	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": k8s.Values(verbs...)}
 }
 
-func named(r map[string]any, name string) map[string]any {
+func withResourceName(r map[string]any, name string) map[string]any {
 	return k8s.With(r, any([]any{name}), "resourceNames")
 }
 
-// role returns a role and the binding of it to ServiceAccount op/sa.
-func role(namespace, name string, rules ...any) []k8s.Object {
+// newRole returns a role and its binding to ServiceAccount op/sa.
+func newRole(namespace, name string, rules ...any) []k8s.Object {
 	prefix := ""
 	if namespace == "" {
 		prefix = "Cluster"
@@ -139,8 +139,8 @@ func role(namespace, name string, rules ...any) []k8s.Object {
 	}
 }
 
-// authority returns a CA as it stands in an object.
-func authority(names ...string) string {
+// newCA returns a caBundle with a certificate for each name.
+func newCA(names ...string) string {
 	var text []byte
 	for _, name := range names {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(name)})...)
@@ -148,21 +148,21 @@ func authority(names ...string) string {
 	return base64.StdEncoding.EncodeToString(text)
 }
 
-func converting(ca string) map[string]any {
+func newConversion(ca string) map[string]any {
 	return map[string]any{"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{
 		"caBundle": ca, "service": map[string]any{"namespace": "op", "name": "d-service", "path": "/convert", "port": int64(443)},
 	}}}}
 }
 
-// world is a cluster with one operator in namespace op, which OLM has installed for
-// the namespaces a and b, and the plan by which it leaves.
+// world is a cluster with one operator in namespace op, which OLM installed for the namespaces a and
+// b, and with the tree that the adoption plan applies.
 type world struct {
-	*cluster
+	*fakeCluster
 	plan *plan.Plan
-	tree []k8s.Object // what the plan applies
+	tree []k8s.Object // objects that the plan applies
 }
 
-func workload(namespace, name string) []k8s.Object {
+func newWorkload(namespace, name string) []k8s.Object {
 	labels := map[string]any{"app": name}
 	d := object("apps/v1", "Deployment", namespace, name, map[string]any{
 		"spec": map[string]any{
@@ -172,8 +172,8 @@ func workload(namespace, name string) []k8s.Object {
 		"status": map[string]any{"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1), "observedGeneration": int64(1)},
 	})
 	d = k8s.With(d, any(int64(1)), "metadata", "generation")
-	set := owned(object("apps/v1", "ReplicaSet", namespace, name+"-1", nil), d)
-	pod := owned(object("v1", "Pod", namespace, name+"-1-x", map[string]any{"status": map[string]any{"containerStatuses": []any{map[string]any{"restartCount": int64(0)}}}}), set)
+	set := withOwner(object("apps/v1", "ReplicaSet", namespace, name+"-1", nil), d)
+	pod := withOwner(object("v1", "Pod", namespace, name+"-1-x", map[string]any{"status": map[string]any{"containerStatuses": []any{map[string]any{"restartCount": int64(0)}}}}), set)
 	pod = k8s.With(pod, any(labels), "metadata", "labels")
 	return []k8s.Object{d, set, pod}
 }
@@ -181,61 +181,61 @@ func workload(namespace, name string) []k8s.Object {
 func newWorld() *world {
 	csv := object(olm+"/v1alpha1", "ClusterServiceVersion", "op", "x.v1", map[string]any{"status": map[string]any{"phase": "Succeeded"}})
 	csv = k8s.With(csv, any([]any{olm + "/csv-cleanup"}), "metadata", "finalizers")
-	condition := owned(object(olm+"/v2", "OperatorCondition", "op", "x.v1", nil), csv)
-	c := holding(
+	condition := withOwner(object(olm+"/v2", "OperatorCondition", "op", "x.v1", nil), csv)
+	c := newCluster(
 		csv, condition,
 		object("v1", "Namespace", "", "kube-system", nil),
 		object(olm+"/v1alpha1", "Subscription", "op", "x", nil),
 		object(olm+"/v1", "OperatorGroup", "op", "og", map[string]any{"status": map[string]any{"namespaces": []any{"a", "b"}}}),
-		owned(object("v1", "ServiceAccount", "op", "sa", nil), csv),
-		owned(object("v1", "Secret", "op", "d-service-cert", nil), csv),
-		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "xs.example", map[string]any{"spec": converting(authority("olm"))}),
-		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "ys.example", map[string]any{"spec": converting("")}),
+		withOwner(object("v1", "ServiceAccount", "op", "sa", nil), csv),
+		withOwner(object("v1", "Secret", "op", "d-service-cert", nil), csv),
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "xs.example", map[string]any{"spec": newConversion(newCA("olm"))}),
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "ys.example", map[string]any{"spec": newConversion("")}),
 		object("apiregistration.k8s.io/v1", "APIService", "", "v1.x.example", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}}),
 	)
-	w := &world{cluster: c}
-	for i, o := range workload("op", "d") {
+	w := &world{fakeCluster: c}
+	for i, o := range newWorkload("op", "d") {
 		if i == 0 {
-			o = owned(o, csv)
+			o = withOwner(o, csv)
 		}
 		c.put(o)
 	}
-	for _, o := range workload("olm", "olm-operator") {
+	for _, o := range newWorkload("olm", "olm-operator") {
 		c.put(o)
 	}
 	for _, ns := range []string{"a", "b"} {
 		copied := object(olm+"/v1alpha1", "ClusterServiceVersion", ns, "x.v1", nil)
 		c.put(copied)
-		for _, o := range role(ns, "x.v1-hash", rule("", "configmaps", "get", "update")) {
-			c.put(owned(o, copied))
+		for _, o := range newRole(ns, "x.v1-hash", newRule("", "configmaps", "get", "update")) {
+			c.put(withOwner(o, copied))
 		}
-		w.tree = append(w.tree, role(ns, "op.x.sa."+ns, rule("", "configmaps", "get", "update"))...)
+		w.tree = append(w.tree, newRole(ns, "op.x.sa."+ns, newRule("", "configmaps", "get", "update"))...)
 	}
 	for _, o := range slices.Concat(
-		role("", "x.v1-hash", rule("x.example", "xs", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}),
-		role("op", "d-service-cert", named(rule("", "secrets", "get"), "d-service-cert")),
+		newRole("", "x.v1-hash", newRule("x.example", "xs", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}),
+		newRole("op", "d-service-cert", withResourceName(newRule("", "secrets", "get"), "d-service-cert")),
 	) {
 		c.put(o)
 	}
-	for _, o := range role("op", "x.v1", named(rule(olm, "operatorconditions", "get", "update"), "x.v1")) {
-		c.put(owned(o, condition))
+	for _, o := range newRole("op", "x.v1", withResourceName(newRule(olm, "operatorconditions", "get", "update"), "x.v1")) {
+		c.put(withOwner(o, condition))
 	}
-	for _, o := range role("op", "x.v1-local", rule("", "pods", "get")) {
-		if o.Kind() == "RoleBinding" { // as OLM writes it: of its own namespace
+	for _, o := range newRole("op", "x.v1-local", newRule("", "pods", "get")) {
+		if o.Kind() == "RoleBinding" { // like OLM, without a namespace for the subject
 			o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": "default"}}
 		}
 		c.put(o)
 	}
-	local := role("op", "x.default", rule("", "pods", "get"))
+	local := newRole("op", "x.default", newRule("", "pods", "get"))
 	local[1]["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "op", "name": "default"}}
 	w.tree = append(w.tree, local...)
-	w.tree = append(w.tree, role("", "op.x.sa", rule("x.example", "xs", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}})...)
-	w.tree = append(w.tree, role("op", "x.operator-condition", named(rule(olm, "operatorconditions", "get", "update"), "x"))...)
+	w.tree = append(w.tree, newRole("", "op.x.sa", newRule("x.example", "xs", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}})...)
+	w.tree = append(w.tree, newRole("op", "x.operator-condition", withResourceName(newRule(olm, "operatorconditions", "get", "update"), "x"))...)
 	w.plan = w.leave()
 	return w
 }
 
-// leave returns the plan by which the operator leaves.
+// leave returns the plan that adopts the operator from OLM.
 func (w *world) leave() *plan.Plan {
 	at := func(do plan.Verb, apiVersion, kind, namespace, name string) plan.Action {
 		ref := k8s.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
@@ -295,7 +295,7 @@ func (w *world) leave() *plan.Plan {
 	}
 }
 
-// do does a step to the cluster, with what the garbage collector does of it.
+// do executes a step on the cluster, including the resulting garbage collection.
 func (w *world) do(s plan.Step) {
 	for _, a := range s.Actions {
 		key := a.Object.Key()
@@ -320,7 +320,7 @@ func (w *world) do(s plan.Step) {
 		case plan.Keep, plan.Create, plan.Restore, plan.TakeOver, plan.Unlabel:
 		}
 	}
-	w.judge()
+	w.updatePermissions()
 }
 
 func (w *world) scale(key k8s.Key, n int64) {
@@ -330,11 +330,11 @@ func (w *world) scale(key k8s.Key, n int64) {
 	}
 	pod := k8s.Key{Kind: "Pod", Namespace: key.Namespace, Name: key.Name + "-1-x"}
 	if delete(w.objects, pod); n > 0 {
-		w.put(workload(key.Namespace, key.Name)[2])
+		w.put(newWorkload(key.Namespace, key.Name)[2])
 	}
 }
 
-// remove deletes an object; what it owns goes with it, or is nobody's.
+// remove deletes an object. The objects that it owns are deleted, too, or orphaned.
 func (w *world) remove(key k8s.Key, orphan bool) {
 	uid := k8s.Text(w.objects[key], "metadata", "uid")
 	delete(w.objects, key)

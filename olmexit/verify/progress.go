@@ -9,36 +9,36 @@ import (
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
-// seen is the observed progress of a step or an action.
-type seen int
+// observedProgress is the observed progress of a step or an action.
+type observedProgress int
 
 const (
-	unseen seen = iota // not visible: it changes no object, or its change was undone since
-	undone
-	begun
-	done
+	notVisible observedProgress = iota // it changes no object, or its change was undone later
+	notStarted
+	started
+	completed
 )
 
-// findProgress returns the number of a namespace's last completed step, or 0, and whether the next
-// one has begun, as observed in the cluster. For steps that are not visible in the cluster, it
-// uses known.
+// findProgress returns the number of a namespace's last completed step, or 0, and whether the next step
+// has started, as observed in the cluster. For steps that are not visible in the cluster, it uses
+// known.
 func findProgress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
-	states := make([]seen, len(steps))
+	states := make([]observedProgress, len(steps))
 	at := -1
 	for i, s := range steps {
-		if states[i], err = stateOf(ctx, r, p, s); err != nil {
+		if states[i], err = stepProgress(ctx, r, p, s); err != nil {
 			return 0, false, err
 		}
 		switch {
-		case isScaling(s): // OLM's controllers also run before they are stopped
-		case states[i] == done:
+		case isScaling(s): // ambiguous: OLM's controllers run before Stop and after Start
+		case states[i] == completed:
 			at, partly = i, false
-		case states[i] == begun:
+		case states[i] == started:
 			at, partly = i-1, true
 		}
 	}
-	for !partly && at+1 < len(steps) && (states[at+1] == done || states[at+1] == unseen && known.ended(steps[at+1].Number)) {
+	for !partly && at+1 < len(steps) && (states[at+1] == completed || states[at+1] == notVisible && known.ended(steps[at+1].Number)) {
 		at++
 	}
 	if at < 0 {
@@ -51,34 +51,34 @@ func isScaling(s plan.Step) bool {
 	return slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Scale })
 }
 
-// stateOf returns the observed progress of a step.
-func stateOf(ctx context.Context, r Reader, p *plan.Plan, s plan.Step) (seen, error) {
-	states := make([]seen, len(s.Actions))
+// stepProgress returns the observed progress of a step.
+func stepProgress(ctx context.Context, r Reader, p *plan.Plan, s plan.Step) (observedProgress, error) {
+	states := make([]observedProgress, len(s.Actions))
 	err := runParallel(ctx, len(s.Actions), func(ctx context.Context, i int) error {
 		o, err := r.Get(ctx, s.Actions[i].Object)
-		states[i] = actionOutcome(p, s.Actions[i], o)
+		states[i] = actionProgress(p, s.Actions[i], o)
 		return err
 	})
-	shown := slices.DeleteFunc(states, func(s seen) bool { return s == unseen })
+	shown := slices.DeleteFunc(states, func(s observedProgress) bool { return s == notVisible })
 	switch {
 	case err != nil || len(shown) == 0:
-		return unseen, err
-	case !slices.Contains(shown, undone):
-		return done, nil
-	case slices.Contains(shown, done):
-		return begun, nil
+		return notVisible, err
+	case !slices.Contains(shown, notStarted):
+		return completed, nil
+	case slices.Contains(shown, completed):
+		return started, nil
 	}
-	return undone, nil
+	return notStarted, nil
 }
 
-// actionOutcome returns the observed progress of an action on an object; o is nil if the object
+// actionProgress returns the observed progress of an action on an object; o is nil if the object
 // does not exist.
-func actionOutcome(p *plan.Plan, a plan.Action, o k8s.Object) seen {
-	is := func(ok bool) seen {
+func actionProgress(p *plan.Plan, a plan.Action, o k8s.Object) observedProgress {
+	is := func(ok bool) observedProgress {
 		if ok {
-			return done
+			return completed
 		}
-		return undone
+		return notStarted
 	}
 	gone := o == nil || a.UID != "" && k8s.Text(o, "metadata", "uid") != a.UID
 	switch a.Do {
@@ -88,20 +88,20 @@ func actionOutcome(p *plan.Plan, a plan.Action, o k8s.Object) seen {
 		return is(o != nil)
 	case plan.Apply:
 		if gone && a.UID != "" {
-			return unseen
+			return notVisible
 		}
 		return is(isAppliedBy(o, p.Manager))
 	case plan.Scale:
 		return is(o != nil && plan.Replicas(o) == a.To)
 	case plan.Keep, plan.Restore:
-		return unseen
+		return notVisible
 	case plan.Annotate, plan.Unfinalize, plan.Unlabel, plan.TakeOver:
 		if gone {
-			return unseen
+			return notVisible
 		}
 		return is(a.IsDone(o))
 	}
-	return unseen
+	return notVisible
 }
 
 // isAppliedBy reports whether a manager has applied an object. Without managedFields, it

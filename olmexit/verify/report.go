@@ -61,8 +61,8 @@ func CheckCluster(ctx context.Context, r Reader, p *plan.Plan) error {
 // Known is information about a plan's progress beyond the state of the cluster.
 type Known struct {
 	Before map[string]*Evidence // by namespace: the capture before the first step
-	Ended  func(step int) bool  // reports whether a step was done; nil: unknown
-	Step   int                  // steps up to this number count as done; 0: as observed in the cluster
+	Ended  func(step int) bool  // reports whether a step was completed; nil: unknown
+	Step   int                  // steps up to this number count as completed; 0: as observed in the cluster
 }
 
 func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
@@ -83,7 +83,7 @@ func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, 
 		rep.Stopped = rep.Stopped || o != nil && w.Replicas > 0 && plan.Replicas(o) == 0
 	}
 	for _, ns := range planNamespaces(p) {
-		one, err := verifyOne(ctx, r, p, ns, known)
+		one, err := verifyNamespace(ctx, r, p, ns, known)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func planNamespaces(p *plan.Plan) []string {
 	return out
 }
 
-func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (*Namespace, error) {
+func verifyNamespace(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (*Namespace, error) {
 	out, step := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}, known.Step
 	if step == 0 {
 		var err error
@@ -133,7 +133,8 @@ func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, kn
 	return out, nil
 }
 
-// dueChecks returns the checks that apply after the last step, or while it is in progress.
+// dueChecks returns the checks that apply after the last step or, if begun is true, while that step is
+// in progress.
 func dueChecks(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	passed := func(name plan.Name) bool {
 		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
@@ -177,7 +178,7 @@ func judgeCheck(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, bef
 		v.State, v.Why = Unknown, "no evidence was captured before the first step"
 		return v, nil
 	}
-	found, err := check(ctx, r, p, step, before, c)
+	found, err := runCheck(ctx, r, p, step, before, c)
 	v.Findings = found
 	if slices.ContainsFunc(found, func(f Finding) bool { return !f.Note }) {
 		v.State = Fails
@@ -202,7 +203,7 @@ func (r *Report) Failed() int {
 func (r *Report) Text(w io.Writer, p *plan.Plan) {
 	n := map[State]int{}
 	for _, ns := range r.Namespaces {
-		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(position(p, ns)))
+		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(formatProgress(p, ns)))
 		for _, v := range ns.Verdicts {
 			n[v.State]++
 			line := fmt.Sprintf("    %-7s %s", v.State, Describe(v.Check))
@@ -225,8 +226,8 @@ func (r *Report) Text(w io.Writer, p *plan.Plan) {
 	fmt.Fprintf(w, "%s: %d hold, %d fail, %d are unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
 }
 
-// position describes the progress of a namespace.
-func position(p *plan.Plan, ns Namespace) string {
+// formatProgress describes the progress of a namespace.
+func formatProgress(p *plan.Plan, ns Namespace) string {
 	text := "no step is done"
 	if ns.Step > 0 {
 		text = fmt.Sprintf("step %d of %d is done (%s)", ns.Step, len(p.Steps), ns.Name)

@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// seen returns what is found of the one namespace of a world.
-func seen(t *testing.T, w *world, known verify.Known) verify.Namespace {
+// verifyWorld returns the result for the only namespace of a world.
+func verifyWorld(t *testing.T, w *world, known verify.Known) verify.Namespace {
 	t.Helper()
 	rep, err := verify.Verify(context.Background(), w, w.plan, known)
 	if err != nil {
@@ -24,11 +24,11 @@ func seen(t *testing.T, w *world, known verify.Known) verify.Namespace {
 	return rep.Namespaces[0]
 }
 
-// TestProgress holds that a cluster shows how far a plan is, after each step and in
-// the middle of it, and that all holds there.
+// TestProgress checks that the progress of a plan is observed correctly after each step and within
+// each step, and that all checks pass.
 func TestProgress(t *testing.T) {
 	w := newWorld()
-	before := map[string]*verify.Evidence{"op": capture(t, w.cluster, w.plan)}
+	before := map[string]*verify.Evidence{"op": captureCluster(t, w.fakeCluster, w.plan)}
 	ended := 0
 	known := verify.Known{Before: before, Ended: func(step int) bool { return step <= ended }}
 	holds := func(ns verify.Namespace, when string) {
@@ -38,13 +38,13 @@ func TestProgress(t *testing.T) {
 			}
 		}
 	}
-	holds(seen(t, w, known), "before")
+	holds(verifyWorld(t, w, known), "before")
 	for _, s := range w.plan.Steps {
 		if visible := s.Name == plan.Prepare || s.Name == plan.Detach || s.Name == plan.Tree; visible {
 			half := s
 			half.Actions = s.Actions[:2]
 			w.do(half)
-			ns := seen(t, w, known)
+			ns := verifyWorld(t, w, known)
 			if !ns.Partly || ns.Step != s.Number-1 || ns.Next != s.Number {
 				t.Errorf("in the middle of step %d (%s): %+v", s.Number, s.Name, ns)
 			}
@@ -52,7 +52,7 @@ func TestProgress(t *testing.T) {
 		}
 		w.do(s)
 		ended = s.Number
-		ns := seen(t, w, known)
+		ns := verifyWorld(t, w, known)
 		if ns.Partly || ns.Step != s.Number || ns.Name != s.Name {
 			t.Errorf("after step %d (%s): %+v", s.Number, s.Name, ns)
 		}
@@ -60,14 +60,14 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestWithoutEvidence holds that UIDs are compared all the same, and that nothing
-// else is said to hold that nobody knows.
+// TestWithoutEvidence checks that UIDs are compared even without evidence, and that the results of checks
+// that need evidence are unknown.
 func TestWithoutEvidence(t *testing.T) {
 	w := newWorld()
-	w.judge()
+	w.updatePermissions()
 	w.set(k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}, "other", "metadata", "uid")
 	states := map[plan.Condition]verify.State{}
-	for _, v := range seen(t, w, verify.Known{}).Verdicts {
+	for _, v := range verifyWorld(t, w, verify.Known{}).Verdicts {
 		states[v.Check] = v.State
 	}
 	for check, want := range map[plan.Condition]verify.State{
@@ -83,12 +83,12 @@ func TestWithoutEvidence(t *testing.T) {
 	}
 }
 
-// TestPlannedChanges holds that what a plan names beforehand is no finding: pods that
-// the tree restarts, from that step on, and what OLM loses while it runs.
+// TestPlannedChanges checks that planned changes are no findings: pods that the tree restarts, after that
+// step, and objects that are lost if OLM keeps running.
 func TestPlannedChanges(t *testing.T) {
 	const detach, tree = 5, 6
 	w := newWorld()
-	before := capture(t, w.cluster, w.plan)
+	before := captureCluster(t, w.fakeCluster, w.plan)
 	d := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}
 	w.set(d, "i:2", "spec", "template", "spec", "image")
 	w.remove(k8s.Key{Group: olm, Kind: "OperatorCondition", Namespace: "op", Name: "x.v1"}, false)
@@ -98,7 +98,7 @@ func TestPlannedChanges(t *testing.T) {
 		detach:     {"template Deployment.apps op/d"},
 		tree:       {},
 	} {
-		got := codes(verify.Compare(w.plan, step, before, capture(t, w.cluster, w.plan)))
+		got := findingCodes(verify.Compare(w.plan, step, before, captureCluster(t, w.fakeCluster, w.plan)))
 		got = slices.DeleteFunc(got, func(code string) bool { return strings.HasPrefix(code, "owner ") }) // nothing was detached
 		if !slices.Equal(got, want) {
 			t.Errorf("step %d: %q, want %q", step, got, want)

@@ -15,9 +15,9 @@ const (
 	maxDenied  = 500  // not permitted by them
 )
 
-// buildReviews returns the reviews of the accounts of e: all permissions from the RBAC objects,
-// and some that must be denied. If there are more than the maximum, the selection is distributed
-// evenly over accounts and namespaces.
+// buildReviews returns the reviews for the accounts of e: one for each permission from the RBAC
+// objects, and some that must be denied. If there are too many, it selects reviews evenly distributed
+// over accounts and namespaces.
 func buildReviews(e *Evidence) []Review {
 	var may, mayNot []Review
 	for _, a := range e.Accounts {
@@ -69,8 +69,8 @@ func probeGrants(a Account, targets []string) []k8s.Grant {
 	return out
 }
 
-// limitReviews returns at most limit reviews, sorted. The selection is deterministic and
-// distributed evenly over accounts and namespaces.
+// limitReviews returns at most limit reviews, sorted. The selection is deterministic and evenly
+// distributed over accounts and namespaces.
 func limitReviews(all []Review, limit int) []Review {
 	if len(all) > limit {
 		all = interleaveReviews(all)[:limit]
@@ -122,8 +122,8 @@ func askReviews(ctx context.Context, r Reader, reviews []Review) ([]Answer, erro
 	return out, err
 }
 
-// compareAnswers returns the changed answers of the cluster about an account, except changes
-// that its RBAC objects explain.
+// compareAnswers returns findings about changed answers of the cluster for an account, except changes
+// that the RBAC objects explain.
 func compareAnswers(s k8s.Subject, had, have k8s.GrantSet, before, after []Answer) []Finding {
 	now := map[Review]bool{}
 	for _, a := range after {

@@ -14,28 +14,28 @@ import (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// authority is the RBAC objects of a cluster.
-type authority struct{ objects []k8s.Object }
+// rbacObjects holds the Roles, ClusterRoles and bindings of a cluster.
+type rbacObjects struct{ objects []k8s.Object }
 
 // readRBAC reads all Roles and ClusterRoles of a cluster, with their bindings.
-func readRBAC(ctx context.Context, r Reader) (authority, error) {
+func readRBAC(ctx context.Context, r Reader) (rbacObjects, error) {
 	kinds := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 	found := make([][]k8s.Object, len(kinds))
 	err := runParallel(ctx, len(kinds), func(ctx context.Context, i int) (err error) {
 		found[i], err = r.List(ctx, rbacGroup+"/v1", kinds[i], "", "")
 		return err
 	})
-	return authority{slices.Concat(found...)}, err
+	return rbacObjects{slices.Concat(found...)}, err
 }
 
-// filter returns the authority without the objects that keep rejects.
-func (a authority) filter(keep func(k8s.Object) bool) authority {
-	return authority{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
+// filterObjects returns only the objects for which keep returns true.
+func (a rbacObjects) filterObjects(keep func(k8s.Object) bool) rbacObjects {
+	return rbacObjects{slices.DeleteFunc(slices.Clone(a.objects), func(o k8s.Object) bool { return !keep(o) })}
 }
 
-// model returns the permissions of subjects. It includes only bindings for which matters returns
+// permissions returns the permissions of subjects. It uses only bindings for which matters returns
 // true, because a large cluster has too many.
-func (a authority) model(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
+func (a rbacObjects) permissions(matters func(binding k8s.Object) bool) (*k8s.Permissions, error) {
 	var objects []map[string]any
 	for _, o := range a.objects {
 		if !isBinding(o) || matters(o) {
@@ -46,13 +46,13 @@ func (a authority) model(matters func(binding k8s.Object) bool) (*k8s.Permission
 }
 
 // accounts returns the permissions of ServiceAccounts, in the same order.
-func (a authority) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
-	all, err := a.model(bindingFilter(who))
+func (a rbacObjects) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) {
+	all, err := a.permissions(bindingFilter(who))
 	if err != nil {
 		return nil, err
 	}
 	applied := appliedBy(p)
-	ours, err := a.filter(func(o k8s.Object) bool { return applied[o.Key()] }).model(bindingFilter(who))
+	ours, err := a.filterObjects(func(o k8s.Object) bool { return applied[o.Key()] }).permissions(bindingFilter(who))
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func (a authority) accounts(who []k8s.Subject, p *plan.Plan) ([]Account, error) 
 	return out, nil
 }
 
-// subjectGrants returns the permissions of a subject. A binding to a missing role grants nothing;
-// such bindings exist while the garbage collector is at work.
+// subjectGrants returns the permissions of a subject. It ignores bindings to missing roles, which exist
+// while the garbage collector is running.
 func subjectGrants(m *k8s.Permissions, s k8s.Subject) []k8s.Grant {
 	return slices.DeleteFunc(append([]k8s.Grant{}, m.Of(s)...), func(g k8s.Grant) bool { return g.Role != "" })
 }
@@ -85,8 +85,8 @@ func bindingFilter(who []k8s.Subject) func(k8s.Object) bool {
 	}
 }
 
-// boundSubjects returns the ServiceAccounts of a binding. The default of a missing namespace is
-// the binding's.
+// boundSubjects returns the ServiceAccounts of a binding. A missing namespace defaults to that of the
+// binding.
 func boundSubjects(binding k8s.Object) []k8s.Subject {
 	var out []k8s.Subject
 	for _, m := range k8s.Items(binding, "subjects") {
@@ -146,15 +146,16 @@ func (g removedObjects) isIntended(have k8s.Grant) bool {
 	return false
 }
 
-// missed returns the lost permissions that are not excused.
-func (g removedObjects) missed(have, had []k8s.Grant) []k8s.Grant {
+// unexpectedlyLost returns the permissions in had that are not in have, except those that the plan
+// removes intentionally.
+func (g removedObjects) unexpectedlyLost(have, had []k8s.Grant) []k8s.Grant {
 	return slices.DeleteFunc(k8s.GainedGrants(have, had), g.isIntended)
 }
 
-// compareRights returns the permissions that accounts lost, and those that they gained from
-// objects outside the plan: first according to the RBAC objects, then the unexplained changes in
-// the cluster's answers.
-func (c *comparison) compareRights(before, after *Evidence) []Finding {
+// comparePermissions returns the permissions that accounts lost, and those that they gained from objects
+// outside the plan: first according to the RBAC objects, then according to the cluster's answers, as
+// far as the RBAC objects do not explain them.
+func (c *comparison) comparePermissions(before, after *Evidence) []Finding {
 	now := map[k8s.Subject]Account{}
 	for _, a := range after.Accounts {
 		now[a.subject()] = a
@@ -169,7 +170,7 @@ func (c *comparison) compareRights(before, after *Evidence) []Finding {
 		had, have := a.Permissions, b.Permissions
 		planned := k8s.NewGrantSet(b.Planned)
 		more := slices.DeleteFunc(k8s.GainedGrants(had, have), planned.Covers)
-		found := append(groupFindings(RightLost, s, "may no longer", c.gone.missed(have, had)), groupFindings(RightGained, s, "may now also", more)...)
+		found := append(groupFindings(RightLost, s, "may no longer", c.removed.unexpectedlyLost(have, had)), groupFindings(RightGained, s, "may now also", more)...)
 		out = append(out, append(found, compareAnswers(s, k8s.NewGrantSet(had), k8s.NewGrantSet(have), before.Answers, after.Answers)...)...)
 	}
 	return out
@@ -190,34 +191,34 @@ func appliedBy(p *plan.Plan) map[k8s.Key]bool {
 
 // lostByCleanUp returns the permissions that the clean-up of a namespace would remove from
 // ServiceAccounts and from other subjects that are bound to OLM's roles.
-func (c *comparison) lostByCleanUp(now authority, namespace string) ([]Finding, error) {
-	goes := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
-	stays := now.filter(func(o k8s.Object) bool { return !goes.has(newObject(k8s.RefTo(o), o)) })
-	concerned := func(o k8s.Object) bool {
+func (c *comparison) lostByCleanUp(now rbacObjects, namespace string) ([]Finding, error) {
+	removed := removedBy(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
+	remaining := now.filterObjects(func(o k8s.Object) bool { return !removed.has(newObject(k8s.RefTo(o), o)) })
+	isAffected := func(o k8s.Object) bool {
 		role := k8s.Key{Group: rbacGroup, Kind: k8s.Text(o, "roleRef", "kind"), Name: k8s.Text(o, "roleRef", "name")}
 		if role.Kind == "Role" {
 			role.Namespace = o.Namespace()
 		}
-		return goes.keys[role] || goes.has(newObject(k8s.RefTo(o), o))
+		return removed.keys[role] || removed.has(newObject(k8s.RefTo(o), o))
 	}
-	var who []k8s.Subject
+	var accounts []k8s.Subject
 	for _, o := range now.objects {
-		if isBinding(o) && concerned(o) {
-			who = append(who, boundSubjects(o)...)
+		if isBinding(o) && isAffected(o) {
+			accounts = append(accounts, boundSubjects(o)...)
 		}
 	}
-	matters := bindingFilter(who)
-	before, err := now.model(func(o k8s.Object) bool { return concerned(o) || matters(o) })
+	isRelevant := bindingFilter(accounts)
+	before, err := now.permissions(func(o k8s.Object) bool { return isAffected(o) || isRelevant(o) })
 	if err != nil {
 		return nil, err
 	}
-	after, err := stays.model(func(o k8s.Object) bool { return concerned(o) || matters(o) })
+	after, err := remaining.permissions(func(o k8s.Object) bool { return isAffected(o) || isRelevant(o) })
 	if err != nil {
 		return nil, err
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, groupFindings(RightMissing, s, "has a permission only through OLM's roles", goes.missed(subjectGrants(after, s), subjectGrants(before, s)))...)
+		out = append(out, groupFindings(RightMissing, s, "has a permission only through OLM's roles", removed.unexpectedlyLost(subjectGrants(after, s), subjectGrants(before, s)))...)
 	}
 	return out, nil
 }
@@ -245,11 +246,11 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 		if ns != "" {
 			where = "in namespace " + ns
 		}
-		var told []string
+		var parts []string
 		for _, g := range list[:min(len(list), maxListed)] {
-			told = append(told, grantText(g))
+			parts = append(parts, formatGrant(g))
 		}
-		text := strings.Join(told, ", ")
+		text := strings.Join(parts, ", ")
 		if more := len(list) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
@@ -258,8 +259,8 @@ func groupFindings(code Code, s k8s.Subject, verb string, grants []k8s.Grant) []
 	return out
 }
 
-// grantText describes a grant: "get pods/log.apps (name)".
-func grantText(g k8s.Grant) string {
+// formatGrant describes a grant: "get pods/log.apps (name)".
+func formatGrant(g k8s.Grant) string {
 	switch {
 	case g.Role != "":
 		return "what " + g.Role + " permits, which is not there"

@@ -7,7 +7,7 @@ import (
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
-// TestSchema refuses evidence of another schema, naming both.
+// TestSchema checks that evidence of another schema is rejected with both numbers.
 func TestSchema(t *testing.T) {
 	text, err := (&verify.Evidence{Namespace: "ops"}).Format()
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
-// held is an object that the steps of a namespace affect.
-type held struct {
+// trackedObject is an object that the steps of a namespace affect.
+type trackedObject struct {
 	ref k8s.Ref
 	uid string // empty: not in the plan
 }
 
-// trackedObjects returns the objects that the steps of a namespace affect and that exist until
-// the plan deletes them, by kind, group, namespace and name. Objects that OLM creates and
-// removes by itself are omitted: copies of ClusterServiceVersions, InstallPlans and Operators.
-func trackedObjects(p *plan.Plan, namespace string) []held {
-	found := map[k8s.Key]held{}
-	put := func(h held) {
+// trackedObjects returns the objects that the steps of a namespace affect, sorted by kind, group,
+// namespace and name. It omits objects that OLM may create and delete at any time: copies of
+// ClusterServiceVersions, InstallPlans and Operators.
+func trackedObjects(p *plan.Plan, namespace string) []trackedObject {
+	found := map[k8s.Key]trackedObject{}
+	put := func(h trackedObject) {
 		key := h.ref.Key()
 		switch {
 		case key.Group == snapshot.OLM && (key.Kind == "InstallPlan" || key.Kind == "Operator"):
@@ -34,33 +34,33 @@ func trackedObjects(p *plan.Plan, namespace string) []held {
 		}
 		for _, a := range s.Actions {
 			if a.Do != plan.Scale {
-				put(held{a.Object, a.UID})
+				put(trackedObject{a.Object, a.UID})
 			}
 		}
 		for _, c := range slices.Concat(s.Before, s.After) {
 			if c.Check == plan.SameUID || c.Check == plan.NoOwner || c.Check == plan.SameVersion {
 				for _, ref := range c.Objects {
-					put(held{ref: ref})
+					put(trackedObject{ref: ref})
 				}
 			}
 		}
 	}
-	var out []held
+	var out []trackedObject
 	for _, h := range found {
 		out = append(out, h)
 	}
-	slices.SortFunc(out, func(a, b held) int { return a.ref.Key().Compare(b.ref.Key()) })
+	slices.SortFunc(out, func(a, b trackedObject) int { return a.ref.Key().Compare(b.ref.Key()) })
 	return out
 }
 
-// removedObjects describes the objects that the steps up to a number remove, including owned
+// removedObjects describes the objects that the steps of a plan up to a number remove, including owned
 // objects.
 type removedObjects struct {
 	keys  map[k8s.Key]bool
 	owned map[string]bool  // by the owner's UID: true if owned objects are deleted too
-	csvs  map[string]bool  // UIDs of ClusterServiceVersions that OLM forgets
-	later map[k8s.Key]bool // objects that later steps delete, of operators that OLM had already forgotten
-	live  map[string]bool  // namespaces with OLM running during the detach: OperatorConditions are lost there
+	csvs  map[string]bool  // UIDs of removed ClusterServiceVersions
+	later map[k8s.Key]bool // objects that later steps delete, of operators that OLM no longer managed when the plan was made
+	live  map[string]bool  // namespaces that are detached while OLM is running, which deletes their OperatorConditions
 }
 
 // removedBy returns the objects that the steps of a plan up to a number remove.
@@ -113,8 +113,8 @@ func isRestarted(p *plan.Plan, ref k8s.Ref) bool {
 	})
 }
 
-// isForgotten reports whether OLM had forgotten operators of a namespace before the plan
-// was made.
+// isForgotten reports whether OLM no longer managed some operators of a namespace when the plan was
+// made.
 func isForgotten(p *plan.Plan, namespace string) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Forgotten && op.Namespace == namespace })
 }

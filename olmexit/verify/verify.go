@@ -1,8 +1,8 @@
-// Package verify checks that a cluster keeps its state while operators leave OLM: UIDs, pods,
+// Package verify checks that adopting operators from OLM preserves the state of a cluster: UIDs, pods,
 // conversion of custom resources, aggregated APIs and the permissions of every ServiceAccount.
 //
-// It only reads, through a [Reader]. [Capture] records the state before the first step,
-// [Check] evaluates one check of a plan's step against it, and [Verify] all checks that are due.
+// It only reads, through a [Reader]. [Capture] records the state before the first step. [Check]
+// evaluates one check of a plan's step against that state, and [Verify] all checks that are due.
 package verify
 
 import (
@@ -22,7 +22,7 @@ type Reader interface {
 	Allowed(ctx context.Context, r Review) (bool, error)
 }
 
-// Review is a question to the API server: may a ServiceAccount do something?
+// Review is a SubjectAccessReview: the question whether a ServiceAccount has a permission.
 type Review struct {
 	Account     string `json:"account"`             // system:serviceaccount:<namespace>:<name>
 	Namespace   string `json:"namespace,omitempty"` // empty: the whole cluster

@@ -19,9 +19,9 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-func capture(t fataler, c *cluster, p *plan.Plan) *verify.Evidence {
+func captureCluster(t fataler, c *fakeCluster, p *plan.Plan) *verify.Evidence {
 	t.Helper()
-	c.judge()
+	c.updatePermissions()
 	e, err := verify.Capture(context.Background(), c, p, "op")
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func capture(t fataler, c *cluster, p *plan.Plan) *verify.Evidence {
 	return e
 }
 
-// codes returns what findings say, as "code object"; of rights "code namespace".
-func codes(found []verify.Finding) []string {
+// findingCodes returns the findings as "code object", and those about permissions as "code namespace".
+func findingCodes(found []verify.Finding) []string {
 	out := []string{}
 	for _, f := range found {
 		about := f.Namespace
@@ -43,16 +43,15 @@ func codes(found []verify.Finding) []string {
 	return slices.Compact(out)
 }
 
-// TestKept holds that a cluster which the plan leads from step to step kept all that
-// it must keep, by each check and as a whole.
+// TestKept executes a plan step by step: all checks must pass, each separately and all together.
 func TestKept(t *testing.T) {
 	w := newWorld()
-	before := capture(t, w.cluster, w.plan)
+	before := captureCluster(t, w.fakeCluster, w.plan)
 	text, err := before.Format()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := capture(t, w.cluster, w.plan).Format(); string(again) != string(text) {
+	if again, _ := captureCluster(t, w.fakeCluster, w.plan).Format(); string(again) != string(text) {
 		t.Error("the same cluster gives other evidence")
 	}
 	if before, err = verify.Parse("evidence.json", text); err != nil {
@@ -60,7 +59,7 @@ func TestKept(t *testing.T) {
 	}
 	for _, s := range w.plan.Steps {
 		w.do(s)
-		if found := verify.Compare(w.plan, s.Number, before, capture(t, w.cluster, w.plan)); len(found) > 0 {
+		if found := verify.Compare(w.plan, s.Number, before, captureCluster(t, w.fakeCluster, w.plan)); len(found) > 0 {
 			t.Errorf("after step %d (%s): %v", s.Number, s.Name, found)
 		}
 		conditions := []plan.Condition{plan.SameUID, plan.Conversion, plan.Available, plan.Rights, plan.Prepared, plan.NoRestart, plan.NoOwner, plan.NoPlan}
@@ -75,11 +74,11 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// change is something that somebody does to a cluster.
+// change is an unplanned change of a cluster.
 type change struct {
 	name string
-	do   func(*cluster)
-	want []string // found by it
+	do   func(*fakeCluster)
+	want []string // codes of the expected findings
 }
 
 func changes() []change {
@@ -93,55 +92,54 @@ func changes() []change {
 	inB := k8s.Key{Group: rights, Kind: "Role", Namespace: "b", Name: "x.v1-hash"}
 	everywhere := k8s.Key{Group: rights, Kind: "ClusterRole", Name: "x.v1-hash"}
 	pod := k8s.Key{Kind: "Pod", Namespace: "op", Name: "d-1-x"}
-	field := func(key k8s.Key, v any, path ...string) func(*cluster) {
-		return func(c *cluster) { c.set(key, v, path...) }
+	field := func(key k8s.Key, v any, path ...string) func(*fakeCluster) {
+		return func(c *fakeCluster) { c.set(key, v, path...) }
 	}
 	return []change{
 		{"a label", field(d, "v", "metadata", "labels", "l"), nil},
 		{"a status", field(d, int64(0), "status", "readyReplicas"), nil},
 		{"a generation", field(d, int64(9), "metadata", "generation"), nil},
-		{"what is none of it", func(c *cluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
-		{"somebody else's right", func(c *cluster) {
-			for _, o := range role("c", "other", rule("", "pods", "get")) {
+		{"what is none of it", func(c *fakeCluster) { c.put(object("v1", "ConfigMap", "op", "other", nil)) }, nil},
+		{"somebody else's right", func(c *fakeCluster) {
+			for _, o := range newRole("c", "other", newRule("", "pods", "get")) {
 				if o.Kind() == "RoleBinding" {
 					o["subjects"] = []any{map[string]any{"kind": "User", "name": "jo"}}
 				}
 				c.put(o)
 			}
 		}, nil},
-		{"another certificate beside it", field(crd, converting(authority("olm", "more"))["conversion"], "spec", "conversion"), nil},
+		{"another certificate beside it", field(crd, newConversion(newCA("olm", "more"))["conversion"], "spec", "conversion"), nil},
 		{"another converter, of which nobody knew the certificate", field(unreached, "other", "spec", "conversion", "webhook", "clientConfig", "service", "name"), nil},
 		{"a template", field(d, "i:2", "spec", "template", "spec", "image"), []string{"template Deployment.apps op/d"}},
-		{"a rollout", func(c *cluster) {
-			c.put(owned(object("apps/v1", "ReplicaSet", "op", "d-2", nil), c.objects[d]))
+		{"a rollout", func(c *fakeCluster) {
+			c.put(withOwner(object("apps/v1", "ReplicaSet", "op", "d-2", nil), c.objects[d]))
 		}, []string{"replica-set Deployment.apps op/d"}},
-		{"a deleted Secret", func(c *cluster) { delete(c.objects, secret) }, []string{"missing Secret op/d-service-cert"}},
+		{"a deleted Secret", func(c *fakeCluster) { delete(c.objects, secret) }, []string{"missing Secret op/d-service-cert"}},
 		{"another Subscription", field(sub, "other", "metadata", "uid"), []string{"uid Subscription.operators.coreos.com op/x"}},
 		{"a deletion", field(api, "2026-01-01T00:00:00Z", "metadata", "deletionTimestamp"), []string{"deleting APIService.apiregistration.k8s.io v1.x.example"}},
 		{"an API that is down", field(api, map[string]any{}, "status"), []string{"unavailable APIService.apiregistration.k8s.io v1.x.example"}},
 		{"no conversion", field(crd, map[string]any{"strategy": "None"}, "spec", "conversion"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
-		{"no certificate", field(crd, converting("")["conversion"], "spec", "conversion"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
+		{"no certificate", field(crd, newConversion("")["conversion"], "spec", "conversion"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
 		{"another converter", field(crd, "other", "spec", "conversion", "webhook", "clientConfig", "service", "name"), []string{"conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"}},
-		{"a binding less", func(c *cluster) { delete(c.objects, inA) }, []string{"missing RoleBinding.rbac.authorization.k8s.io a/x.v1-hash", "permission-lost a"}},
-		{"a verb less", field(inB, []any{rule("", "configmaps", "get")}, "rules"), []string{"permission-lost b"}},
-		{"a right more", func(c *cluster) {
-			for _, o := range role("op", "more", rule("", "secrets", "list")) {
+		{"a binding less", func(c *fakeCluster) { delete(c.objects, inA) }, []string{"missing RoleBinding.rbac.authorization.k8s.io a/x.v1-hash", "permission-lost a"}},
+		{"a verb less", field(inB, []any{newRule("", "configmaps", "get")}, "rules"), []string{"permission-lost b"}},
+		{"a right more", func(c *fakeCluster) {
+			for _, o := range newRole("op", "more", newRule("", "secrets", "list")) {
 				c.put(o)
 			}
 		}, []string{"permission-gained op"}},
-		{"the right to all", field(everywhere, []any{rule("*", "*", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}}, "rules"), []string{"permission-gained "}},
+		{"the right to all", field(everywhere, []any{newRule("*", "*", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}}, "rules"), []string{"permission-gained "}},
 		{"a restart", field(pod, []any{map[string]any{"restartCount": int64(2)}}, "status", "containerStatuses"), []string{"pod Deployment.apps op/d"}},
 	}
 }
 
-// TestCompare changes a cluster at random and holds that what matters is found, and
-// nothing else.
+// TestCompare makes random changes to a cluster and checks that exactly the relevant ones are found.
 func TestCompare(t *testing.T) {
 	w := newWorld()
-	before := capture(t, w.cluster, w.plan)
+	before := captureCluster(t, w.fakeCluster, w.plan)
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(rapid.IntRange(0, len(changes())-1), 1, 4, rapid.ID).Draw(t, "changes")
-		slices.Sort(all) // what matters comes last, and is not undone
+		slices.Sort(all) // relevant changes come last, and are not undone by others
 		now, want := w.copy(), []string{}
 		for _, i := range all {
 			c := changes()[i]
@@ -150,33 +148,34 @@ func TestCompare(t *testing.T) {
 			want = append(want, c.want...)
 		}
 		slices.Sort(want)
-		want = masked(slices.Compact(want))
-		got := masked(codes(verify.Compare(w.plan, 0, before, capture(t, now, w.plan))))
+		want = withoutImplied(slices.Compact(want))
+		got := withoutImplied(findingCodes(verify.Compare(w.plan, 0, before, captureCluster(t, now, w.plan))))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatal(d)
 		}
 	})
 }
 
-// masked leaves out what another finding of the same object implies, or hides.
-func masked(codes []string) []string {
+// withoutImplied returns the codes without those that another finding about the same object implies or
+// hides.
+func withoutImplied(codes []string) []string {
 	return slices.DeleteFunc(codes, func(code string) bool {
 		switch code {
 		case "pod Deployment.apps op/d":
 			return slices.Contains(codes, "replica-set Deployment.apps op/d")
-		case "permission-gained op", "permission-lost a", "permission-lost b": // everything covers it
+		case "permission-gained op", "permission-lost a", "permission-lost b": // a permission for everything covers these
 			return slices.Contains(codes, "permission-gained ")
 		}
 		return false
 	})
 }
 
-// TestConditions has a cluster for each condition that does not meet it.
+// TestConditions checks each condition with a cluster that violates it.
 func TestConditions(t *testing.T) {
 	const prepare, stop, detach, tree, start, clean = 1, 2, 4, 5, 6, 7
 	csv := k8s.Key{Group: olm, Kind: "ClusterServiceVersion", Namespace: "op", Name: "x.v1"}
 	controller := k8s.Key{Group: "apps", Kind: "Deployment", Namespace: "olm", Name: "olm-operator"}
-	by := func(name string) func(*cluster) {
+	by := func(name string) func(*fakeCluster) {
 		for _, c := range changes() {
 			if c.name == name {
 				return c.do
@@ -187,43 +186,43 @@ func TestConditions(t *testing.T) {
 	binding := k8s.Key{Group: rights, Kind: "ClusterRoleBinding", Name: "op.x.sa"}
 	for name, c := range map[string]struct {
 		check plan.Condition
-		step  int // the steps before it, and itself, are done
-		do    func(*cluster)
+		step  int // the steps up to this one are executed
+		do    func(*fakeCluster)
 		want  string
 	}{
-		"failed":     {plan.Succeeded, prepare, func(c *cluster) { c.set(csv, "Failed", "status", "phase") }, "phase ClusterServiceVersion.operators.coreos.com op/x.v1"},
-		"no version": {plan.Succeeded, prepare, func(c *cluster) { delete(c.objects, csv) }, "not-found ClusterServiceVersion.operators.coreos.com op/x.v1"},
-		"in flight": {plan.NoPlan, prepare, func(c *cluster) {
+		"failed":     {plan.Succeeded, prepare, func(c *fakeCluster) { c.set(csv, "Failed", "status", "phase") }, "phase ClusterServiceVersion.operators.coreos.com op/x.v1"},
+		"no version": {plan.Succeeded, prepare, func(c *fakeCluster) { delete(c.objects, csv) }, "not-found ClusterServiceVersion.operators.coreos.com op/x.v1"},
+		"in flight": {plan.NoPlan, prepare, func(c *fakeCluster) {
 			c.put(object(olm+"/v1alpha1", "InstallPlan", "op", "i", map[string]any{"status": map[string]any{"phase": "Installing"}}))
 		}, "in-flight InstallPlan.operators.coreos.com op/i"},
-		"started again": {plan.IsStopped, stop, func(c *cluster) { c.set(controller, int64(1), "spec", "replicas") }, "running Deployment.apps olm/olm-operator"},
-		"not yet":       {plan.IsStopped, stop, func(c *cluster) { c.set(controller, int64(1), "status", "replicas") }, "running Deployment.apps olm/olm-operator"},
-		"not seen yet":  {plan.IsStopped, stop, func(c *cluster) { c.set(controller, int64(2), "metadata", "generation") }, "running Deployment.apps olm/olm-operator"},
-		"ending":        {plan.IsStopped, stop, func(c *cluster) { c.put(workload("olm", "olm-operator")[2]) }, "running Deployment.apps olm/olm-operator"},
-		"not ready":     {plan.IsReady, start, func(c *cluster) { c.set(controller, int64(0), "status", "readyReplicas") }, "not-ready Deployment.apps olm/olm-operator"},
-		"still stopped": {plan.IsReady, start, func(c *cluster) { c.set(controller, int64(0), "spec", "replicas") }, "not-ready Deployment.apps olm/olm-operator"},
-		"no controller": {plan.IsReady, start, func(c *cluster) { delete(c.objects, controller) }, "not-found Deployment.apps olm/olm-operator"},
-		"hangs": {plan.Gone, detach, func(c *cluster) {
+		"started again": {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(1), "spec", "replicas") }, "running Deployment.apps olm/olm-operator"},
+		"not yet":       {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(1), "status", "replicas") }, "running Deployment.apps olm/olm-operator"},
+		"not seen yet":  {plan.IsStopped, stop, func(c *fakeCluster) { c.set(controller, int64(2), "metadata", "generation") }, "running Deployment.apps olm/olm-operator"},
+		"ending":        {plan.IsStopped, stop, func(c *fakeCluster) { c.put(newWorkload("olm", "olm-operator")[2]) }, "running Deployment.apps olm/olm-operator"},
+		"not ready":     {plan.IsReady, start, func(c *fakeCluster) { c.set(controller, int64(0), "status", "readyReplicas") }, "not-ready Deployment.apps olm/olm-operator"},
+		"still stopped": {plan.IsReady, start, func(c *fakeCluster) { c.set(controller, int64(0), "spec", "replicas") }, "not-ready Deployment.apps olm/olm-operator"},
+		"no controller": {plan.IsReady, start, func(c *fakeCluster) { delete(c.objects, controller) }, "not-found Deployment.apps olm/olm-operator"},
+		"hangs": {plan.Gone, detach, func(c *fakeCluster) {
 			o := object(olm+"/v1alpha1", "ClusterServiceVersion", "op", "x.v1", nil)
 			c.put(k8s.With(o, any([]any{"f"}), "metadata", "finalizers"))
 		}, "exists ClusterServiceVersion.operators.coreos.com op/x.v1"},
 		"lost": {plan.SameUID, detach, by("a deleted Secret"), "missing Secret op/d-service-cert"},
-		"owned": {plan.NoOwner, detach, func(c *cluster) {
+		"owned": {plan.NoOwner, detach, func(c *fakeCluster) {
 			d := k8s.Key{Kind: "ServiceAccount", Namespace: "op", Name: "sa"}
-			c.put(owned(c.objects[d], newWorld().objects[csv]))
+			c.put(withOwner(c.objects[d], newWorld().objects[csv]))
 		}, "owner ServiceAccount op/sa"},
 		"converts":    {plan.Conversion, tree, by("no conversion"), "conversion CustomResourceDefinition.apiextensions.k8s.io xs.example"},
 		"unavailable": {plan.Available, tree, by("an API that is down"), "unavailable APIService.apiregistration.k8s.io v1.x.example"},
-		"rights":      {plan.Rights, clean, func(c *cluster) { delete(c.objects, binding) }, "permission-lost "},
-		"refused": {plan.Rights, tree, func(c *cluster) {
+		"rights":      {plan.Rights, clean, func(c *fakeCluster) { delete(c.objects, binding) }, "permission-lost "},
+		"refused": {plan.Rights, tree, func(c *fakeCluster) {
 			c.denies = func(r verify.Review) bool { return r.Namespace == "b" && r.Verb == "update" }
 		}, "permission-lost b"},
-		"permitted": {plan.Rights, tree, func(c *cluster) {
+		"permitted": {plan.Rights, tree, func(c *fakeCluster) {
 			c.grants = func(r verify.Review) bool { return r.Namespace == "kube-system" && r.Resource == "secrets" }
 		}, "permission-gained kube-system"},
-		"not prepared": {plan.Prepared, prepare, func(c *cluster) { delete(c.objects, binding) }, "permission-missing "},
-		"a user's": {plan.Prepared, prepare, func(c *cluster) {
-			o := role("a", "jo", rule("", "x", "y"))[1]
+		"not prepared": {plan.Prepared, prepare, func(c *fakeCluster) { delete(c.objects, binding) }, "permission-missing "},
+		"a user's": {plan.Prepared, prepare, func(c *fakeCluster) {
+			o := newRole("a", "jo", newRule("", "x", "y"))[1]
 			o["roleRef"], o["subjects"] = map[string]any{"kind": "Role", "name": "x.v1-hash"}, []any{map[string]any{"kind": "User", "name": "jo"}}
 			c.put(o)
 		}, "permission-missing a"},
@@ -231,26 +230,26 @@ func TestConditions(t *testing.T) {
 		"rollout":  {plan.NoRestart, tree, by("a rollout"), "replica-set Deployment.apps op/d"},
 		"restart":  {plan.NoRestart, tree, by("a restart"), ""},
 		"changed":  {plan.SameVersion, 0, by("another Subscription"), "changed Subscription.operators.coreos.com op/x"},
-		"upgraded": {plan.SameVersion, stop, func(c *cluster) { c.set(controller, "other", "metadata", "uid") }, "changed Deployment.apps olm/olm-operator"},
+		"upgraded": {plan.SameVersion, stop, func(c *fakeCluster) { c.set(controller, "other", "metadata", "uid") }, "changed Deployment.apps olm/olm-operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			before := capture(t, w.cluster, w.plan)
+			before := captureCluster(t, w.fakeCluster, w.plan)
 			for _, s := range w.plan.Steps[:c.step+1] {
 				w.do(s)
 			}
 			found := func() []string {
-				w.judge()
+				w.updatePermissions()
 				found, err := verify.Check(context.Background(), w, w.plan, w.plan.Steps[c.step], before, plan.Check{Check: c.check})
 				if err != nil {
 					t.Fatal(err)
 				}
-				return codes(found)
+				return findingCodes(found)
 			}
 			if was := found(); len(was) > 0 && c.check != plan.SameVersion {
 				t.Errorf("as it is: %q", was)
 			}
-			c.do(w.cluster)
+			c.do(w.fakeCluster)
 			got := found()
 			if c.want == "" && len(got) > 0 || c.want != "" && !slices.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)

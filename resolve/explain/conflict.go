@@ -19,7 +19,7 @@ type Conflict struct {
 	Changes       []Change `json:"changes"`            // proven solutions, each sufficient by itself; the least invasive first
 	Tried         int      `json:"tried"`              // the number of tried changes
 
-	Waits []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
+	UnreadableCatalogs []model.ID `json:"-"` // unreadable catalogs that its subscriptions need
 }
 
 // Link is one line of a chain.
@@ -107,8 +107,8 @@ func (cs Conflicts) Unwrap() []error {
 	return errs
 }
 
-// Point replaces each position in c by the result of to.
-func (c *Conflict) Point(to func(at string) string) {
+// MapPositions replaces each position in c by the result of to.
+func (c *Conflict) MapPositions(to func(at string) string) {
 	c.At = to(c.At)
 	for i := range c.Chain {
 		c.Chain[i].At = to(c.Chain[i].At)

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// locked is a lock in which app is asked for and requires db, db requires log, old is
-// left over, and db is also in another namespace.
+// locked returns a lock in which app is declared and requires db, db requires log, old is an
+// orphan, and db is also pinned in another namespace.
 func locked() *lockfile.File {
 	pin := func(ns, pkg, version string, by []string, requires ...lockfile.Requirement) lockfile.Pin {
 		return lockfile.Pin{

@@ -13,7 +13,7 @@ type Obstacles struct {
 	Version   string    `json:"version"`
 	Bundle    string    `json:"bundle,omitempty"`
 	Pinned    bool      `json:"pinned"`             // already pinned
-	Against   []string  `json:"against"`            // empty: no obstacles
+	Reasons   []string  `json:"against"`            // empty: no obstacles
 	Conflict  *Conflict `json:"conflict,omitempty"` // if there is no solution with it
 	Changes   []Change  `json:"changes"`            // each sufficient by itself, proven; the least invasive first
 	Tried     int       `json:"tried"`              // the number of tried changes
@@ -26,10 +26,10 @@ func (o *Obstacles) Text() string {
 	switch {
 	case o.Pinned:
 		b.WriteString("\tis pinned\n")
-	case len(o.Against) == 0:
+	case len(o.Reasons) == 0:
 		b.WriteString("\tit can be installed\n")
 	}
-	for _, a := range o.Against {
+	for _, a := range o.Reasons {
 		b.WriteString("\t" + inert.Line(a) + "\n")
 	}
 	if !o.Pinned {

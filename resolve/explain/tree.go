@@ -12,10 +12,10 @@ type Node struct {
 	Namespace    string `json:"namespace"`
 	Package      string `json:"package"`
 	Version      string `json:"version"`
-	Subscription string `json:"subscription,omitempty"` // the declaration, for a root; the generated one for an orphan
+	Subscription string `json:"subscription,omitempty"` // for a root: its declaration; for an orphan: its generated subscription
 	Orphan       bool   `json:"orphan,omitempty"`       // it is no longer required
 	Requirement  string `json:"requirement,omitempty"`  // requirement of the parent; several are joined by commas
-	Repeated     bool   `json:"repeated,omitempty"`     // shown in full before
+	Repeated     bool   `json:"repeated,omitempty"`     // its children are listed at its first occurrence
 	Children     []Node `json:"children"`
 }
 
@@ -58,15 +58,15 @@ func Tree(lock *lockfile.File) []Node {
 	return roots
 }
 
-// needed is a pin required by another pin.
-type needed struct {
+// requiredPin is a pin required by another pin.
+type requiredPin struct {
 	pin lockfile.Pin
 	why []string
 }
 
 // childrenOf returns the required pins of each pin, by its key.
-func childrenOf(lock *lockfile.File) map[string][]needed {
-	out := map[string][]needed{}
+func childrenOf(lock *lockfile.File) map[string][]requiredPin {
+	out := map[string][]requiredPin{}
 	for _, by := range lock.Pins {
 		why := map[string][]string{}
 		for _, r := range by.Requires {
@@ -74,7 +74,7 @@ func childrenOf(lock *lockfile.File) map[string][]needed {
 		}
 		for _, p := range lock.Pins {
 			if requirements := why[p.Key()]; len(requirements) > 0 {
-				out[by.Key()] = append(out[by.Key()], needed{p, requirements})
+				out[by.Key()] = append(out[by.Key()], requiredPin{p, requirements})
 			}
 		}
 	}

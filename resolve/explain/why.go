@@ -22,15 +22,15 @@ import (
 
 // Reasons lists the chains that explain why a package is pinned.
 type Reasons struct {
-	Namespace string    `json:"namespace"`
-	Package   string    `json:"package"`
-	Version   string    `json:"version"`
-	Bundle    string    `json:"bundle"`
-	Chains    [][]Asked `json:"chains"` // each from a declaration to the package; empty: it is no longer required
+	Namespace string        `json:"namespace"`
+	Package   string        `json:"package"`
+	Version   string        `json:"version"`
+	Bundle    string        `json:"bundle"`
+	Chains    [][]ChainStep `json:"chains"` // each from a declaration to the package; empty: it is no longer required
 }
 
-// Asked is one step of a chain.
-type Asked struct {
+// ChainStep is one step of a chain.
+type ChainStep struct {
 	Subscription string `json:"subscription,omitempty"` // "ns/name": the chain begins here
 	At           string `json:"position,omitempty"`     // position of the declaration
 	Pin          string `json:"pin"`                    // "ns/package" added by this step
@@ -50,7 +50,7 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 		return nil, err
 	}
 	ns = pin.Namespace
-	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.VersionText(), Bundle: pin.Bundle, Chains: [][]Asked{}}
+	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.VersionText(), Bundle: pin.Bundle, Chains: [][]ChainStep{}}
 	at := map[string]string{}
 	for _, s := range decl.Subscriptions {
 		at[s.Key()] = s.Pos.String()
@@ -61,7 +61,7 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 	}
 	type path struct {
 		pin   lockfile.Pin
-		steps []Asked // from the package upwards
+		steps []ChainStep // from the package upwards
 		seen  map[string]bool
 	}
 	queue := []path{{pin: pin, seen: map[string]bool{pin.Key(): true}}}
@@ -69,12 +69,12 @@ func Why(lock *lockfile.File, decl *declare.Set, ns, pkg string) (*Reasons, erro
 		here := queue[0]
 		queue = queue[1:]
 		for _, s := range here.pin.RequestedBy {
-			chain := append(slices.Clone(here.steps), Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Subscription: s, At: at[s]})
+			chain := append(slices.Clone(here.steps), ChainStep{Pin: here.pin.Key(), Version: here.pin.VersionText(), Subscription: s, At: at[s]})
 			slices.Reverse(chain)
 			out.Chains = append(out.Chains, chain)
 		}
 		for _, r := range lock.RequiredBy(here.pin) {
-			step := Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Requirement: r.Requirement}
+			step := ChainStep{Pin: here.pin.Key(), Version: here.pin.VersionText(), Requirement: r.Requirement}
 			by, ok := byKey[r.Pin]
 			if !ok || here.seen[r.Pin] || len(queue) > maxChains {
 				continue

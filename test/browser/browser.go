@@ -29,7 +29,7 @@ import (
 )
 
 //go:embed measure.js
-var measure string //nolint:gochecknoglobals // embedded
+var measureScript string //nolint:gochecknoglobals // embedded
 
 // Browser is a Chromium that runs until its test ends.
 type Browser struct {
@@ -41,7 +41,7 @@ type Browser struct {
 // another name.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	program := find()
+	program := findChromium()
 	if program == "" {
 		if os.Getenv("QUAYSIDE_LOOK") == "always" {
 			t.Fatal("no Chromium is installed, and QUAYSIDE_LOOK=always")
@@ -69,8 +69,8 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of a Chromium, or "" if none is installed.
-func find() string {
+// findChromium returns the path of a Chromium, or "" if none is installed.
+func findChromium() string {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -79,12 +79,12 @@ func find() string {
 	return ""
 }
 
-// View is how a page is looked at.
+// View is how a page is displayed.
 type View struct {
 	Width    int  // of the window, in CSS pixels
 	Dark     bool // the reader prefers dark colours
-	Print    bool // as it is printed
-	NoScript bool // nothing of the page's own is run
+	Print    bool // as for printing
+	NoScript bool // no scripts run
 }
 
 // String returns the view as a name of files and tests: "400-dark".
@@ -111,7 +111,7 @@ type Page struct {
 
 	mu     sync.Mutex
 	errors []string // console messages
-	asked  []string // addresses beyond the file itself
+	asked  []string // requested addresses other than the file itself
 }
 
 // Open opens a file, an HTML page or an SVG picture, in its own tab, which is closed at the end of
@@ -143,10 +143,10 @@ func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
 		address += "#" + fragment
 	}
 	if err := chromedp.Do(ctx,
-		ask(runtime.Enable, cdp.Empty{}), ask(log.Enable, cdp.Empty{}), ask(network.Enable, network.EnableParams{}),
-		ask(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(v.Width), Height: 800, DeviceScaleFactor: 1, Mobile: v.Width < 600}),
-		ask(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
-		ask(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript}),
+		devtoolsAction(runtime.Enable, cdp.Empty{}), devtoolsAction(log.Enable, cdp.Empty{}), devtoolsAction(network.Enable, network.EnableParams{}),
+		devtoolsAction(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(v.Width), Height: 800, DeviceScaleFactor: 1, Mobile: v.Width < 600}),
+		devtoolsAction(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		devtoolsAction(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript}),
 		chromedp.Navigate(address),
 	); err != nil {
 		t.Fatalf("opening %s: %v", file, err)
@@ -154,8 +154,8 @@ func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
 	return p
 }
 
-// ask returns a command of the DevTools protocol as a step.
-func ask[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+// devtoolsAction returns a chromedp action that runs a command of the DevTools protocol.
+func devtoolsAction[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, command, params)
 		return chromedp.Void{}, err
@@ -235,30 +235,30 @@ func (p *Page) Picture(t testing.TB, name string) {
 // of the page: the first twenty, and the number of others.
 type Figures struct {
 	Width       int     `json:"-"`           // of the window, in CSS pixels
-	ScrollWidth int     `json:"scrollWidth"` // of the page: it scrolls sideways where this is more
+	ScrollWidth int     `json:"scrollWidth"` // of the page; if it is greater than Width, the page scrolls sideways
 	Height      int     `json:"height"`      // of the page
-	Texts       int     `json:"texts"`       // pieces of text that are seen
+	Texts       int     `json:"texts"`       // number of visible pieces of text
 	Contrast    float64 `json:"contrast"`    // lowest contrast of a text with its background, from 1 to 21, as in WCAG 2
-	Font        float64 `json:"font"`        // the smallest size of a text, in CSS pixels
+	Font        float64 `json:"font"`        // smallest font size, in CSS pixels
 
-	Beyond    []string `json:"beyond"`    // elements and texts that leave the window at a side
-	Overflows []string `json:"overflows"` // elements whose content is wider than they are; texts of a picture that leave their box
-	Clipped   []string `json:"clipped"`   // elements of which a part is cut off
+	Beyond    []string `json:"beyond"`    // elements and texts that extend beyond the left or right edge of the window
+	Overflows []string `json:"overflows"` // elements wider than their box; in pictures, texts that extend beyond their box
+	Clipped   []string `json:"clipped"`   // elements that are partly cut off
 	Scrolls   []string `json:"scrolls"`   // elements that scroll sideways by themselves
-	Overlaps  []string `json:"overlaps"`  // texts that lie on each other
+	Overlaps  []string `json:"overlaps"`  // overlapping texts
 	Contrasts []string `json:"contrasts"` // texts with a contrast below 4.5
-	Unknown   []string `json:"unknown"`   // texts on an image or a gradient, whose contrast is not known
+	Unknown   []string `json:"unknown"`   // texts on an image or a gradient, whose contrast cannot be computed
 	Small     []string `json:"small"`     // controls smaller than 24 by 24
 
 	Errors []string `json:"errors"` // errors reported by the browser
-	Asked  []string `json:"asked"`  // addresses that the page wanted to load
+	Asked  []string `json:"asked"`  // addresses that the page tried to load
 }
 
 // Figures measures the page as it is now.
 func (p *Page) Figures(t testing.TB) Figures {
 	t.Helper()
-	f := Figures{Width: p.view.Width} // a telephone makes the window as wide as the page wants
-	p.Eval(t, measure, &f)
+	f := Figures{Width: p.view.Width} // a phone widens the window to the width of the page
+	p.Eval(t, measureScript, &f)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f.Errors, f.Asked = slices.Clone(p.errors), slices.Clone(p.asked)
@@ -267,8 +267,8 @@ func (p *Page) Figures(t testing.TB) Figures {
 
 // Limits are the permitted deviations of a page. The zero value is the limit for all pages.
 type Limits struct {
-	Scrolls bool    // parts of it may scroll sideways by themselves, as a wide picture does
-	Font    float64 // the smallest size of text, in CSS pixels; 0 for 12
+	Scrolls bool    // parts of it may scroll sideways, such as a wide picture
+	Font    float64 // the smallest permitted font size, in CSS pixels; 0 means 12
 }
 
 // Faults returns the faults of a page, one line for each kind, or nil. A page without text is a

@@ -9,8 +9,8 @@ import (
 	"github.com/quayside/quayside/test/browser"
 )
 
-// TestFaultsAreSeen makes pages with one fault each, and a sound one, so that what
-// passes elsewhere was looked at.
+// TestFaultsAreSeen checks that each fault is detected, with one page per fault, and that a page
+// without faults passes.
 func TestFaultsAreSeen(t *testing.T) {
 	b := browser.Start(t)
 	const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>x</title>` +
@@ -19,7 +19,7 @@ func TestFaultsAreSeen(t *testing.T) {
 	for _, c := range []struct {
 		name, page string
 		view       browser.View
-		want       []string // beginnings of the faults, in order
+		want       []string // prefixes of the faults, in order
 	}{
 		{"sound", head + `<h1>A title</h1><p>Some <b>text</b>, <code>code</code>.</p><details><summary>More</summary><pre>` + wide + `</pre></details>`, browser.View{Width: 400}, nil},
 		{"sound in the dark", head + `<h1>A title</h1>`, browser.View{Width: 400, Dark: true}, nil},

@@ -10,18 +10,18 @@ import (
 	"github.com/quayside/quayside/test/browser"
 )
 
-// reports is where the golden pages of a diff lie.
+// reports is the directory of the golden pages of diff.
 const reports = "../../diff/testdata/reports/"
 
-// seen is what a reader sees of a diff.
-type seen struct {
+// pageContent is the visible content of a diff page.
+type pageContent struct {
 	Sections, Rows, Groups []string
 	Shown, Fragment        string
 	Form                   bool
 }
 
-// state reads what is seen.
-const state = `(() => {
+// contentScript is a JavaScript expression that returns a [pageContent].
+const contentScript = `(() => {
 	const shown = (selector, of) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility()).map(of);
 	return {
 		Sections: shown("details.operator", (e) => e.dataset.name.slice(0, 20) + (e.open ? " open" : "")),
@@ -32,37 +32,38 @@ const state = `(() => {
 	};
 })()`
 
-func read(t *testing.T, p *browser.Page) seen {
+func readContent(t *testing.T, p *browser.Page) pageContent {
 	t.Helper()
-	var s seen
-	p.Eval(t, state, &s)
+	var s pageContent
+	p.Eval(t, contentScript, &s)
 	return s
 }
 
-// TestDiffIsFiltered chooses as a reader does, by keys alone.
+// TestDiffIsFiltered operates the filters with the keyboard only.
 func TestDiffIsFiltered(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 1400}, reports+"fleet.html", "")
-	if s := read(t, p); len(s.Rows) != 5 || len(s.Sections) != 5 || s.Shown != "5 findings" || !s.Form {
+	if s := readContent(t, p); len(s.Rows) != 5 || len(s.Sections) != 5 || s.Shown != "5 findings" || !s.Form {
 		t.Fatalf("at first: %+v", s)
 	}
-	// The first is the operator, whose second choice is reached by its first letters.
+	// The first control selects an operator; its second option is reached by typing its first
+	// letters.
 	p.Eval(t, `document.querySelector("[name=operator]").focus()`, nil)
 	p.Press(t, "databases")
-	if s := read(t, p); len(s.Rows) != 2 || s.Fragment != "#operator=databases/etcd" || s.Shown != "3 of 5 findings" || !strings.HasSuffix(s.Sections[1], " open") {
+	if s := readContent(t, p); len(s.Rows) != 2 || s.Fragment != "#operator=databases/etcd" || s.Shown != "3 of 5 findings" || !strings.HasSuffix(s.Sections[1], " open") {
 		t.Errorf("one operator: %+v", s)
 	}
 	p.Press(t, kb.Tab+"c05")
-	if s := read(t, p); len(s.Rows) != 1 || s.Fragment != "#operator=databases/etcd&cluster=c05" || s.Shown != "2 of 5 findings" {
+	if s := readContent(t, p); len(s.Rows) != 1 || s.Fragment != "#operator=databases/etcd&cluster=c05" || s.Shown != "2 of 5 findings" {
 		t.Errorf("and one cluster: %+v", s)
 	}
-	// The third is critical, of which there is none here any more: without it nothing changes.
+	// The third checkbox is for critical findings. None is left, so clearing it changes nothing.
 	p.Press(t, kb.Tab+" ")
-	if s := read(t, p); s.Shown != "2 of 5 findings" || !strings.HasSuffix(s.Fragment, "&severity=medium,info,waived") {
+	if s := readContent(t, p); s.Shown != "2 of 5 findings" || !strings.HasSuffix(s.Fragment, "&severity=medium,info,waived") {
 		t.Errorf("and not the critical: %+v", s)
 	}
 	p.Press(t, kb.Tab+" ")
-	if s := read(t, p); s.Shown != "1 of 5 findings" || !slices.Equal(s.Groups, []string{"info"}) {
+	if s := readContent(t, p); s.Shown != "1 of 5 findings" || !slices.Equal(s.Groups, []string{"info"}) {
 		t.Errorf("nor the medium: %+v", s)
 	}
 	for _, fault := range p.Figures(t).Faults(browser.Limits{}) {
@@ -70,7 +71,7 @@ func TestDiffIsFiltered(t *testing.T) {
 	}
 }
 
-// TestDiffFromALink opens what a link says, and an operator that one leads to.
+// TestDiffFromALink opens a link with filters, and a link to an operator.
 func TestDiffFromALink(t *testing.T) {
 	b := browser.Start(t)
 	for fragment, want := range map[string]struct {
@@ -85,7 +86,7 @@ func TestDiffFromALink(t *testing.T) {
 		"op-2": {5, "5 findings"},
 	} {
 		p := b.Open(t, browser.View{Width: 400}, reports+"fleet.html", fragment)
-		if s := read(t, p); len(s.Rows) != want.rows || s.Shown != want.shown {
+		if s := readContent(t, p); len(s.Rows) != want.rows || s.Shown != want.shown {
 			t.Errorf("%s: %+v", fragment, s)
 		} else if fragment == "op-2" && s.Sections[1] != "databases/etcd open" {
 			t.Errorf("%s is not open: %+v", fragment, s)
@@ -93,16 +94,16 @@ func TestDiffFromALink(t *testing.T) {
 	}
 }
 
-// TestDiffWithoutItsScript has all that there is, and nothing that does nothing.
+// TestDiffWithoutItsScript shows everything, and no controls, if scripts are disabled.
 func TestDiffWithoutItsScript(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 400, NoScript: true}, reports+"fleet.html", "")
-	if s := read(t, p); s.Form || len(s.Sections) != 5 || len(s.Rows) != 5 {
+	if s := readContent(t, p); s.Form || len(s.Sections) != 5 || len(s.Rows) != 5 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestDiffOnPaper prints what is closed, too, dark on light.
+// TestDiffOnPaper prints closed sections too, dark on light.
 func TestDiffOnPaper(t *testing.T) {
 	b := browser.Start(t)
 	p := b.Open(t, browser.View{Width: 700, Dark: true, Print: true}, reports+"fleet.html", "")

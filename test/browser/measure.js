@@ -1,8 +1,8 @@
-// Measures a page as it is laid out and returns plain values: see Figures in
-// browser.go. Nothing of the page is changed that stays.
+// Measures the laid-out page and returns plain values: see Figures in browser.go. The page is
+// unchanged afterwards.
 (() => {
-  const most = 20; // of each list that is returned
-  const slack = 1; // CSS pixels that rounding may cost
+  const most = 20; // entries of each returned list
+  const slack = 1; // tolerance for rounding, in CSS pixels
   const lists = {beyond: [], overflows: [], clipped: [], scrolls: [], overlaps: [], contrasts: [], unknown: [], small: []};
   const counts = {};
   const tell = (list, what) => {
@@ -55,8 +55,7 @@
     return (x + 0.05) / (y + 0.05);
   };
 
-  // What the page is painted on where nothing says so, which is dark where the
-  // page's color-scheme is.
+  // The default background of the page, which depends on its color-scheme.
   const probe = document.createElementNS("http://www.w3.org/1999/xhtml", "i");
   const root = document.documentElement;
   root.append(probe);
@@ -65,7 +64,7 @@
   probe.remove();
 
   const isHTML = (e) => !(e instanceof SVGElement) || e.localName === "foreignObject";
-  // Of one element: the colour behind its text, as far as HTML paints it.
+  // The HTML background colour behind the text of an element.
   const grounds = new Map();
   const ground = (e) => {
     if (!e) return paper;
@@ -84,8 +83,7 @@
     for (; e; e = e.parentElement) o *= +getComputedStyle(e).opacity;
     return o;
   };
-  // Of a piece of SVG text: the shapes of its picture that are painted before it and lie
-  // where its middle is.
+  // The colour behind the centre of an SVG text, from the shapes that are painted before it.
   const shapes = new Map();
   const shapesOf = (svg) => {
     if (!shapes.has(svg)) {
@@ -117,13 +115,13 @@
   };
 
   const shown = (e) => e.checkVisibility({visibilityProperty: true, contentVisibilityAuto: false});
-  const scroller = (e) => { // e itself or what it stands in
+  const scroller = (e) => { // e or its nearest ancestor with overflow
     for (; e; e = e.parentElement) {
       if (isHTML(e) && e !== document.body && e !== root && getComputedStyle(e).overflowX !== "visible") return e;
     }
     return null;
   };
-  // Text that is only for those who hear a page, in a box of a pixel.
+  // Text only for screen readers, in a box of one pixel.
   const unseen = (e) => {
     for (; e && isHTML(e); e = e.parentElement) {
       if (e.clientWidth <= 1 && e.clientHeight <= 1 && getComputedStyle(e).position === "absolute" && getComputedStyle(e).overflow !== "visible") return true;
@@ -152,7 +150,7 @@
     if (r.width > 0 && r.height > 0 && (r.right > width + slack || r.left < -slack) && !scroller(e.parentElement) && !unseen(e)) tell("beyond", name(e));
   }
 
-  // What a finger or a mouse has to hit: WCAG 2.2 wants 24 by 24, outside of sentences.
+  // Controls: WCAG 2.2 requires 24 by 24 pixels, except within sentences.
   for (const e of document.querySelectorAll("button, summary, select, input, label:has(input)")) {
     if (!shown(e) || unseen(e) || (e.localName === "input" && e.closest("label"))) continue;
     const r = e.getBoundingClientRect();
@@ -188,7 +186,7 @@
 
     for (const r of rects) {
       if (svg) {
-        // A name stands within the box that is drawn for it, and within the picture.
+        // A name must be within its box and within the picture.
         const box = e.parentElement.querySelector(":scope > rect");
         for (const around of [box, e.ownerSVGElement]) {
           if (!around) continue;
@@ -196,7 +194,7 @@
           if (r.left < b.left - slack || r.right > b.right + slack || r.top < b.top - slack || r.bottom > b.bottom + slack) tell("overflows", name(e) + " leaves " + around.localName);
         }
       }
-      // Lines may be closer than their letters are high: what has neither head nor foot is looked at.
+      // Line boxes may overlap: compare them without the space for ascenders and descenders.
       boxes.push({node, e, left: r.left + 1, right: r.right - 1, top: r.top + r.height * 0.2, bottom: r.bottom - r.height * 0.2});
     }
     if (!svg && !scroller(e)) {

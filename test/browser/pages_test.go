@@ -8,18 +8,18 @@ import (
 	"github.com/quayside/quayside/test/browser"
 )
 
-// TestGolden looks at the pages and pictures that other tests hold byte for byte.
+// TestGolden checks the pages and pictures that other tests compare byte by byte.
 func TestGolden(t *testing.T) {
 	b := browser.Start(t)
 	desk := []browser.View{{Width: 1400}, {Width: 1400, Dark: true}}
 	for _, c := range []struct {
-		files  string // below the repository
+		files  string // glob, relative to the repository
 		limits browser.Limits
 		views  []browser.View
 	}{
 		{"diff/testdata/reports/*.html", browser.Limits{}, browser.Views()},
 		{"catalog/graph/testdata/*.html", browser.Limits{Scrolls: true}, append(browser.Views(), browser.View{Width: 800}, browser.View{Width: 320})},
-		{"catalog/graph/testdata/*.svg", browser.Limits{}, desk}, // up to 1,200 wide
+		{"catalog/graph/testdata/*.svg", browser.Limits{}, desk}, // up to 1,200 pixels wide
 		{"internal/app/inventory/testdata/*.html", browser.Limits{Scrolls: true}, append(browser.Views(), browser.View{Width: 800})},
 		{"internal/app/inventory/testdata/*.svg", browser.Limits{}, desk},
 	} {
@@ -28,13 +28,13 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: %d files, %v", c.files, len(files), err)
 		}
 		for _, file := range files {
-			look(t, b, file, c.limits, c.views)
+			checkPage(t, b, file, c.limits, c.views)
 		}
 	}
 }
 
-// look has one page looked at in some views.
-func look(t *testing.T, b *browser.Browser, file string, limits browser.Limits, views []browser.View) {
+// checkPage checks a page in some views.
+func checkPage(t *testing.T, b *browser.Browser, file string, limits browser.Limits, views []browser.View) {
 	t.Helper()
 	name := strings.ReplaceAll(filepath.Base(file), ".", "-")
 	for _, view := range views {

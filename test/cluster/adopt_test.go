@@ -28,22 +28,21 @@ import (
 	"github.com/quayside/quayside/test/cluster/olm"
 )
 
-// TestPredicted brings back the corpus's cluster that some operators have left OLM in,
-// and holds what `adopt inspect` says of each object against what the API server would
-// make of it: a server-side apply that stores nothing. TestLeavingOLM does the same with
-// the clusters as they were before.
+// TestPredicted restores the cluster of the corpus from which some operators have left OLM. It
+// compares the output of `adopt inspect` for each object with the result of a server-side dry-run
+// apply. TestLeavingOLM does the same with the earlier clusters.
 func TestPredicted(t *testing.T) {
-	if os.Getenv(everything) != "all" {
-		t.Skipf("%s is not all: TestLeavingOLM looks at some", everything)
+	if os.Getenv(leavingVariable) != "all" {
+		t.Skipf("%s is not all: TestLeavingOLM looks at some", leavingVariable)
 	}
-	t.Parallel() // it has servers of its own
+	t.Parallel() // has its own servers
 	ctx := within(t, 6*time.Minute)
-	w := restore(ctx, t, dumps(t), []string{"modes-detached/after.json"}, gitops{profile: "flux"}, harness.Options{APIOnly: true, NoWebhooks: true})
-	w.predicted(ctx, t)
+	w := restoreCluster(ctx, t, readClusters(t), []string{"modes-detached/after.json"}, gitops{profile: "flux"}, harness.Options{APIOnly: true, NoWebhooks: true})
+	w.checkPredictions(ctx, t)
 }
 
-// dumps returns the corpus's clusters.
-func dumps(t *testing.T) olm.Clusters {
+// readClusters returns the clusters of the corpus.
+func readClusters(t *testing.T) olm.Clusters {
 	t.Helper()
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
@@ -56,21 +55,21 @@ func dumps(t *testing.T) olm.Clusters {
 	return all
 }
 
-// restored is a cluster as it was with OLM, and a workspace that has it imported.
-type restored struct {
+// restoredCluster is a restored cluster with OLM, and a workspace with the imported operators.
+type restoredCluster struct {
 	quayside
 	cluster *harness.Cluster
 	config  *rest.Config
 	client  dynamic.Interface
-	runner  string // kubeconfig of who may do what the plan says, and no more
+	runner  string // kubeconfig of a user with exactly the permissions of the plan
 
 	mu     sync.Mutex
 	mapper meta.RESTMapper
 }
 
-// restore starts a cluster, brings back what the files hold, and imports it for a
-// GitOps tool, with what has to be kept so that no pod restarts.
-func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []string, g gitops, opt harness.Options) *restored {
+// restoreCluster starts a cluster, restores the objects of the files, and imports its operators for
+// a GitOps tool, such that no pod restarts.
+func restoreCluster(ctx context.Context, t *testing.T, clusters olm.Clusters, files []string, g gitops, opt harness.Options) *restoredCluster {
 	t.Helper()
 	harness.Require(t, "control-plane")
 	objects, err := clusters.Objects(files...)
@@ -79,7 +78,7 @@ func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []s
 	}
 	services := olm.NewServices(t)
 	opt.Services = services.Socket
-	w := &restored{cluster: harness.Start(t, opt)}
+	w := &restoredCluster{cluster: harness.Start(t, opt)}
 	w.config = rest.CopyConfig(w.cluster.RESTConfig)
 	w.config.WarningHandler = rest.NoWarnings{}
 	if w.client, err = dynamic.NewForConfig(w.config); err != nil {
@@ -90,12 +89,12 @@ func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []s
 		t.Fatal(err)
 	}
 	t.Logf("%d objects restored in %s", len(objects), time.Since(begun).Round(time.Millisecond))
-	w.imported(t, clusters, g)
+	w.importWorkspace(t, clusters, g)
 	return w
 }
 
-// imported makes a new workspace that has the cluster imported.
-func (w *restored) imported(t *testing.T, clusters olm.Clusters, g gitops) {
+// importWorkspace imports the cluster into a new workspace.
+func (w *restoredCluster) importWorkspace(t *testing.T, clusters olm.Clusters, g gitops) {
 	t.Helper()
 	w.quayside = newWorkspace(t, build(t), nil)
 	if err := clusters.WriteCatalogs(filepath.Join(w.dir, "catalogs")); err != nil {
@@ -105,17 +104,17 @@ func (w *restored) imported(t *testing.T, clusters olm.Clusters, g gitops) {
 	for _, catalog := range []string{"community", "lab"} {
 		args = append(args, "--catalog", "olm/"+catalog+"=dir:catalogs/catalog-"+catalog)
 	}
-	w.mustOrDiffer(t, args...)
+	w.runWithFindings(t, args...)
 	settings, err := os.ReadFile(filepath.Join(w.dir, "quayside.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.write(t, "quayside.yaml", string(settings)+"  kubernetesVersion: \"1.36\"\n"+g.settings())
-	w.mustOrDiffer(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
+	w.runWithFindings(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
 }
 
-// mustOrDiffer runs a command that has to do its work, and may find something to tell.
-func (q quayside) mustOrDiffer(t *testing.T, args ...string) string {
+// runWithFindings runs a command that must succeed, but may report differences.
+func (q quayside) runWithFindings(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := q.run(t, args...)
 	if code > 1 {
@@ -124,9 +123,8 @@ func (q quayside) mustOrDiffer(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// resource returns what an object is asked for by. The kinds are those that are served
-// when it is first called.
-func (w *restored) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// resource returns the client for an object. Discovery is done on the first call.
+func (w *restoredCluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mapper == nil {
@@ -150,7 +148,7 @@ func (w *restored) resource(o *unstructured.Unstructured) (dynamic.ResourceInter
 	return w.client.Resource(mapping.Resource), nil
 }
 
-// inspected mirrors what `adopt inspect -o json` prints.
+// inspected mirrors the output of `adopt inspect -o json`.
 type inspected struct {
 	Operators []struct {
 		Namespace, Package, State string
@@ -162,7 +160,7 @@ type inspected struct {
 	Unread []struct{ APIVersion, Kind, Reason string }
 }
 
-// inspectedObject is one object of an operator, or of several.
+// inspectedObject is an object of one or more operators.
 type inspectedObject struct {
 	Group, Kind, Namespace, Name string
 	Class, Goes, Why             string
@@ -171,7 +169,7 @@ type inspectedObject struct {
 
 func (o inspectedObject) id() string { return objectID(o.Group, o.Kind, o.Namespace, o.Name) }
 
-// objectID returns what names an object, whatever the version of its API.
+// objectID identifies an object independently of its API version.
 func objectID(group, kind, namespace, name string) string {
 	return schema.GroupKind{Group: group, Kind: kind}.String() + " " + namespace + "/" + name
 }
@@ -180,18 +178,18 @@ func idOf(o *unstructured.Unstructured) string {
 	return objectID(o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName())
 }
 
-// inspect returns what `adopt inspect` says of the cluster.
-func (w *restored) inspect(t *testing.T) inspected {
+// inspect returns the result of `adopt inspect` for the cluster.
+func (w *restoredCluster) inspect(t *testing.T) inspected {
 	t.Helper()
 	var rep inspected
-	if err := json.Unmarshal([]byte(w.mustOrDiffer(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "-o", "json")), &rep); err != nil {
+	if err := json.Unmarshal([]byte(w.runWithFindings(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "-o", "json")), &rep); err != nil {
 		t.Fatal(err)
 	}
 	return rep
 }
 
-// all returns every object that is spoken of, by what names it.
-func (rep inspected) all() map[string]inspectedObject {
+// objectsByID returns all inspected objects by ID.
+func (rep inspected) objectsByID() map[string]inspectedObject {
 	out := map[string]inspectedObject{}
 	for _, op := range rep.Operators {
 		for _, o := range op.Objects {
@@ -204,11 +202,12 @@ func (rep inspected) all() map[string]inspectedObject {
 	return out
 }
 
-// predicted wants the API server to do to each object of the tree what is said of it.
-func (w *restored) predicted(ctx context.Context, t *testing.T) {
+// checkPredictions fails the test if the API server would change an object of the tree in a way
+// that `adopt inspect` does not predict.
+func (w *restoredCluster) checkPredictions(ctx context.Context, t *testing.T) {
 	t.Helper()
 	rep := w.inspect(t)
-	said, tree := rep.all(), w.rendered(t)
+	said, tree := rep.objectsByID(), w.rendered(t)
 	faults, classes := make([][]string, len(tree)), map[string]int{}
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 8)
@@ -217,7 +216,7 @@ func (w *restored) predicted(ctx context.Context, t *testing.T) {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			faults[i] = w.unlike(ctx, o, said[idOf(o)])
+			faults[i] = w.predictionErrors(ctx, o, said[idOf(o)])
 		})
 	}
 	wg.Wait()
@@ -229,8 +228,9 @@ func (w *restored) predicted(ctx context.Context, t *testing.T) {
 	t.Logf("%d operators, %d objects of the tree: %v; of the cluster: %+v", len(rep.Operators), len(tree), classes, rep.Counts)
 }
 
-// unlike returns in what the API server disagrees with what is said of an object.
-func (w *restored) unlike(ctx context.Context, o *unstructured.Unstructured, said inspectedObject) []string {
+// predictionErrors returns the differences between the prediction for an object and the result of
+// the API server.
+func (w *restoredCluster) predictionErrors(ctx context.Context, o *unstructured.Unstructured, said inspectedObject) []string {
 	of, err := w.resource(o)
 	if err != nil {
 		return []string{err.Error()}
@@ -253,7 +253,7 @@ func (w *restored) unlike(ctx context.Context, o *unstructured.Unstructured, sai
 	then, err := of.Patch(ctx, o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
 		FieldManager: "kustomize-controller", Force: &force, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
 	})
-	if reason := refusal(o); reason != "" && err != nil && strings.Contains(err.Error(), reason) {
+	if reason := rejectionReason(o); reason != "" && err != nil && strings.Contains(err.Error(), reason) {
 		return nil
 	}
 	if err != nil {
@@ -262,14 +262,14 @@ func (w *restored) unlike(ctx context.Context, o *unstructured.Unstructured, sai
 	if live == nil {
 		return nil
 	}
-	return disagreements(changes(live.Object, then.Object), said)
+	return disagreements(changedPaths(live.Object, then.Object), said)
 }
 
-// refusal returns why an object of a bundle is refused wherever it is installed; ""
-// where it is not.
-func refusal(o *unstructured.Unstructured) string {
+// rejectionReason returns the reason why the API server always rejects an object of a bundle, or
+// "".
+func rejectionReason(o *unstructured.Unstructured) string {
 	kind, _, _ := strings.Cut(harness.Name(o), " ")
-	for known, reason := range refused() {
+	for known, reason := range knownRejections() {
 		k, at, _ := strings.Cut(known, " ")
 		if k == kind && strings.HasSuffix(at, "/"+o.GetName()) {
 			return reason
@@ -278,9 +278,9 @@ func refusal(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// disagreements compares what changes with what is said to change: each change is in a
-// field that is told, and each field that the tree has otherwise changes. A field that
-// only the cluster has may stay: whoever wrote it still owns it.
+// disagreements compares the changed fields with the predicted ones: every changed field must be
+// predicted, and every field that differs in the tree must change. A field that exists only in the
+// cluster may remain, because its manager still owns it.
 func disagreements(changed []string, said inspectedObject) []string {
 	var out []string
 	covers := func(field, path string) bool {
@@ -303,9 +303,9 @@ func disagreements(changed []string, said inspectedObject) []string {
 	return out
 }
 
-// changes returns the paths of the values in which two objects differ, but for what
-// the API server counts and keeps by itself. Items with names are told by them.
-func changes(before, after map[string]any) []string {
+// changedPaths returns the paths at which two objects differ, except for fields that the API server
+// maintains. Items with names are identified by name.
+func changedPaths(before, after map[string]any) []string {
 	var out []string
 	differ(&out, "", before, after)
 	return slices.DeleteFunc(out, func(path string) bool {
@@ -327,7 +327,7 @@ func differ(out *[]string, at string, before, after any) {
 		for key := range keys {
 			path, was, is := strings.TrimPrefix(at+"."+key, "."), x[key], y[key]
 			if strings.HasSuffix(path, "metadata.labels") || strings.HasSuffix(path, "metadata.annotations") {
-				was, is = orNone(was), orNone(is) // they are told one by one
+				was, is = orNone(was), orNone(is) // these are listed individually
 			}
 			differ(out, path, was, is)
 		}
@@ -336,8 +336,8 @@ func differ(out *[]string, at string, before, after any) {
 	a, isList := before.([]any)
 	b, isListToo := after.([]any)
 	switch {
-	case isList && isListToo && byName(a) != nil && byName(b) != nil:
-		m, n := byName(a), byName(b)
+	case isList && isListToo && itemsByName(a) != nil && itemsByName(b) != nil:
+		m, n := itemsByName(a), itemsByName(b)
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(namesIn(a), namesIn(b)...)))) {
 			differ(out, at+"["+name+"]", m[name], n[name])
 		}
@@ -369,8 +369,8 @@ func namesIn(list []any) []string {
 	return out
 }
 
-// byName returns the items of a list by their names; nil where they have none of their own.
-func byName(list []any) map[string]any {
+// itemsByName returns the items of a list by name, or nil if the items have no names.
+func itemsByName(list []any) map[string]any {
 	out := map[string]any{}
 	for i, name := range namesIn(list) {
 		if _, twice := out[name]; twice || name == "" {

@@ -22,11 +22,11 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArchives applies a tenth of the bundles in the corpus' archives to a real
-// API server, each by itself, strictly and server-side. It refuses nothing but
-// what quayside says that it will, and what belongs to kinds that nobody brought.
+// TestArchives applies a tenth of the bundles in the archives of the corpus to a real API server,
+// each separately, server-side and with strict validation. The server may reject only the objects
+// that quayside warns about, and objects whose CRDs are missing.
 func TestArchives(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to apply")
@@ -39,7 +39,7 @@ func TestArchives(t *testing.T) {
 		for n, name := range slices.Sorted(maps.Keys(bundles)) {
 			t.Run(archive+"/"+name, func(t *testing.T) {
 				pkg, _, _ := strings.Cut(name, "/")
-				namespace := fmt.Sprintf("%s-%d", archive, n) // of its own: one that goes takes its time
+				namespace := fmt.Sprintf("%s-%d", archive, n) // one namespace per bundle, because deleting a namespace takes time
 				q := workspaceOf(t, program, bundles[name], pkg, namespace)
 				_, warnings, _ := q.run(t, "render", "--offline", "--stdout")
 				ctx := within(t, 2*time.Minute)
@@ -49,15 +49,15 @@ func TestArchives(t *testing.T) {
 						t.Errorf("removing it: %v", err)
 					}
 				})
-				i.takenBut(ctx, t, warnings)
+				i.applyWithWarnings(ctx, t, warnings)
 			})
 		}
 	}
 }
 
-// takenBut applies every object, and wants what is refused to be foretold by the
-// warnings of render, or to be of a kind that the cluster does not have.
-func (i *installation) takenBut(ctx context.Context, t *testing.T, warnings string) {
+// applyWithWarnings applies every object. A rejected object must be named by the warnings of
+// render, or be of a kind that the cluster does not have.
+func (i *installation) applyWithWarnings(ctx context.Context, t *testing.T, warnings string) {
 	var accepted []*unstructured.Unstructured
 	for _, o := range i.objects {
 		_, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
@@ -76,8 +76,8 @@ func (i *installation) takenBut(ctx context.Context, t *testing.T, warnings stri
 	i.objects = accepted
 }
 
-// unpack writes a tenth of the bundles of an archive to directories of their
-// own, and returns by "package/version" where each lies as a corpus of one.
+// unpack extracts a tenth of the bundles of an archive, each to its own directory, and returns the
+// corpus directories by "package/version".
 func unpack(t *testing.T, archive string) map[string]string {
 	t.Helper()
 	f, err := os.Open(archive)

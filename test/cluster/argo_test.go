@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// outcome mirrors what cmd/argosync prints.
+// outcome mirrors the output of cmd/argosync.
 type outcome struct {
 	Started        time.Time
 	Phase, Message string
@@ -30,12 +30,11 @@ type outcome struct {
 	Unhealthy []string
 }
 
-// TestArgoCD has Argo CD's own engine live through what a team does with the
-// quickstart in Git, by the Application that is rendered for it: install,
-// upgrade, revert, uninstall. What holds data waits for a person, and nothing
-// else waits for that.
+// TestArgoCD runs the life of the quickstart in Git with Argo CD's own engine and the rendered
+// Application: install, upgrade, revert, uninstall. Only the deletion of objects with data waits
+// for confirmation.
 func TestArgoCD(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	a := argo{
 		program: filepath.Join(harness.Require(t, "argo"), "argosync"),
 		q:       quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git"}),
@@ -46,10 +45,10 @@ func TestArgoCD(t *testing.T) {
 	a.cluster = harness.Start(t, harness.Options{})
 	ctx, applier := within(t, 5*time.Minute), applier(t, a.cluster)
 
-	a.installs(ctx, t)
-	a.inSync(ctx, t)
+	a.checkInstall(ctx, t)
+	a.checkInSync(ctx, t)
 	installed := a.q.rendered(t)
-	sameAsRendered(ctx, t, applier, installed, nil)
+	awaitRendered(ctx, t, applier, installed, nil)
 	if _, err := applier.Apply(ctx, objects(t, database)); err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +57,20 @@ func TestArgoCD(t *testing.T) {
 	a.q.must(t, "resolve", "--offline", "--upgrade")
 	a.q.must(t, "render", "--offline")
 	repository.commit(t, a.q.dir, "upgrade")
-	a.succeeds(ctx, t)
-	a.inSync(ctx, t)
-	sameAsRendered(ctx, t, applier, a.q.rendered(t), nil)
+	a.syncToEnd(ctx, t)
+	a.checkInSync(ctx, t)
+	awaitRendered(ctx, t, applier, a.q.rendered(t), nil)
 	after := deployedImages(ctx, t, a.cluster, "memcached-operator-system")
 	if after == "" || after == before {
 		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
 	}
 
 	repository.revert(t, a.q.dir)
-	a.succeeds(ctx, t)
-	sameAsRendered(ctx, t, applier, installed, nil)
+	a.syncToEnd(ctx, t)
+	awaitRendered(ctx, t, applier, installed, nil)
 
-	a.uninstall(ctx, t, applier, repository)
-	sameAsRendered(ctx, t, applier, a.q.rendered(t), only(installed, holdsData))
+	a.checkUninstall(ctx, t, applier, repository)
+	awaitRendered(ctx, t, applier, a.q.rendered(t), only(installed, holdsData))
 	if got := deployedImages(ctx, t, a.cluster, "memcached-operator-system"); got != after {
 		t.Errorf("beside the uninstall another operator was upgraded to %q, but has %q", after, got)
 	}
@@ -79,9 +78,9 @@ func TestArgoCD(t *testing.T) {
 		t.Errorf("the database after its operator was uninstalled: %v", err)
 	}
 
-	a.confirm(ctx, t)
-	a.inSync(ctx, t)
-	sameAsRendered(ctx, t, applier, a.q.rendered(t), nil)
+	a.confirmDeletion(ctx, t)
+	a.checkInSync(ctx, t)
+	awaitRendered(ctx, t, applier, a.q.rendered(t), nil)
 	if err := applier.AwaitGone(ctx, objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: my-etcd}}")); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +91,7 @@ type argo struct {
 	program string
 	q       quayside
 	cluster *harness.Cluster
-	started string // of the operation that waits for a person
+	started string // start of the operation that waits for confirmation
 }
 
 // manifest returns the file of the Application.
@@ -100,8 +99,7 @@ func (a *argo) manifest() string {
 	return filepath.Join(a.q.dir, "rendered", "argocd", "application-quayside-default-operators.yaml")
 }
 
-// sources returns the manifests that the Application points at, as Argo CD reads
-// them.
+// sources returns the manifests of the Application's source, as Argo CD reads them.
 func (a *argo) sources(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(a.manifest())
@@ -115,15 +113,15 @@ func (a *argo) sources(t *testing.T) []byte {
 		path, _, _ := unstructured.NestedString(source, "path")
 		dir := filepath.Join(a.q.dir, filepath.FromSlash(path))
 		if _, plain, _ := unstructured.NestedMap(source, "directory"); plain {
-			all = append(all, directory(t, dir)...)
+			all = append(all, readManifests(t, dir)...)
 		} else {
-			all = append(append(all, "\n---\n"...), kustomized(t, dir)...)
+			all = append(append(all, "\n---\n"...), runKustomize(t, dir)...)
 		}
 	}
 	return all
 }
 
-// sync runs one operation of the Application and returns what came of it.
+// sync runs one operation of the Application and returns its outcome.
 func (a *argo) sync(ctx context.Context, t *testing.T, application, started string) outcome {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
@@ -146,8 +144,8 @@ func (a *argo) sync(ctx context.Context, t *testing.T, application, started stri
 	return o
 }
 
-// succeeds synchronizes to the end and returns what came of it.
-func (a *argo) succeeds(ctx context.Context, t *testing.T) outcome {
+// syncToEnd synchronizes until the operation succeeds, and returns the outcome.
+func (a *argo) syncToEnd(ctx context.Context, t *testing.T) outcome {
 	t.Helper()
 	o := a.sync(ctx, t, a.manifest(), "")
 	if o.Phase != "Succeeded" {
@@ -156,10 +154,10 @@ func (a *argo) succeeds(ctx context.Context, t *testing.T) outcome {
 	return o
 }
 
-// installs wants a first operation to apply everything, wave by wave.
-func (a *argo) installs(ctx context.Context, t *testing.T) {
+// checkInstall checks that the first operation applies everything, wave by wave.
+func (a *argo) checkInstall(ctx context.Context, t *testing.T) {
 	t.Helper()
-	o := a.succeeds(ctx, t)
+	o := a.syncToEnd(ctx, t)
 	if got, want := len(o.Synced), len(objects(t, string(a.sources(t)))); got != want {
 		t.Errorf("the first sync applied %d objects of %d", got, want)
 	}
@@ -170,17 +168,17 @@ func (a *argo) installs(ctx context.Context, t *testing.T) {
 	}
 }
 
-// inSync wants another operation to find nothing to do.
-func (a *argo) inSync(ctx context.Context, t *testing.T) {
+// checkInSync checks that another operation changes nothing.
+func (a *argo) checkInSync(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for _, s := range a.succeeds(ctx, t).Synced {
+	for _, s := range a.syncToEnd(ctx, t).Synced {
 		t.Errorf("%s was out of sync the second time: %s", s.Object, s.Message)
 	}
 }
 
-// uninstall takes two operators away and upgrades another in one commit, and
-// wants all of it to be done but what holds data to wait for a person.
-func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.Applier, repository repository) {
+// checkUninstall removes two operators and upgrades a third in one commit, and checks that only the
+// deletion of objects with data waits for confirmation.
+func (a *argo) checkUninstall(ctx context.Context, t *testing.T, applier *harness.Applier, repository repository) {
 	t.Helper()
 	a.q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
 	a.q.must(t, "resolve", "--offline", "--upgrade")
@@ -191,7 +189,7 @@ func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.App
 		t.Errorf("the operation is %s: %s; want it to wait for a person", o.Phase, o.Message)
 	}
 	a.started = o.Started.Format(time.RFC3339)
-	// It is still waiting when it is looked at again, whatever else was done.
+	// Another operation is still waiting, whatever was done in between.
 	if o = a.sync(ctx, t, a.manifest(), a.started); o.Phase != "Running" {
 		t.Errorf("nobody confirmed, and yet the operation is %s: %s", o.Phase, o.Message)
 	}
@@ -207,9 +205,9 @@ func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.App
 	}
 }
 
-// confirm has a person confirm what waits, on the Application, and wants the
-// operation to come to its end.
-func (a *argo) confirm(ctx context.Context, t *testing.T) {
+// confirmDeletion confirms the deletion on the Application as a person does, and checks that the
+// operation completes.
+func (a *argo) confirmDeletion(ctx context.Context, t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(a.manifest())
 	if err != nil {
@@ -229,9 +227,8 @@ func (a *argo) confirm(ctx context.Context, t *testing.T) {
 	}
 }
 
-// directory returns every manifest under dir, as Argo CD reads a plain
-// directory.
-func directory(t *testing.T, dir string) []byte {
+// readManifests returns all manifests below dir, as Argo CD reads a plain directory.
+func readManifests(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all bytes.Buffer
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
@@ -249,8 +246,8 @@ func directory(t *testing.T, dir string) []byte {
 	return all.Bytes()
 }
 
-// kustomized returns what kustomize builds from dir.
-func kustomized(t *testing.T, dir string) []byte {
+// runKustomize returns what kustomize builds from dir.
+func runKustomize(t *testing.T, dir string) []byte {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArgoCDCertificates has Argo CD install operators that wait for
-// certificates together with the one that issues these: the first sync comes to
-// its end, and leaves nothing to do.
+// TestArgoCDCertificates installs operators that wait for certificates together with the operator
+// that issues them. The first sync of Argo CD must complete and leave everything in sync.
 func TestArgoCDCertificates(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")
@@ -30,24 +29,24 @@ func TestArgoCDCertificates(t *testing.T) {
 	files["quayside.yaml"] = fmt.Sprintf(fleetWorkspace, "lab", catalogs, repository.url, "{name: default}")
 	q := newWorkspace(t, build(t), files)
 	others := applyRules(t, h.Applier, q.program, corpus)
-	q.settle(t)
+	q.resolveAndRender(t)
 	commit := repository.commit(t, q.dir, "install")
 
 	ctx := within(t, 8*time.Minute)
-	go issue(ctx, h)
+	go simulateCertManager(ctx, h)
 	if _, err := h.Apply(ctx, manifests(t, filepath.Join(q.dir, "rendered", "argocd"))); err != nil {
 		t.Fatal(err)
 	}
-	h.await(ctx, t, "lab-default-operators", commit, "settled", settled)
+	h.await(ctx, t, "lab-default-operators", commit, "settled", isSettled)
 	certificates := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Certificate" })
 	if len(certificates) == 0 {
 		t.Error("nothing here waits for a certificate")
 	}
-	sameAsRendered(ctx, t, h.Applier, q.rendered(t), others)
+	awaitRendered(ctx, t, h.Applier, q.rendered(t), others)
 }
 
-// certificateUsers returns, from the corpus, the catalogs of cert-manager and of operators
-// with certificates for their webhooks, and Subscriptions to them.
+// certificateUsers returns catalogs of the corpus with cert-manager and operators that use it for
+// their webhooks, and Subscriptions to them.
 func certificateUsers(corpus string) (catalogs string, files map[string]string) {
 	files = map[string]string{}
 	var all []string
@@ -58,20 +57,20 @@ func certificateUsers(corpus string) (catalogs string, files map[string]string) 
 	return strings.Join(all, ", "), files
 }
 
-// applyRules applies the CRDs of the Prometheus operator, and returns them:
-// opentelemetry-operator ships a rule.
+// applyRules applies the CRDs of the Prometheus operator, and returns them. They are needed for a
+// rule of opentelemetry-operator.
 func applyRules(t *testing.T, live *harness.Applier, program, corpus string) []*unstructured.Unstructured {
 	t.Helper()
-	crds := only(alone(t, program, corpus, "prometheus"), isCRD)
+	crds := only(renderAlone(t, program, corpus, "prometheus"), isCRD)
 	if _, err := live.Apply(within(t, time.Minute), crds); err != nil {
 		t.Fatal(err)
 	}
 	return crds
 }
 
-// TestPieceCertificates has each engine install cert-manager and operators that use it in
-// one first sync, each as a piece. Nothing orders them on Argo CD, and on Flux nothing
-// that the bundles say.
+// TestPieceCertificates installs cert-manager and operators that use it as pieces, in one first
+// sync of each engine. The pieces are not ordered on Argo CD, and only by dependencies between
+// bundles on Flux.
 func TestPieceCertificates(t *testing.T) {
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
@@ -79,7 +78,7 @@ func TestPieceCertificates(t *testing.T) {
 	}
 	for name, engine := range map[string]pieceEngine{"argocd": argoEngine{}, "flux": fluxEngine{}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each has servers of its own, and mostly waits
+			t.Parallel() // mostly waits; each test has its own servers
 			cluster := harness.Start(t, harness.Options{NoWebhooks: true})
 			if name == "argocd" {
 				startResyncing(t, cluster, 3*time.Minute)
@@ -94,15 +93,15 @@ func TestPieceCertificates(t *testing.T) {
 			settings := strings.ReplaceAll(settings(f.state, engine.settings(f)), `{name: bundles, source: "bundles:bundles"}`, catalogs)
 			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager"))
 			applyRules(t, f.live, f.tree.program, corpus)
-			f.tree.settle(t)
+			f.tree.resolveAndRender(t)
 
 			ctx := within(t, 8*time.Minute)
-			go issue(ctx, hub{f.live})
-			f.commit, f.began = f.repository.commit(t, f.dir, "install"), time.Now()
+			go simulateCertManager(ctx, hub{f.live})
+			f.commit, f.lastCommitTime = f.repository.commit(t, f.dir, "install"), time.Now()
 			f.engine.follow(ctx, t, f)
 			f.applyParents(ctx, t)
 			f.settle(ctx, t)
-			f.record(t, "first sync")
+			f.logDuration(t, "first sync")
 			if len(only(f.tree.manifestsOf(t, "operators"), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Certificate" })) == 0 {
 				t.Error("nothing here waits for a certificate")
 			}
@@ -110,9 +109,9 @@ func TestPieceCertificates(t *testing.T) {
 	}
 }
 
-// issue does what cert-manager's program does, which no simulated pod can: once
-// its Deployment runs, and no sooner, issuers and certificates become ready.
-func issue(ctx context.Context, h hub) {
+// simulateCertManager acts in place of cert-manager's program, which simulated pods do not run:
+// once its Deployment is available, it makes issuers and certificates ready.
+func simulateCertManager(ctx context.Context, h hub) {
 	for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
 		deployment := &unstructured.Unstructured{}
 		deployment.SetAPIVersion("apps/v1")

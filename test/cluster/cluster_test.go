@@ -56,7 +56,7 @@ func names(list []*unstructured.Unstructured) []string {
 	return all
 }
 
-// showEvents logs what the controllers complain of in a namespace.
+// showEvents logs the warning events of a namespace.
 func showEvents(t *testing.T, cluster *harness.Cluster, namespace string) {
 	t.Helper()
 	list, err := client(t, cluster).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})

@@ -1,4 +1,4 @@
-// Package cluster_test runs what quayside renders against a real control plane.
+// Package cluster_test tests the rendered output of quayside with a real control plane.
 package cluster_test
 
 import (
@@ -39,7 +39,7 @@ data: {colour: blue}
 `
 
 func TestControlPlane(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	cluster := harness.Start(t, harness.Options{})
 	t.Run("a Deployment becomes available", func(t *testing.T) { testAvailable(t, cluster) })
 	t.Run("unknown fields are refused", func(t *testing.T) { testStrict(t, cluster) })
@@ -133,9 +133,8 @@ func testAuthorization(t *testing.T, cluster *harness.Cluster) {
 	}
 }
 
-// allowed asks the API server whether the user may do that to ConfigMaps. It
-// asks again for a while where the answer should be yes, since the authorizer
-// reads roles from a watch.
+// allowed asks the API server whether the user may use that verb on ConfigMaps. If the expected
+// answer is yes, it retries for a while, because the authorizer reads roles from a watch.
 func allowed(ctx context.Context, t *testing.T, cluster *harness.Cluster, user, verb, namespace string, want bool) bool {
 	t.Helper()
 	for {
@@ -186,7 +185,7 @@ func testRestart(t *testing.T, cluster *harness.Cluster) {
 }
 
 func TestEmulatedVersion(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	cluster := harness.Start(t, harness.Options{APIOnly: true, EmulatedVersion: "1.34"})
 	version, err := client(t, cluster).Discovery().ServerVersion()
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestCorpus resolves and renders every real operator that can stand alone,
-// and installs it from what was rendered, in that order, each by itself.
+// TestCorpus resolves and renders every real operator without dependencies, and installs each one
+// separately in the rendered order.
 func TestCorpus(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")
@@ -34,10 +34,10 @@ func TestCorpus(t *testing.T) {
 	for _, dir := range dirs {
 		pkg := filepath.Base(dir)
 		t.Run(pkg, func(t *testing.T) {
-			objects := alone(t, program, corpus, pkg)
+			objects := renderAlone(t, program, corpus, pkg)
 			i := installation{applier: applier(t, cluster), objects: objects, kept: names(prerequisites)}
 			i.test(t)
-			sameRights(within(t, time.Minute), t, cluster, effective, i.objects)
+			checkRights(within(t, time.Minute), t, cluster, effective, i.objects)
 			if t.Failed() {
 				showEvents(t, cluster, pkg)
 			}
@@ -45,16 +45,14 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// alone returns what the newest version of an operator renders to when the
-// catalog holds nothing but its package. A test over one that needs others is
-// skipped.
-func alone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
+// renderAlone returns the rendered objects of the newest version of an operator, with a catalog of
+// only its package. If the operator has dependencies, it skips the test.
+func renderAlone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
 	t.Helper()
 	return workspaceOf(t, program, corpus, pkg, pkg).rendered(t)
 }
 
-// workspaceOf returns a workspace that has resolved to that version, in a
-// namespace.
+// workspaceOf returns a workspace that has resolved to that version in a namespace.
 func workspaceOf(t *testing.T, program, corpus, pkg, namespace string) quayside {
 	t.Helper()
 	q := newWorkspace(t, program, map[string]string{
@@ -84,16 +82,16 @@ spec: {package: %q}
 	return q
 }
 
-// refused lists objects that come as they are from a bundle whose own CRD does
-// not admit them. A cluster refuses them whoever applies them.
-func refused() map[string]string {
+// knownRejections returns the objects of bundles that their own CRDs do not permit. Every cluster
+// rejects them.
+func knownRejections() map[string]string {
 	return map[string]string{
 		"Service.ecs.services.k8s.aws ack-ecs-controller/example":   "spec.name: Required value",
 		"Secret.ecr.mobb.redhat.com ecr-secret-operator/ecr-secret": "field not declared in schema",
 	}
 }
 
-// installation is one operator and the cluster that it goes to.
+// installation is an operator and its target cluster.
 type installation struct {
 	applier *harness.Applier
 	objects []*unstructured.Unstructured
@@ -107,20 +105,20 @@ func (i *installation) test(t *testing.T) {
 			t.Errorf("removing it: %v", err)
 		}
 	})
-	i.first(ctx, t)
+	i.checkFirstApply(ctx, t)
 	if err := i.applier.Await(ctx, only(i.objects, i.becomesReady)); err != nil {
 		t.Error(err)
 		return
 	}
-	i.second(ctx, t)
+	i.checkSecondApply(ctx, t)
 }
 
-// first applies everything to a cluster that has nothing of it.
-func (i *installation) first(ctx context.Context, t *testing.T) {
+// checkFirstApply applies all objects to a cluster that has none of them.
+func (i *installation) checkFirstApply(ctx context.Context, t *testing.T) {
 	var accepted []*unstructured.Unstructured
 	for _, o := range i.objects {
 		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
-		if reason, known := refused()[harness.Name(o)]; known {
+		if reason, known := knownRejections()[harness.Name(o)]; known {
 			if err == nil || !strings.Contains(err.Error(), reason) {
 				t.Errorf("%s: got error %v, want it refused: %s", harness.Name(o), err, reason)
 			}
@@ -142,12 +140,12 @@ func (i *installation) first(ctx context.Context, t *testing.T) {
 	i.objects = accepted
 }
 
-// second applies everything again: nothing may change. The webhooks come first
-// and go then, for no operator runs here that could answer a call.
-func (i *installation) second(ctx context.Context, t *testing.T) {
+// checkSecondApply applies all objects again and checks that nothing changes. It deletes the
+// webhooks after applying them, because no operator runs that could answer.
+func (i *installation) checkSecondApply(ctx context.Context, t *testing.T) {
 	hooks := only(i.objects, isWebhook)
 	for _, o := range hooks {
-		i.again(ctx, t, o)
+		i.checkUnchanged(ctx, t, o)
 	}
 	for _, o := range hooks {
 		if err := i.applier.Delete(ctx, o); err != nil {
@@ -156,14 +154,14 @@ func (i *installation) second(ctx context.Context, t *testing.T) {
 	}
 	for _, o := range i.objects {
 		if !isWebhook(o) {
-			i.again(ctx, t, o)
+			i.checkUnchanged(ctx, t, o)
 		}
 	}
 }
 
-// again applies an object that is there. Controllers write to it too, between
-// the reading and the applying, so that only a change at every attempt counts.
-func (i *installation) again(ctx context.Context, t *testing.T, o *unstructured.Unstructured) {
+// checkUnchanged applies an existing object. Controllers may write to it between the read and the
+// apply, so it fails only if every attempt changes the object.
+func (i *installation) checkUnchanged(ctx context.Context, t *testing.T, o *unstructured.Unstructured) {
 	for range 3 {
 		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
 		if err != nil {
@@ -177,8 +175,7 @@ func (i *installation) again(ctx context.Context, t *testing.T, o *unstructured.
 	t.Errorf("%s changes whenever it is applied", harness.Name(o))
 }
 
-// remove takes the operator away, so that its webhooks do not stand in the way
-// of the next one. It does not wait for the end of it.
+// remove deletes the operator without waiting, so that its webhooks do not affect the next one.
 func (i *installation) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -203,9 +200,8 @@ func isWebhook(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
 }
 
-// becomesReady reports whether the control plane alone makes such an object
-// ready. What a program in a pod would have to do is never done here, such as
-// making the priority class of the pods of a Deployment.
+// becomesReady reports whether the control plane alone makes the object ready, without any program
+// in a pod.
 func (i *installation) becomesReady(o *unstructured.Unstructured) bool {
 	class, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "priorityClassName")
 	known := class == "" || strings.HasPrefix(class, "system-") || slices.Contains(names(i.objects), "PriorityClass.scheduling.k8s.io "+class)

@@ -15,7 +15,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// introduction is what OLM's introduction has its reader write to install etcd.
+// introduction contains the objects with which OLM's introduction installs etcd.
 const introduction = `
 apiVersion: v1
 kind: Namespace
@@ -38,7 +38,7 @@ spec:
   startingCSV: etcdoperator.v0.9.2
 `
 
-// example is the cluster that the introduction asks its operator for.
+// example is the cluster that the introduction creates.
 const example = `
 apiVersion: etcd.database.coreos.com/v1beta2
 kind: EtcdCluster
@@ -46,10 +46,10 @@ metadata: {name: example, namespace: my-etcd}
 spec: {size: 3, version: 3.2.13}
 `
 
-// TestEtcd goes through OLM's introduction without OLM: once with the etcd
-// operator of the project's own example, once with the real one.
+// TestEtcd follows OLM's introduction without OLM: with the etcd operator of the project's example,
+// and with the real one.
 func TestEtcd(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	cluster := harness.Start(t, harness.Options{})
 	program := build(t)
 	root, err := binaries.Root()
@@ -68,7 +68,7 @@ func TestEtcd(t *testing.T) {
 	})
 }
 
-// etcd is the walk through one installation.
+// etcd is the test of one installation.
 type etcd struct {
 	quayside
 	cluster *harness.Cluster
@@ -91,27 +91,27 @@ spec:
 	rendered := append(namespace, w.rendered(t)...)
 	t.Cleanup(func() { w.remove(t, rendered) })
 
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has none of its objects")
-	w.apply(t, rendered)
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has none of its objects")
+	w.applyObjects(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
-	w.apply(t, objects(t, example))
-	w.says(t, 0,
+	w.applyObjects(t, objects(t, example))
+	w.checkStatus(t, 0,
 		"my-etcd/etcd\t0.9.2\t0.9.2\tReady\t-\t",
 		"etcd-operator\tmy-etcd\tDeployment\tCurrent\t",
 		"EtcdCluster\t1 resource\t\t\t",
 		"EtcdCluster\texample\tmy-etcd\tCurrent\t",
 	)
-	w.breaks(t, rendered)
-	w.holdsBack(t, rendered)
-	w.isRefused(t)
+	w.checkRepair(t, rendered)
+	w.checkNotUpgradeable(t, rendered)
+	w.checkNoPermissions(t)
 }
 
 func (w etcd) status(args ...string) []string {
 	return append([]string{"status", "--offline", "--kubeconfig", w.cluster.Kubeconfig}, args...)
 }
 
-// says runs quayside status, which must exit with code and print these lines.
-func (w etcd) says(t *testing.T, code int, lines ...string) {
+// checkStatus runs quayside status, which must exit with this code and print these lines.
+func (w etcd) checkStatus(t *testing.T, code int, lines ...string) {
 	t.Helper()
 	stdout, stderr, got := w.run(t, w.status()...)
 	if got != code {
@@ -124,7 +124,7 @@ func (w etcd) says(t *testing.T, code int, lines ...string) {
 	}
 }
 
-func (w etcd) apply(t *testing.T, objects []*unstructured.Unstructured) {
+func (w etcd) applyObjects(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	done, err := w.applier.Apply(within(t, time.Minute), objects)
 	if err != nil {
@@ -151,35 +151,34 @@ func (w etcd) remove(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// breaks runs another image, then takes the service account away, and puts both
-// right again.
-func (w etcd) breaks(t *testing.T, rendered []*unstructured.Unstructured) {
+// checkRepair changes an image and then deletes the service account, and repairs both.
+func (w etcd) checkRepair(t *testing.T, rendered []*unstructured.Unstructured) {
 	other := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })[0].DeepCopy()
 	containers, _, _ := unstructured.NestedSlice(other.Object, "spec", "template", "spec", "containers")
 	containers[0].(map[string]any)["image"] = "example.com/other:latest"
 	if err := unstructured.SetNestedSlice(other.Object, containers, "spec", "template", "spec", "containers"); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(t, []*unstructured.Unstructured{other})
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock has ")
-	w.apply(t, rendered)
+	w.applyObjects(t, []*unstructured.Unstructured{other})
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock has ")
+	w.applyObjects(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 
 	accounts := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceAccount" })
 	if err := w.applier.Delete(within(t, time.Minute), accounts[0]); err != nil {
 		t.Fatal(err)
 	}
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tProgressing\t-\tServiceAccount my-etcd/"+accounts[0].GetName()+": it does not exist",
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tProgressing\t-\tServiceAccount my-etcd/"+accounts[0].GetName()+": it does not exist",
 		accounts[0].GetName()+"\tmy-etcd\tServiceAccount\tNotFound\tit does not exist")
-	w.outlasts(t, rendered)
+	w.checkServerOutage(t, rendered)
 }
 
-// outlasts waits for what is missing while the API server is away for a time.
-func (w etcd) outlasts(t *testing.T, rendered []*unstructured.Unstructured) {
+// checkServerOutage waits for missing objects while the API server is unavailable for a time.
+func (w etcd) checkServerOutage(t *testing.T, rendered []*unstructured.Unstructured) {
 	ctx := within(t, time.Minute)
 	mended := make(chan error, 1)
 	go func() {
-		time.Sleep(3 * time.Second) // by now status has looked once
+		time.Sleep(3 * time.Second) // status has polled once by now
 		if err := w.cluster.RestartAPI(ctx); err != nil {
 			mended <- err
 			return
@@ -193,15 +192,15 @@ func (w etcd) outlasts(t *testing.T, rendered []*unstructured.Unstructured) {
 	}
 }
 
-// holdsBack has the operator say that it must not be upgraded: resolve leaves
-// it where it is until it says otherwise.
-func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
+// checkNotUpgradeable makes the operator report that it is not upgradeable. resolve must keep its
+// version until it reports the opposite.
+func (w etcd) checkNotUpgradeable(t *testing.T, rendered []*unstructured.Unstructured) {
 	condition := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "OperatorCondition" })[0].DeepCopy()
 	for _, said := range []string{"False", "True"} {
 		condition.Object["spec"] = map[string]any{"conditions": []any{map[string]any{
 			"type": "Upgradeable", "status": said, "reason": "Migration", "message": "members are being replaced", "lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}
-		w.apply(t, []*unstructured.Unstructured{condition})
+		w.applyObjects(t, []*unstructured.Unstructured{condition})
 		w.must(t, w.status("--save", "observed.yaml")...)
 		stdout, stderr, code := w.run(t, "resolve", "--offline", "--upgrade", "--observed", "observed.yaml")
 		held := strings.Contains(stderr, "held: it reports Upgradeable=False: members are being replaced")
@@ -209,11 +208,11 @@ func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
 			t.Errorf("with Upgradeable=%s: exit code %d\n%s%s", said, code, stdout, stderr)
 		}
 	}
-	w.says(t, 1, "my-etcd/etcd\t0.9.4\t0.9.2\tOutOfSync\tTrue\tbehind: the cluster has 0.9.2, the lock 0.9.4")
+	w.checkStatus(t, 1, "my-etcd/etcd\t0.9.4\t0.9.2\tOutOfSync\tTrue\tbehind: the cluster has 0.9.2, the lock 0.9.4")
 }
 
-// isRefused looks with the rights of a user that has none.
-func (w etcd) isRefused(t *testing.T) {
+// checkNoPermissions runs status as a user without permissions.
+func (w etcd) checkNoPermissions(t *testing.T) {
 	config, err := w.cluster.User("nobody")
 	if err != nil {
 		t.Fatal(err)

@@ -20,21 +20,21 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFinishing has operators leave OLM, with webhooks and an aggregated API among them, and then shed what
-// their objects have of it: each Deployment gets exactly one new ReplicaSet, as the plan
-// says, nothing but what the plan deletes is lost or made anew, and the cluster has what
-// the tree says.
+// TestFinishing moves operators out of OLM, including ones with webhooks and an aggregated API, and
+// then removes OLM's marks from their objects. Each Deployment must get exactly one new ReplicaSet,
+// as in the plan; only the objects that the plan deletes may be lost or recreated; and the cluster
+// must match the tree.
 func TestFinishing(t *testing.T) {
-	t.Parallel() // it has servers of its own
+	t.Parallel() // has its own servers
 	ctx := within(t, 10*time.Minute)
-	w := restore(ctx, t, dumps(t), []string{"aggregated/before.json", "grafana/before.json", "dynatrace/before.json"}, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
-	w.settle(ctx, t)
-	w.collects(ctx, t)
+	w := restoreCluster(ctx, t, readClusters(t), []string{"aggregated/before.json", "grafana/before.json", "dynatrace/before.json"}, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
+	w.awaitDeployments(ctx, t)
+	w.awaitGarbageCollector(ctx, t)
 	w.must(t, "render", "--offline")
-	w.plan(t)
+	w.writePlan(t)
 	w.runner = w.cluster.Kubeconfig
-	w.runs(t)
-	w.settle(ctx, t)
+	w.finishPlan(t)
+	w.awaitDeployments(ctx, t)
 
 	secrets, err := client(t, w.cluster).CoreV1().Secrets("").List(ctx, metav1.ListOptions{LabelSelector: "olm.managed=true"})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestFinishing(t *testing.T) {
 			Restarts  []string
 		}
 	}
-	var p planned
+	var p planOutput
 	if err := yaml.Unmarshal(text, &named); err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestFinishing(t *testing.T) {
 	if len(restarts) != 4 {
 		t.Errorf("these restart: %v", restarts)
 	}
-	before := w.count(ctx, t)
+	before := w.takeCensus(ctx, t)
 	w.must(t, "adopt", "run", "finish.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up")
 	w.must(t, "adopt", "verify", "finish.yaml", "--kubeconfig", w.runner)
-	w.settle(ctx, t)
+	w.awaitDeployments(ctx, t)
 
 	goes, got := map[string]bool{}, map[string]int{}
 	for _, s := range p.Steps {
@@ -90,9 +90,9 @@ func TestFinishing(t *testing.T) {
 			goes[fromPlan(a.Object)] = goes[fromPlan(a.Object)] || a.Do == "delete"
 		}
 	}
-	after := w.count(ctx, t)
+	after := w.takeCensus(ctx, t)
 	gone, anew := before.lost(after)
-	gone = slices.DeleteFunc(gone, func(id string) bool { return goes[id] || strings.HasPrefix(id, "ReplicaSet.apps ") }) // old ones go, past the history's limit
+	gone = slices.DeleteFunc(gone, func(id string) bool { return goes[id] || strings.HasPrefix(id, "ReplicaSet.apps ") }) // old ones beyond the history limit are deleted
 	if len(gone)+len(anew) > 0 {
 		t.Errorf("lost: %v; made anew: %v", gone, anew)
 	}
@@ -104,15 +104,15 @@ func TestFinishing(t *testing.T) {
 	if !maps.Equal(got, restarts) {
 		t.Errorf("new ReplicaSets: %v, want %v", got, restarts)
 	}
-	w.unmarked(t)
+	w.checkMatchesTree(t)
 	if out := w.must(t, "adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--file", "again.yaml", "-o", "json"); !strings.Contains(out, `"steps": []`) {
 		t.Errorf("something is left:\n%s", out)
 	}
 }
 
-// collects waits until the garbage collector looks after OperatorConditions: it finds
-// out about new kinds twice a minute, and lets nothing stay before that.
-func (w *restored) collects(ctx context.Context, t *testing.T) {
+// awaitGarbageCollector waits until the garbage collector handles OperatorConditions. It discovers
+// new kinds twice a minute.
+func (w *restoredCluster) awaitGarbageCollector(ctx context.Context, t *testing.T) {
 	t.Helper()
 	maps := client(t, w.cluster).CoreV1().ConfigMaps("default")
 	owner, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
@@ -139,11 +139,11 @@ func (w *restored) collects(ctx context.Context, t *testing.T) {
 	}
 }
 
-// unmarked wants the cluster to have the objects of the tree as they are there.
-func (w *restored) unmarked(t *testing.T) {
+// checkMatchesTree checks that the objects in the cluster match the tree.
+func (w *restoredCluster) checkMatchesTree(t *testing.T) {
 	t.Helper()
 	rep := w.inspect(t)
-	for id, o := range rep.all() {
+	for id, o := range rep.objectsByID() {
 		mine := slices.Contains([]string{"CustomResourceDefinition", "APIService", "Namespace"}, o.Kind)
 		if o.Class != "equal" && o.Class != "changed" || mine || len(o.Fields) == 0 {
 			continue

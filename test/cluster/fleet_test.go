@@ -20,52 +20,51 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArgoCDFleet has Argo CD's own controllers keep three clusters as Git has
-// them, by nothing but what is rendered and a root Application over it. Clusters
-// come and go, the environment gets another name, operators are upgraded,
-// reverted and uninstalled: nothing is deleted but what the commit takes away,
-// and what holds data waits for a person.
+// TestArgoCDFleet runs three clusters with Argo CD's own controllers, from the rendered tree and a
+// root Application. Clusters are added and removed, the environment is renamed, and operators are
+// upgraded, reverted and uninstalled. Only the objects that a commit removes may be deleted, and
+// the deletion of objects with data waits for confirmation.
 func TestArgoCDFleet(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	f := newFleet(t)
 	ctx := within(t, 8*time.Minute)
 
-	f.list(t, "stage", "one")
+	f.writeClusters(t, "stage", "one")
 	if _, err := f.hub.Apply(ctx, objects(t, fmt.Sprintf(rootApplication, f.repository.url))); err != nil {
 		t.Fatal(err)
 	}
 	f.settle(ctx, t, "install")
-	f.again(ctx, t)
+	f.checkForcedSync(ctx, t)
 
-	f.list(t, "stage", "one", "two", "three")
+	f.writeClusters(t, "stage", "one", "two", "three")
 	f.settle(ctx, t, "two more clusters")
 	installed := f.rendered(t)
 	for _, c := range f.clusters {
-		sameAsRendered(ctx, t, c.Applier, installed, nil)
+		awaitRendered(ctx, t, c.Applier, installed, nil)
 		if _, err := c.Apply(ctx, objects(t, database)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.again(ctx, t)
+	f.checkForcedSync(ctx, t)
 
-	f.list(t, "stage", "one", "two")
-	f.keeps(ctx, t, "one cluster less")
-	f.list(t, "stage", "one")
-	f.keeps(ctx, t, "one cluster left")
-	f.list(t, "stage", "one", "two")
-	f.keeps(ctx, t, "one cluster more")
-	old, err := f.hub.Get(ctx, application("stage-two-operators"))
+	f.writeClusters(t, "stage", "one", "two")
+	f.settleWithoutLoss(ctx, t, "one cluster less")
+	f.writeClusters(t, "stage", "one")
+	f.settleWithoutLoss(ctx, t, "one cluster left")
+	f.writeClusters(t, "stage", "one", "two")
+	f.settleWithoutLoss(ctx, t, "one cluster more")
+	old, err := f.hub.Get(ctx, newApplication("stage-two-operators"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.list(t, "production", "one", "two")
-	f.keeps(ctx, t, "another name")
-	f.outlives(ctx, t, old)
+	f.writeClusters(t, "production", "one", "two")
+	f.settleWithoutLoss(ctx, t, "another name")
+	f.checkOldApplication(ctx, t, old)
 
 	before := f.images(ctx, t)
 	f.q.must(t, "resolve", "--offline", "--upgrade")
 	f.q.must(t, "render", "--offline")
-	f.keeps(ctx, t, "upgrade")
+	f.settleWithoutLoss(ctx, t, "upgrade")
 	after := f.images(ctx, t)
 	for _, c := range f.clusters {
 		if upgraded := before[c.name] != after[c.name]; upgraded != f.listed(c) {
@@ -74,7 +73,7 @@ func TestArgoCDFleet(t *testing.T) {
 	}
 
 	f.commit = f.repository.revert(t, f.q.dir)
-	f.reaches(ctx, t)
+	f.awaitSettled(ctx, t)
 	if d := cmp.Diff(before, f.images(ctx, t)); d != "" {
 		t.Errorf("the images before the upgrade and after it was reverted (-want +got):\n%s", d)
 	}
@@ -83,14 +82,13 @@ func TestArgoCDFleet(t *testing.T) {
 	f.q.must(t, "resolve", "--offline", "--upgrade")
 	f.q.must(t, "render", "--offline")
 	f.commit = f.repository.commit(t, f.q.dir, "uninstall two, upgrade another")
-	f.uninstalls(ctx, t, installed)
+	f.checkUninstall(ctx, t, installed)
 	if d := cmp.Diff(after, f.images(ctx, t)); d != "" {
 		t.Errorf("beside the uninstall another operator was to be upgraded (-want +got):\n%s", d)
 	}
 }
 
-// argoFleet is an environment of several clusters, which Argo CD on the first one
-// keeps as they are in Git.
+// argoFleet is an environment of several clusters, synchronized by Argo CD on the first one.
 type argoFleet struct {
 	hub        hub
 	clusters   []member
@@ -98,20 +96,20 @@ type argoFleet struct {
 	repository repository
 
 	environment string
-	names       []string // of the clusters that are listed
-	commit      string   // the last one
+	names       []string // of the listed clusters
+	commit      string   // the last commit
 }
 
 // member is one of the clusters.
 type member struct {
 	*harness.Applier
-	cluster *harness.Cluster
-	name    string
-	place   string // where Argo CD has it, as in quayside.yaml
+	cluster     *harness.Cluster
+	name        string
+	destination string // in Argo CD, as in quayside.yaml
 }
 
-// newFleet starts three clusters, and Argo CD, which knows one of them as its
-// own, another by its name, the third by its URL.
+// newFleet starts three clusters, and Argo CD with one of them as its own, one registered by name,
+// and one by URL.
 func newFleet(t *testing.T) *argoFleet {
 	t.Helper()
 	harness.Require(t, "argocd")
@@ -124,23 +122,23 @@ func newFleet(t *testing.T) *argoFleet {
 		t.Fatal(err)
 	}
 	f.clusters = []member{{name: "one"}, {name: "two"}, {name: "three"}}
-	for i := range slices.Backward(f.clusters) { // Argo CD goes with the first one, before those that it watches
+	for i := range slices.Backward(f.clusters) { // Argo CD ends with the first one, before the clusters that it watches
 		f.clusters[i].cluster = harness.Start(t, harness.Options{})
 		f.clusters[i].Applier = applier(t, f.clusters[i].cluster)
 	}
 	f.hub = startArgoCD(t, f.clusters[0].cluster)
-	f.clusters[1].place = "destination: two"
-	f.clusters[2].place = fmt.Sprintf("server: %q", f.clusters[2].cluster.RESTConfig.Host)
+	f.clusters[1].destination = "destination: two"
+	f.clusters[2].destination = fmt.Sprintf("server: %q", f.clusters[2].cluster.RESTConfig.Host)
 	for _, c := range f.clusters[1:] {
-		if _, err := f.hub.Apply(within(t, time.Minute), []*unstructured.Unstructured{registration(t, c)}); err != nil {
+		if _, err := f.hub.Apply(within(t, time.Minute), []*unstructured.Unstructured{clusterSecret(t, c)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return f
 }
 
-// registration returns the Secret by which Argo CD knows a cluster.
-func registration(t *testing.T, m member) *unstructured.Unstructured {
+// clusterSecret returns the Secret that registers a cluster with Argo CD.
+func clusterSecret(t *testing.T, m member) *unstructured.Unstructured {
 	t.Helper()
 	login := m.cluster.RESTConfig
 	config, err := json.Marshal(map[string]any{"tlsClientConfig": map[string]any{"caData": login.CAData, "certData": login.CertData, "keyData": login.KeyData}})
@@ -155,7 +153,7 @@ stringData: {name: %[1]s, server: %[2]q, config: %[3]q}
 `, m.name, login.Host, config))[0]
 }
 
-// rootApplication is what a team adds of its own: it applies argocd/ of the tree.
+// rootApplication applies argocd/ of the tree, and is written by the team.
 const rootApplication = `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
@@ -167,40 +165,39 @@ spec:
   syncPolicy: {automated: {prune: true, selfHeal: true}}
 `
 
-// list has the environment, by that name, consist of these clusters.
-func (f *argoFleet) list(t *testing.T, environment string, names ...string) {
+// writeClusters sets the name and the clusters of the environment.
+func (f *argoFleet) writeClusters(t *testing.T, environment string, names ...string) {
 	t.Helper()
 	f.environment, f.names = environment, names
 	var clusters []string
 	for _, c := range f.clusters {
 		if f.listed(c) {
-			clusters = append(clusters, fmt.Sprintf("{name: %s, %s}", c.name, c.place))
+			clusters = append(clusters, fmt.Sprintf("{name: %s, %s}", c.name, c.destination))
 		}
 	}
 	f.q.write(t, "quayside.yaml", fmt.Sprintf(fleetWorkspace, environment, `{name: quickstart, namespace: olm, source: "oci:catalog"}`, f.repository.url, strings.Join(clusters, ", ")))
-	f.q.settle(t)
+	f.q.resolveAndRender(t)
 }
 
 func (f *argoFleet) listed(c member) bool { return slices.Contains(f.names, c.name) }
 
-// settle commits the workspace and waits until Argo CD has done what is to be
-// done.
+// settle commits the workspace and waits until Argo CD has applied it.
 func (f *argoFleet) settle(ctx context.Context, t *testing.T, message string) {
 	t.Helper()
 	f.commit = f.repository.commit(t, f.q.dir, message)
-	f.reaches(ctx, t)
+	f.awaitSettled(ctx, t)
 }
 
-// reaches waits until the root and the Application of each listed cluster are
-// settled at the last commit.
-func (f *argoFleet) reaches(ctx context.Context, t *testing.T) {
+// awaitSettled waits until the root and the Applications of the listed clusters are settled at the
+// last commit.
+func (f *argoFleet) awaitSettled(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, name := range append([]string{"root"}, f.applications()...) {
-		f.await(ctx, t, name, "settled", settled)
+		f.await(ctx, t, name, "settled", isSettled)
 	}
 }
 
-// applications returns the names of those of the listed clusters.
+// applications returns the names of the Applications of the listed clusters.
 func (f *argoFleet) applications() []string {
 	var out []string
 	for _, name := range f.names {
@@ -209,13 +206,12 @@ func (f *argoFleet) applications() []string {
 	return out
 }
 
-// await waits until an Application is as the condition wants it at the last
-// commit, and has Argo CD look at Git again until then.
+// await refreshes an Application until it is at the last commit and satisfies the condition.
 func (f *argoFleet) await(ctx context.Context, t *testing.T, name, want string, ready func(app *unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	var asked time.Time
 	for {
-		app, err := f.hub.Get(ctx, application(name))
+		app, err := f.hub.Get(ctx, newApplication(name))
 		if err == nil && revision(app) == f.commit && ready(app) {
 			return app
 		}
@@ -226,13 +222,13 @@ func (f *argoFleet) await(ctx context.Context, t *testing.T, name, want string, 
 		select {
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("%s is not %s at %s: %v\n%s", name, want, f.commit, err, unsettled(app))
+			t.Fatalf("%s is not %s at %s: %v\n%s", name, want, f.commit, err, unsettledReason(app))
 		}
 	}
 }
 
-// refresh has Argo CD look again at what is not yet at the last commit: an
-// ApplicationSet of its own accord does so after minutes only.
+// refresh refreshes everything that is not at the last commit. An ApplicationSet does this by
+// itself only after minutes.
 func (f *argoFleet) refresh(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := f.hub.ListGroup(ctx, "argoproj.io")
@@ -252,55 +248,54 @@ func (f *argoFleet) refresh(ctx context.Context, t *testing.T) {
 func (f *argoFleet) annotate(ctx context.Context, t *testing.T, o *unstructured.Unstructured, key, value string) {
 	t.Helper()
 	err := f.hub.Merge(ctx, o, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
-	if err != nil && !apierrors.IsNotFound(err) { // it may go at any moment
+	if err != nil && !apierrors.IsNotFound(err) { // it may be deleted at any moment
 		t.Fatal(err)
 	}
 }
 
-// again has everything applied once more, in sync or not, and wants nothing to
-// be written.
-func (f *argoFleet) again(ctx context.Context, t *testing.T) {
+// checkForcedSync applies everything again, in sync or not, and checks that nothing is written.
+func (f *argoFleet) checkForcedSync(ctx context.Context, t *testing.T) {
 	t.Helper()
-	before := f.quiet(ctx, t)
+	before := f.stableContents(ctx, t)
 	first := map[string]string{}
 	for _, name := range f.applications() {
-		app, err := f.hub.Get(ctx, application(name))
+		app, err := f.hub.Get(ctx, newApplication(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		first[name] = finished(app)
+		first[name] = operationEnd(app)
 		if err := f.hub.Merge(ctx, app, map[string]any{"operation": map[string]any{"sync": map[string]any{"prune": true}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, at := range first {
-		f.await(ctx, t, name, "settled once more", func(app *unstructured.Unstructured) bool { return settled(app) && finished(app) != at })
+		f.await(ctx, t, name, "settled once more", func(app *unstructured.Unstructured) bool { return isSettled(app) && operationEnd(app) != at })
 	}
-	if d := cmp.Diff(before, f.quiet(ctx, t)); d != "" {
+	if d := cmp.Diff(before, f.stableContents(ctx, t)); d != "" {
 		t.Errorf("a second sync wrote (-before +after):\n%s", d)
 	}
 }
 
-// finished returns when the last operation came to its end.
-func finished(app *unstructured.Unstructured) string {
+// operationEnd returns the end of the last operation.
+func operationEnd(app *unstructured.Unstructured) string {
 	at, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "finishedAt")
 	return at
 }
 
-// holding is what clusters hold of the operators, and for them: of each object
-// its UID and its resourceVersion, by its cluster and its name.
-type holding map[string][2]string
+// contents contains the UID and resourceVersion of the operators' objects in all clusters, by
+// cluster and name.
+type contents map[string][2]string
 
-// quiet returns what the clusters hold once nobody writes to it for a second.
-func (f *argoFleet) quiet(ctx context.Context, t *testing.T) holding {
+// stableContents returns the contents of the clusters after a second without changes.
+func (f *argoFleet) stableContents(ctx context.Context, t *testing.T) contents {
 	t.Helper()
-	for now := f.holds(ctx, t); ; {
+	for now := f.readContents(ctx, t); ; {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 			t.Fatal("somebody writes to what operators consist of all the time")
 		}
-		later := f.holds(ctx, t)
+		later := f.readContents(ctx, t)
 		if maps.Equal(now, later) {
 			return now
 		}
@@ -308,10 +303,10 @@ func (f *argoFleet) quiet(ctx context.Context, t *testing.T) holding {
 	}
 }
 
-// holds returns what all clusters hold, those that are not listed included.
-func (f *argoFleet) holds(ctx context.Context, t *testing.T) holding {
+// readContents returns the contents of all clusters, including those that are not listed.
+func (f *argoFleet) readContents(ctx context.Context, t *testing.T) contents {
 	t.Helper()
-	out := holding{}
+	out := contents{}
 	for _, c := range f.clusters {
 		list, err := c.List(ctx, "quayside.dev/package")
 		if err != nil {
@@ -330,14 +325,14 @@ func (f *argoFleet) holds(ctx context.Context, t *testing.T) holding {
 	return out
 }
 
-// keeps settles, and wants no object to be gone or to be another one, in any
-// cluster, that is still rendered.
-func (f *argoFleet) keeps(ctx context.Context, t *testing.T, message string) {
+// settleWithoutLoss settles the fleet, and checks that no object that is still rendered was deleted
+// or recreated in any cluster.
+func (f *argoFleet) settleWithoutLoss(ctx context.Context, t *testing.T, message string) {
 	t.Helper()
-	before := f.holds(ctx, t)
+	before := f.readContents(ctx, t)
 	f.settle(ctx, t, message)
 	rendered := names(f.rendered(t))
-	after := f.quiet(ctx, t)
+	after := f.stableContents(ctx, t)
 	for _, c := range f.clusters {
 		for key, o := range before {
 			name, own := strings.CutPrefix(key, c.name+": ")
@@ -349,45 +344,44 @@ func (f *argoFleet) keeps(ctx context.Context, t *testing.T, message string) {
 	}
 }
 
-// rendered returns what each of the listed clusters gets.
+// rendered returns the rendered objects of the listed clusters.
 func (f *argoFleet) rendered(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return f.q.rendered(t, "--overlay", f.names[0])
 }
 
-// outlives has an Application outlive the name of its environment, as it may
-// where an ApplicationSet that deletes none is deleted, and wants it to leave
-// everything to the one of the new name.
-func (f *argoFleet) outlives(ctx context.Context, t *testing.T, old *unstructured.Unstructured) {
+// checkOldApplication keeps the Application of the environment's old name, as if its ApplicationSet
+// was deleted without it, and checks that it leaves all objects to the Application of the new name.
+func (f *argoFleet) checkOldApplication(ctx context.Context, t *testing.T, old *unstructured.Unstructured) {
 	t.Helper()
-	again := application(old.GetName())
+	again := newApplication(old.GetName())
 	again.Object["spec"] = old.Object["spec"]
 	if _, err := f.hub.Apply(ctx, []*unstructured.Unstructured{again}); err != nil {
 		t.Fatal(err)
 	}
-	before := f.quiet(ctx, t)
+	before := f.stableContents(ctx, t)
 	for {
 		f.annotate(ctx, t, again, "argocd.argoproj.io/refresh", "hard")
 		live, err := f.hub.Get(ctx, again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := unsettled(live); strings.Contains(said, "ComparisonError") && strings.Contains(said, "argocd/stage: app path does not exist") {
+		if said := unsettledReason(live); strings.Contains(said, "ComparisonError") && strings.Contains(said, "argocd/stage: app path does not exist") {
 			break
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("%s still finds something to do:\n%s", old.GetName(), unsettled(live))
+			t.Fatalf("%s still finds something to do:\n%s", old.GetName(), unsettledReason(live))
 		}
 	}
-	if d := cmp.Diff(before, f.quiet(ctx, t)); d != "" {
+	if d := cmp.Diff(before, f.stableContents(ctx, t)); d != "" {
 		t.Errorf("an Application of the old name wrote (-before +after):\n%s", d)
 	}
-	f.reaches(ctx, t)
+	f.awaitSettled(ctx, t)
 }
 
-// images returns what the clusters run of an operator.
+// images returns the images of an operator in the clusters.
 func (f *argoFleet) images(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -397,42 +391,41 @@ func (f *argoFleet) images(ctx context.Context, t *testing.T) map[string]string 
 	return out
 }
 
-// uninstalls wants everything of the last commit to be done but Namespaces to
-// wait for a person, for one on each cluster. Definitions stay in any case: Argo
-// CD does not take note of which Application applied one.
-func (f *argoFleet) uninstalls(ctx context.Context, t *testing.T, installed []*unstructured.Unstructured) {
+// checkUninstall checks that the last commit is applied completely, except that the deletion of one
+// Namespace on each cluster waits for confirmation. CRDs remain in any case, because Argo CD does
+// not record the Application that applied them.
+func (f *argoFleet) checkUninstall(ctx context.Context, t *testing.T, installed []*unstructured.Unstructured) {
 	t.Helper()
 	for _, name := range f.applications() {
-		f.await(ctx, t, name, "waiting for a person", waits)
+		f.await(ctx, t, name, "waiting for a person", isAwaitingConfirmation)
 	}
 	held := only(installed, holdsData)
 	for i, name := range f.applications() {
 		for j, c := range f.clusters {
 			switch {
 			case !f.listed(c):
-				sameAsRendered(ctx, t, c.Applier, installed, nil)
+				awaitRendered(ctx, t, c.Applier, installed, nil)
 			case j < i:
-				sameAsRendered(ctx, t, c.Applier, f.rendered(t), only(installed, isCRD))
+				awaitRendered(ctx, t, c.Applier, f.rendered(t), only(installed, isCRD))
 			default:
-				sameAsRendered(ctx, t, c.Applier, f.rendered(t), held)
+				awaitRendered(ctx, t, c.Applier, f.rendered(t), held)
 				if _, err := c.Get(ctx, objects(t, database)[0]); err != nil {
 					t.Errorf("%s: the database after its operator was uninstalled: %v", c.name, err)
 				}
 			}
 		}
-		f.annotate(ctx, t, application(name), "argocd.argoproj.io/deletion-approved", time.Now().UTC().Format(time.RFC3339))
-		f.await(ctx, t, name, "settled", settled)
+		f.annotate(ctx, t, newApplication(name), "argocd.argoproj.io/deletion-approved", time.Now().UTC().Format(time.RFC3339))
+		f.await(ctx, t, name, "settled", isSettled)
 	}
 	for _, c := range f.clusters {
 		if f.listed(c) {
-			sameAsRendered(ctx, t, c.Applier, f.rendered(t), only(installed, isCRD))
+			awaitRendered(ctx, t, c.Applier, f.rendered(t), only(installed, isCRD))
 		}
 	}
 }
 
-// waits reports whether an Application does nothing more before a person has
-// confirmed it.
-func waits(app *unstructured.Unstructured) bool {
+// isAwaitingConfirmation reports whether an Application waits for confirmation.
+func isAwaitingConfirmation(app *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "phase")
 	message, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "message")
 	return phase == "Running" && strings.Contains(strings.ToLower(message), "waiting for pruning confirmation")

@@ -20,10 +20,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestFlux has Flux's own controllers live through what a team does with the
-// quickstart in Git: install, upgrade, revert, uninstall.
+// TestFlux runs the life of the quickstart in Git with Flux's own controllers: install, upgrade,
+// revert, uninstall.
 func TestFlux(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
 	q := quickstart(t, gitops{profile: "flux", url: repository.url})
@@ -41,7 +41,7 @@ func TestFlux(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := q.rendered(t)
-	sameAsRendered(ctx, t, applier, installed, nil)
+	awaitRendered(ctx, t, applier, installed, nil)
 	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
 	if _, err := applier.Apply(ctx, objects(t, database)); err != nil {
 		t.Fatal(err)
@@ -50,14 +50,14 @@ func TestFlux(t *testing.T) {
 	q.must(t, "resolve", "--offline", "--upgrade")
 	q.must(t, "render", "--offline")
 	reconcile(ctx, t, applier, list, repository.commit(t, q.dir, "upgrade"))
-	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
+	awaitRendered(ctx, t, applier, q.rendered(t), nil)
 	after := deployedImages(ctx, t, cluster, "memcached-operator-system")
 	if after == "" || after == before {
 		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
 	}
 
 	reconcile(ctx, t, applier, list, repository.revert(t, q.dir))
-	sameAsRendered(ctx, t, applier, installed, nil)
+	awaitRendered(ctx, t, applier, installed, nil)
 	if got := deployedImages(ctx, t, cluster, "memcached-operator-system"); got != before {
 		t.Errorf("after the revert the images are %q, want %q as before the upgrade", got, before)
 	}
@@ -66,14 +66,14 @@ func TestFlux(t *testing.T) {
 	q.must(t, "resolve", "--offline")
 	q.must(t, "render", "--offline")
 	reconcile(ctx, t, applier, list, repository.commit(t, q.dir, "uninstall"))
-	// What holds people's data stays until a person removes it.
-	sameAsRendered(ctx, t, applier, q.rendered(t), only(installed, holdsData))
+	// Objects with user data remain until a person deletes them.
+	awaitRendered(ctx, t, applier, q.rendered(t), only(installed, holdsData))
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
 		t.Errorf("the database after its operator was uninstalled: %v", err)
 	}
 }
 
-// database is what the etcd operator is installed for.
+// database is a custom resource for the etcd operator.
 const database = `
 apiVersion: etcd.database.coreos.com/v1beta2
 kind: EtcdCluster
@@ -83,9 +83,9 @@ spec: {size: 3, version: 3.2.13}
 
 func holdsData(o *unstructured.Unstructured) bool { return isCRD(o) || o.GetKind() == "Namespace" }
 
-// sameAsRendered wants the cluster to hold, of what carries quayside's labels,
-// exactly what is rendered and what is kept.
-func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier, rendered, kept []*unstructured.Unstructured) {
+// awaitRendered waits until the objects with quayside's labels in the cluster are exactly the
+// rendered and the kept ones.
+func awaitRendered(ctx context.Context, t *testing.T, applier *harness.Applier, rendered, kept []*unstructured.Unstructured) {
 	t.Helper()
 	labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels()["quayside.dev/package"] != "" }
 	want := names(append(only(rendered, labelled), only(kept, labelled)...))
@@ -97,8 +97,8 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 		if err != nil {
 			t.Fatalf("%v; last the cluster differed from what is rendered (-want +got):\n%s", err, difference)
 		}
-		// Controllers copy a Service's labels to its endpoints. What is being
-		// deleted is no longer part of anything.
+		// Controllers copy a Service's labels to its endpoints. Objects that are being deleted do
+		// not count.
 		got := names(slices.DeleteFunc(live, func(o *unstructured.Unstructured) bool {
 			return strings.HasPrefix(o.GetKind(), "Endpoint") || o.GetDeletionTimestamp() != nil
 		}))
@@ -107,7 +107,7 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 			return
 		}
 		select {
-		case <-time.After(200 * time.Millisecond): // pruning is not waited for
+		case <-time.After(200 * time.Millisecond): // Flux prunes asynchronously
 		case <-ctx.Done():
 			t.Fatalf("the cluster differs from what is rendered (-want +got):\n%s", difference)
 		}
@@ -121,7 +121,7 @@ metadata: {name: fleet, namespace: flux-system}
 spec: {interval: 1h, url: %q, ref: {branch: main}}
 `
 
-// startFlux installs Flux's CRDs and runs its controllers beside the cluster.
+// startFlux installs Flux's CRDs and starts its controllers.
 func startFlux(t *testing.T, cluster *harness.Cluster, source, kustomize string) {
 	t.Helper()
 	list := objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
@@ -152,8 +152,8 @@ func startFlux(t *testing.T, cluster *harness.Cluster, source, kustomize string)
 	}
 }
 
-// ask asks Flux to look at the sources in the list again.
-func ask(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
+// requestReconciliation requests a reconciliation of the sources in the list.
+func requestReconciliation(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
 	t.Helper()
 	for _, o := range list {
 		if o.GroupVersionKind().Group != "source.toolkit.fluxcd.io" {
@@ -167,11 +167,11 @@ func ask(ctx context.Context, t *testing.T, applier *harness.Applier, list []*un
 	}
 }
 
-// reconcile asks Flux to look at the source again and waits until every
-// Kustomization is ready at the revision.
+// reconcile requests a reconciliation of the source, and waits until every Kustomization is ready
+// at the revision.
 func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
 	t.Helper()
-	ask(ctx, t, applier, list, revision)
+	requestReconciliation(ctx, t, applier, list, revision)
 	for _, o := range only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Kustomization" }) {
 		for {
 			live, err := applier.Get(ctx, o)
@@ -207,19 +207,19 @@ func deployedImages(ctx context.Context, t *testing.T, cluster *harness.Cluster,
 	return strings.Join(images, " ")
 }
 
-// gitops says which tool applies a tree, and from where.
+// gitops describes the tool that applies a tree, and its source.
 type gitops struct {
-	profile  string
-	url      string // of the Git repository
-	kind     string // of Flux's source; "" is GitRepository
-	path     string // of the tree in the source; "" is rendered
-	clusters string // "{name: prod}, …"; "" is one called default
-	at       string // namespace of the tool's own objects; "" is flux-system
+	profile   string
+	url       string // of the Git repository
+	kind      string // of Flux's source; "" means GitRepository
+	path      string // directory of the tree in the source; "" means rendered
+	clusters  string // "{name: prod}, …"; "" means one cluster named default
+	namespace string // namespace of the tool's own objects; "" means flux-system
 
-	automated bool // Argo CD applies what changes by itself
+	automated bool // Argo CD applies changes automatically
 }
 
-// settings returns what quayside.yaml says of it.
+// settings returns its part of quayside.yaml.
 func (g gitops) settings() string {
 	policy := ""
 	if g.automated {
@@ -230,11 +230,10 @@ func (g gitops) settings() string {
   gitops:
     {repoURL: %q, revision: main, path: %q, namespace: %s, granularity: cluster, project: default, sourceRef: {kind: %s, name: fleet}%s}
   clusters: [%s]
-`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.at, "flux-system"), cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.namespace, "flux-system"), cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
 }
 
-// quickstart returns a copy of the example's workspace, to be rendered for a
-// GitOps tool.
+// quickstart returns a copy of the example's workspace, configured for a GitOps tool.
 func quickstart(t *testing.T, g gitops) quayside {
 	t.Helper()
 	root, err := binaries.Root()
@@ -257,8 +256,8 @@ func quickstart(t *testing.T, g gitops) quayside {
 	return q
 }
 
-// manifests returns the objects of a directory's YAML files, in the order of
-// their names, without kustomizations.
+// manifests returns the objects of a directory's YAML files without kustomizations, ordered by file
+// name.
 func manifests(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))

@@ -18,17 +18,17 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// The clusters of the tests below: one has what runs alone, the other an operator
-// that brings its dependency along, which the first one has too.
+// The clusters of the tests below. The first has operators without dependencies; the second an
+// operator whose dependency the first one has too.
 const (
 	near = `{name: near, operators: [at-operator/*, my-etcd/*]}`
 	far  = `{name: far, operators: [memcached-operator-system/*, vault/*]}`
 )
 
-// TestFluxHub has Flux on one cluster apply the operators of two, to itself and to
-// another API server by the kubeconfig in a Secret, and then take the other out.
+// TestFluxHub applies the operators of two clusters with Flux on the first one, which reaches the
+// other by the kubeconfig in a Secret, and then removes the other from the fleet.
 func TestFluxHub(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
 	reached := strings.Replace(far, "name: far", "name: far, kubeConfig: far-kubeconfig", 1)
@@ -52,12 +52,12 @@ func TestFluxHub(t *testing.T) {
 	if err := atHub.Await(ctx, root); err != nil {
 		t.Fatal(err)
 	}
-	sameAsRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
-	sameAsRendered(ctx, t, atOther, q.renderedFor(t, "far"), nil)
-	inOrder(ctx, t, atHub)
-	inOrder(ctx, t, atOther)
-	apart(ctx, t, atHub, atOther)
-	runsBefore(ctx, t, atOther, "etcd-operator", "vault-operator")
+	awaitRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
+	awaitRendered(ctx, t, atOther, q.renderedFor(t, "far"), nil)
+	checkCreationOrder(ctx, t, atHub)
+	checkCreationOrder(ctx, t, atOther)
+	checkSeparate(ctx, t, atHub, atOther)
+	checkRanBefore(ctx, t, atOther, "etcd-operator", "vault-operator")
 
 	before := identities(ctx, t, atOther)
 	gone := manifests(t, filepath.Join(q.dir, "rendered", "flux", "far"))
@@ -69,13 +69,13 @@ func TestFluxHub(t *testing.T) {
 	if d := gocmp.Diff(before, identities(ctx, t, atOther)); d != "" {
 		t.Errorf("a cluster that was taken out changed (-before +after):\n%s", d)
 	}
-	sameAsRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
+	awaitRendered(ctx, t, atHub, q.renderedFor(t, "near"), nil)
 }
 
-// TestFluxClusters has Flux in each of two clusters apply that cluster's directory,
-// as flux bootstrap sets it up, and then takes one of them out.
+// TestFluxClusters runs Flux in each of two clusters, which applies that cluster's directory as set
+// up by flux bootstrap, and then removes one of them from the fleet.
 func TestFluxClusters(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
 	q := quickstart(t, gitops{profile: "flux", url: repository.url, clusters: near + ", " + far})
@@ -96,8 +96,8 @@ func TestFluxClusters(t *testing.T) {
 		if err := at.Await(ctx, roots[name]); err != nil {
 			t.Fatal(err)
 		}
-		sameAsRendered(ctx, t, at, q.renderedFor(t, name), nil)
-		inOrder(ctx, t, at)
+		awaitRendered(ctx, t, at, q.renderedFor(t, name), nil)
+		checkCreationOrder(ctx, t, at)
 		list, err := at.ListGroup(ctx, "kustomize.toolkit.fluxcd.io")
 		if err != nil {
 			t.Fatal(err)
@@ -107,13 +107,13 @@ func TestFluxClusters(t *testing.T) {
 			t.Errorf("the Kustomizations in %s (-want +got):\n%s", name, d)
 		}
 	}
-	apart(ctx, t, appliers["near"], appliers["far"])
+	checkSeparate(ctx, t, appliers["near"], appliers["far"])
 
 	before := identities(ctx, t, appliers["far"])
 	q.withoutCluster(t, far)
 	commit := repository.commit(t, q.dir, "take far out")
 	reconcile(ctx, t, appliers["near"], roots["near"], commit)
-	ask(ctx, t, appliers["far"], roots["far"], commit)
+	requestReconciliation(ctx, t, appliers["far"], roots["far"], commit)
 	for {
 		live, err := appliers["far"].Get(ctx, roots["far"][1])
 		if err != nil {
@@ -133,8 +133,7 @@ func TestFluxClusters(t *testing.T) {
 	}
 }
 
-// bootstrap is what flux bootstrap has a cluster sync by, beside its source: the
-// Kustomization that applies a directory.
+// bootstrap is the Kustomization of flux bootstrap, which applies a directory.
 const bootstrap = `
 ---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -143,7 +142,7 @@ metadata: {name: flux-system, namespace: flux-system}
 spec: {interval: 1h, retryInterval: 5s, prune: true, wait: true, path: ./rendered/%s, sourceRef: {kind: GitRepository, name: fleet}}
 `
 
-// withoutCluster takes a cluster out of quayside.yaml and renders.
+// withoutCluster removes a cluster from quayside.yaml and renders.
 func (q quayside) withoutCluster(t *testing.T, cluster string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(q.dir, "quayside.yaml"))
@@ -158,15 +157,14 @@ func (q quayside) withoutCluster(t *testing.T, cluster string) {
 	q.must(t, "render", "--offline")
 }
 
-// renderedFor returns what one cluster gets, in the order in which it is to be
-// applied.
+// renderedFor returns the objects of one cluster in the order of application.
 func (q quayside) renderedFor(t *testing.T, cluster string) []*unstructured.Unstructured {
 	t.Helper()
 	return objects(t, q.must(t, "render", "--offline", "--stdout", "--overlay", cluster))
 }
 
-// identities returns the UID of each object that carries quayside's labels, and
-// whether it is being deleted, by its name. What controllers derive is left out.
+// identities returns the UID of each object with quayside's labels, and whether it is being
+// deleted, by name. Objects derived by controllers are left out.
 func identities(ctx context.Context, t *testing.T, applier *harness.Applier) map[string]string {
 	t.Helper()
 	live, err := applier.List(ctx, "quayside.dev/package")
@@ -182,9 +180,9 @@ func identities(ctx context.Context, t *testing.T, applier *harness.Applier) map
 	return out
 }
 
-// inOrder wants a cluster's CRDs to have been made before its Namespaces, and
-// these before its operators.
-func inOrder(ctx context.Context, t *testing.T, applier *harness.Applier) {
+// checkCreationOrder checks that a cluster's CRDs were created before its Namespaces, and these
+// before its operators.
+func checkCreationOrder(ctx context.Context, t *testing.T, applier *harness.Applier) {
 	t.Helper()
 	live, err := applier.List(ctx, "quayside.dev/package")
 	if err != nil {
@@ -211,9 +209,9 @@ func inOrder(ctx context.Context, t *testing.T, applier *harness.Applier) {
 	}
 }
 
-// runsBefore wants an operator's Deployment to have been available when that of the
-// one that requires it was made; both are in the namespace of the vault.
-func runsBefore(ctx context.Context, t *testing.T, applier *harness.Applier, required, by string) {
+// checkRanBefore checks that the Deployment of an operator was available before the Deployment of
+// the operator that requires it was created. Both are in the namespace of the vault.
+func checkRanBefore(ctx context.Context, t *testing.T, applier *harness.Applier, required, by string) {
 	t.Helper()
 	deployment := func(name string) *unstructured.Unstructured {
 		live, err := applier.Get(ctx, objects(t, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, namespace: vault}}", name))[0])
@@ -232,9 +230,9 @@ func runsBefore(ctx context.Context, t *testing.T, applier *harness.Applier, req
 	}
 }
 
-// apart wants each of two clusters to have operators, and none of the other's
-// packages but those that both get.
-func apart(ctx context.Context, t *testing.T, near, far *harness.Applier) {
+// checkSeparate checks that each of two clusters has operators, and none of the packages of only
+// the other one.
+func checkSeparate(ctx context.Context, t *testing.T, near, far *harness.Applier) {
 	t.Helper()
 	want := map[*harness.Applier][]string{
 		near: {"at-operator", "etcd", "quayside"}, far: {"etcd", "memcached-operator", "quayside", "vault"},

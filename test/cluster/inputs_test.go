@@ -11,11 +11,11 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestArgoCDInputs has Argo CD's own controllers make Applications by the
-// ApplicationSet of examples/fleet/engines, of inputs/ of a tree, and none by
-// argocd/: the cluster gets what is rendered.
+// TestArgoCDInputs creates Applications with Argo CD's own controllers by the ApplicationSet of
+// examples/fleet/engines, from inputs/ of a tree instead of argocd/. The cluster must get the
+// rendered objects.
 func TestArgoCDInputs(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	harness.Require(t, "argocd")
 	root, err := binaries.Root()
 	if err != nil {
@@ -23,7 +23,8 @@ func TestArgoCDInputs(t *testing.T) {
 	}
 	examples := filepath.Join(root, "..", "..", "examples")
 	repository, q := newRepository(t), newWorkspace(t, build(t), nil)
-	// The workspace is an environment of a repository, as the pattern wants it.
+	// The pattern of the ApplicationSet requires a workspace in an environment directory of a
+	// repository.
 	whole := q.dir
 	q.dir = filepath.Join(whole, "envs", "stage")
 	if err := os.CopyFS(q.dir, os.DirFS(filepath.Join(examples, "quickstart"))); err != nil {
@@ -39,7 +40,7 @@ spec:
   gitops: {repoURL: %q, path: envs/stage/rendered, inputs: true, granularity: cluster}
   clusters: [{name: one, values: {region: north}}]
 `, repository.url))
-	q.settle(t)
+	q.resolveAndRender(t)
 	commit := repository.commit(t, whole, "install")
 
 	cluster := harness.Start(t, harness.Options{})
@@ -55,9 +56,9 @@ spec:
 	if _, err := hub.Apply(ctx, set); err != nil {
 		t.Fatal(err)
 	}
-	app := hub.await(ctx, t, "stage-one-operators", commit, "settled", settled)
+	app := hub.await(ctx, t, "stage-one-operators", commit, "settled", isSettled)
 	if region := app.GetLabels()["region"]; region != "north" {
 		t.Errorf("the Application has the region %q, want that of the values", region)
 	}
-	sameAsRendered(ctx, t, hub.Applier, q.rendered(t), nil)
+	awaitRendered(ctx, t, hub.Applier, q.rendered(t), nil)
 }

@@ -28,13 +28,13 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// everything is the variable of the environment that has every operator of the corpus
-// leave OLM where it is "all", and not a few that differ.
-const everything = "QUAYSIDE_LEAVING"
+// leavingVariable is an environment variable: if it is "all", every operator of the corpus leaves
+// OLM, instead of a few.
+const leavingVariable = "QUAYSIDE_LEAVING"
 
-// few are operators of all install modes, with webhooks, conversions, an aggregated
-// API, copies in other namespaces, and one that requires another.
-func few() []string {
+// variedOperators returns operators with all install modes, webhooks, conversions, an aggregated
+// API, copies in other namespaces, and a dependency.
+func variedOperators() []string {
 	var out []string
 	for _, namespace := range []string{"aggregated", "argocd", "dynatrace", "gitlab", "grafana", "kafka", "rabbitmq", "windup"} {
 		out = append(out, namespace+"/before.json")
@@ -42,24 +42,24 @@ func few() []string {
 	return out
 }
 
-// TestLeavingOLM brings back clusters of the corpus that OLM runs in, in one, and has
-// their operators leave OLM.
+// TestLeavingOLM restores the corpus's clusters with OLM in one cluster, and moves their operators
+// out of OLM.
 func TestLeavingOLM(t *testing.T) {
-	t.Parallel() // it has servers of its own
-	clusters, files, limit := dumps(t), few(), 15*time.Minute
-	if os.Getenv(everything) == "all" {
+	t.Parallel() // has its own servers
+	clusters, files, limit := readClusters(t), variedOperators(), 15*time.Minute
+	if os.Getenv(leavingVariable) == "all" {
 		files, limit = clusters.Before(), 45*time.Minute
 	}
 	ctx := within(t, limit)
-	w := restore(ctx, t, clusters, files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
-	t.Run("predicted", func(t *testing.T) { w.predicted(ctx, t) })
-	w.settle(ctx, t)
-	t.Run("naive", func(t *testing.T) { w.naive(ctx, t, "grafana", "team-a") })
-	t.Run("leave", func(t *testing.T) { w.leave(ctx, t) })
+	w := restoreCluster(ctx, t, clusters, files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
+	t.Run("predicted", func(t *testing.T) { w.checkPredictions(ctx, t) })
+	w.awaitDeployments(ctx, t)
+	t.Run("naive", func(t *testing.T) { w.checkPlainDeletion(ctx, t, "grafana", "team-a") })
+	t.Run("leave", func(t *testing.T) { w.leaveOLM(ctx, t) })
 }
 
-// planned mirrors what is read of a plan.
-type planned struct {
+// planOutput mirrors the parts of a plan that the tests read.
+type planOutput struct {
 	Operators []struct{ Namespace, Package, CSV string }
 	Steps     []struct {
 		Number                  int
@@ -68,8 +68,8 @@ type planned struct {
 	}
 }
 
-// ran mirrors what `adopt run -o json` prints.
-type ran struct {
+// runOutput mirrors the output of `adopt run -o json`.
+type runOutput struct {
 	Steps []struct {
 		Number                 int
 		Name, Namespace, State string
@@ -77,52 +77,52 @@ type ran struct {
 	}
 }
 
-// leave has every operator that can be taken over leave OLM, while the program is killed
-// again and again, and wants nothing to be lost meanwhile.
-func (w *restored) leave(ctx context.Context, t *testing.T) {
-	written := w.used(ctx, t)
+// leaveOLM moves all eligible operators out of OLM while the program is killed repeatedly, and
+// checks that nothing is lost.
+func (w *restoredCluster) leaveOLM(ctx context.Context, t *testing.T) {
+	written := w.createSamples(ctx, t)
 	w.must(t, "render", "--offline")
-	p := w.plan(t)
+	p := w.writePlan(t)
 	var namespaces []string
 	for _, op := range p.Operators {
 		namespaces = append(namespaces, op.Namespace)
 	}
-	if want := map[bool]int{false: 8, true: 15}[os.Getenv(everything) == "all"]; len(namespaces) < want {
+	if want := map[bool]int{false: 8, true: 15}[os.Getenv(leavingVariable) == "all"]; len(namespaces) < want {
 		t.Errorf("%d operators leave, want %d: %v", len(namespaces), want, p.Operators)
 	}
-	w.permitted(ctx, t)
-	rights := w.rights(ctx, t, namespaces)
-	before := w.count(ctx, t)
-	watched := w.watch(ctx, t, rights.some(3), written, []string{
+	w.createRunner(ctx, t)
+	rights := w.operatorRights(ctx, t, namespaces)
+	before := w.takeCensus(ctx, t)
+	watched := w.watch(ctx, t, rights.sampled(3), written, []string{
 		"/apis/widgets.lab.example/v1alpha1", "/apis/argoproj.io/v1alpha1/namespaces/team-a/argocds", "/apis/dynatrace.com/v1beta5/namespaces/dynatrace/dynakubes",
 	})
 	begun := time.Now()
-	kills := w.killed(ctx, t, p)
-	done := w.runs(t)
+	kills := w.runWithKills(ctx, t, p)
+	done := w.finishPlan(t)
 	took := time.Since(begun)
 	watched.end()
-	t.Logf("%d operators left in %s and %d kills; %d rights and %d custom resources asked about %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.some(3)), len(written), watched.rounds)
+	t.Logf("%d operators left in %s and %d kills; %d rights and %d custom resources asked about %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.sampled(3)), len(written), watched.rounds)
 	for _, s := range done.Steps {
 		if s.State != "already-done" && s.State != "done" && s.Name != "certificates" && s.Name != "uninstall" {
 			t.Errorf("step %d (%s %s) is %s", s.Number, s.Name, s.Namespace, s.State)
 		}
 	}
-	w.kept(ctx, t, p, before)
-	for _, d := range rights.differences(ctx, t, client(t, w.cluster)) {
+	w.checkKept(ctx, t, p, before)
+	for _, d := range rights.lostRights(ctx, t, client(t, w.cluster)) {
 		t.Error(d)
 	}
 	if stdout, stderr, code := w.run(t, "adopt", "verify", "adopt-plan.yaml", "--kubeconfig", w.runner); code != 0 {
 		t.Errorf("quayside adopt verify: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	for _, s := range w.runs(t).Steps {
+	for _, s := range w.finishPlan(t).Steps {
 		if len(s.Actions) > 0 {
 			t.Errorf("the second run does something in step %d", s.Number)
 		}
 	}
 }
 
-// plan has the plan written, and returns it.
-func (w *restored) plan(t *testing.T) planned {
+// writePlan writes the plan, and returns it.
+func (w *restoredCluster) writePlan(t *testing.T) planOutput {
 	t.Helper()
 	args := []string{"adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--offline"}
 	stdout, stderr, code := w.run(t, args...)
@@ -134,15 +134,15 @@ func (w *restored) plan(t *testing.T) planned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p planned
+	var p planOutput
 	if err := yaml.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// permitted makes a user who may do what `adopt plan --rbac` prints, and no more.
-func (w *restored) permitted(ctx context.Context, t *testing.T) {
+// createRunner creates a user with the permissions that `adopt plan --rbac` prints.
+func (w *restoredCluster) createRunner(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := objects(t, w.must(t, "adopt", "plan", "--rbac", "--file", "adopt-plan.yaml", "--offline"))
 	for _, role := range slices.Clone(list) {
@@ -167,27 +167,26 @@ func (w *restored) permitted(ctx context.Context, t *testing.T) {
 	}
 }
 
-// killed begins the plan over and over, and kills the program at the boundary of steps,
-// then at random moments. It returns how often.
-func (w *restored) killed(ctx context.Context, t *testing.T, p planned) int {
+// runWithKills runs the plan repeatedly and kills the program, first between steps and then at
+// random moments. It returns the number of kills.
+func (w *restoredCluster) runWithKills(ctx context.Context, t *testing.T, p planOutput) int {
 	t.Helper()
 	kills, random := 0, rand.New(rand.NewPCG(1, 2))
 	boundaries := p.boundaries(random)
 	for _, step := range boundaries {
-		kills += w.kill(ctx, t, fmt.Sprintf("step %d of", step), 0)
+		kills += w.runAndKill(ctx, t, fmt.Sprintf("step %d of", step), 0)
 	}
 	if kills < len(boundaries) {
 		t.Errorf("the program was killed %d times at the boundaries of steps %v", kills, boundaries)
 	}
 	for range 2 {
-		kills += w.kill(ctx, t, "", 1500*time.Millisecond+time.Duration(random.IntN(2500))*time.Millisecond)
+		kills += w.runAndKill(ctx, t, "", 1500*time.Millisecond+time.Duration(random.IntN(2500))*time.Millisecond)
 	}
 	return kills
 }
 
-// boundaries returns the steps at whose beginning the program is killed: all that it
-// does, or of each sort one.
-func (p planned) boundaries(random *rand.Rand) []int {
+// boundaries returns the steps before which the program is killed: all steps, or one of each kind.
+func (p planOutput) boundaries(random *rand.Rand) []int {
 	sorts := map[string][]int{}
 	var out []int
 	for _, s := range p.Steps {
@@ -196,7 +195,7 @@ func (p planned) boundaries(random *rand.Rand) []int {
 			out = append(out, s.Number)
 		}
 	}
-	if os.Getenv(everything) == "all" {
+	if os.Getenv(leavingVariable) == "all" {
 		return out
 	}
 	out = nil
@@ -207,16 +206,16 @@ func (p planned) boundaries(random *rand.Rand) []int {
 	return out
 }
 
-// kill runs the plan and kills the program as soon as it says something, and after some
-// time at the latest. It returns 1 where it was killed, else 0.
-func (w *restored) kill(ctx context.Context, t *testing.T, said string, after time.Duration) int {
+// runAndKill runs the plan, and kills the program when it prints the given text, or after the given
+// time. It returns 1 if it killed the program, otherwise 0.
+func (w *restoredCluster) runAndKill(ctx context.Context, t *testing.T, said string, after time.Duration) int {
 	t.Helper()
 	if after == 0 {
 		after = time.Minute
 	}
 	ctx, cancel := context.WithTimeout(ctx, after)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.program, w.running()...) // ends by SIGKILL with ctx
+	cmd := exec.CommandContext(ctx, w.program, w.runArguments()...) // sends SIGKILL when ctx ends
 	cmd.Dir = w.dir
 	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(w.dir, ".cache"))
 	out, err := cmd.StderrPipe()
@@ -240,18 +239,18 @@ func (w *restored) kill(ctx context.Context, t *testing.T, said string, after ti
 	return 0
 }
 
-func (w *restored) running() []string {
+func (w *restoredCluster) runArguments() []string {
 	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up"}
 }
 
-// runs goes on with the plan to its end.
-func (w *restored) runs(t *testing.T) ran {
+// finishPlan continues the plan to its end.
+func (w *restoredCluster) finishPlan(t *testing.T) runOutput {
 	t.Helper()
-	stdout, stderr, code := w.run(t, append(w.running(), "-o", "json")...)
+	stdout, stderr, code := w.run(t, append(w.runArguments(), "-o", "json")...)
 	if code > 1 {
 		t.Fatalf("quayside adopt run: %d\n%s", code, stderr)
 	}
-	var out ran
+	var out runOutput
 	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -259,9 +258,9 @@ func (w *restored) runs(t *testing.T) ran {
 	return out
 }
 
-// kept wants all that the plan does not delete to be there as it was, nothing to be
-// owned by a ClusterServiceVersion that has gone, and no new ReplicaSet.
-func (w *restored) kept(ctx context.Context, t *testing.T, p planned, before census) {
+// checkKept checks that all objects that the plan does not delete exist unchanged, that no object
+// is owned by a deleted ClusterServiceVersion, and that there is no new ReplicaSet.
+func (w *restoredCluster) checkKept(ctx context.Context, t *testing.T, p planOutput, before census) {
 	t.Helper()
 	goes := map[string]bool{}
 	for _, s := range p.Steps {
@@ -271,7 +270,7 @@ func (w *restored) kept(ctx context.Context, t *testing.T, p planned, before cen
 			}
 		}
 	}
-	after := w.count(ctx, t)
+	after := w.takeCensus(ctx, t)
 	gone, anew := before.lost(after)
 	planned := 0
 	for _, name := range gone {
@@ -292,7 +291,7 @@ func (w *restored) kept(ctx context.Context, t *testing.T, p planned, before cen
 	t.Logf("%d objects before, %d of them gone as planned, of %d that were to go; %d after", len(before), planned, len(goes), len(after))
 }
 
-// fromPlan returns what names an object that a plan calls "apps/v1 Deployment ns/name".
+// fromPlan converts the plan's "apps/v1 Deployment ns/name" to an object ID.
 func fromPlan(ref string) string {
 	parts := strings.Split(ref, " ")
 	if len(parts) != 3 {
@@ -306,8 +305,8 @@ func fromPlan(ref string) string {
 	return objectID(kind.Group, kind.Kind, namespace, name)
 }
 
-// settle waits until every Deployment runs.
-func (w *restored) settle(ctx context.Context, t *testing.T) {
+// awaitDeployments waits until every Deployment is available.
+func (w *restoredCluster) awaitDeployments(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := client(t, w.cluster).AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -326,11 +325,11 @@ func (w *restored) settle(ctx context.Context, t *testing.T) {
 	}
 }
 
-// census is the UID of every object, by its name, without what comes and goes by itself.
+// census maps object IDs to UIDs, without objects that come and go by themselves.
 type census map[string]types.UID
 
-// count takes the census.
-func (w *restored) count(ctx context.Context, t *testing.T) census {
+// takeCensus takes the census.
+func (w *restoredCluster) takeCensus(ctx context.Context, t *testing.T) census {
 	t.Helper()
 	list, err := applier(t, w.cluster).List(ctx, "")
 	if err != nil {
@@ -339,7 +338,7 @@ func (w *restored) count(ctx context.Context, t *testing.T) census {
 	out := census{}
 	for _, o := range list {
 		switch o.GetKind() {
-		case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job": // those that unpack bundles go in time
+		case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job": // Jobs that unpack bundles are eventually deleted
 		default:
 			out[idOf(o)] = o.GetUID()
 		}
@@ -347,7 +346,7 @@ func (w *restored) count(ctx context.Context, t *testing.T) census {
 	return out
 }
 
-// lost returns what there was before and is not there now, and what was made anew.
+// lost returns the deleted and the recreated objects.
 func (before census) lost(now census) (gone, anew []string) {
 	for name, uid := range before {
 		switch now[name] {
@@ -363,14 +362,14 @@ func (before census) lost(now census) (gone, anew []string) {
 	return gone, anew
 }
 
-// naive deletes one operator's Subscription and ClusterServiceVersion as `kubectl
-// delete` does, then OLM's copy in a target namespace, and wants that to lose what OLM's
-// own objects own, so that the checks of this test are known to see a loss. OLM itself
-// does not run: what its finalizer deletes beside (ClusterRoles, webhooks) stays.
-func (w *restored) naive(ctx context.Context, t *testing.T, namespace, target string) {
+// checkPlainDeletion deletes an operator's Subscription and ClusterServiceVersion like `kubectl
+// delete`, and then OLM's copy in a target namespace. It checks that the objects that they own are
+// lost, to prove that this test detects a loss. The objects that OLM's finalizer deletes
+// (ClusterRoles, webhooks) remain, because OLM does not run.
+func (w *restoredCluster) checkPlainDeletion(ctx context.Context, t *testing.T, namespace, target string) {
 	t.Helper()
-	rights := w.rights(ctx, t, []string{namespace})
-	before := w.count(ctx, t)
+	rights := w.operatorRights(ctx, t, []string{namespace})
+	before := w.takeCensus(ctx, t)
 	background := metav1.DeletePropagationBackground
 	resource := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "operators.coreos.com", Version: "v1alpha1", Resource: name}
@@ -400,26 +399,26 @@ func (w *restored) naive(ctx context.Context, t *testing.T, namespace, target st
 		t.Fatal(err)
 	}
 	want := []string{"Deployment.apps", "InstallPlan.operators.coreos.com", "OperatorCondition.operators.coreos.com", "Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io", "Service", "ServiceAccount"}
-	gone := w.loses(ctx, t, before, namespace, want)
+	gone := w.awaitLosses(ctx, t, before, namespace, want)
 	for _, name := range gone {
 		if strings.HasPrefix(name, "ClusterRole") {
 			t.Errorf("the naive way: %s went without OLM", name)
 		}
 	}
-	if lost := rights.differences(ctx, t, client(t, w.cluster)); len(lost) == 0 {
+	if lost := rights.lostRights(ctx, t, client(t, w.cluster)); len(lost) == 0 {
 		t.Error("the naive way lost no right")
 	}
-	before = w.count(ctx, t)
+	before = w.takeCensus(ctx, t)
 	remove(resource("clusterserviceversions"), target)
-	w.loses(ctx, t, before, target, []string{"Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io"})
+	w.awaitLosses(ctx, t, before, target, []string{"Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io"})
 }
 
-// loses waits until a namespace has lost an object of each of the kinds, and returns
-// what the cluster has lost.
-func (w *restored) loses(ctx context.Context, t *testing.T, before census, namespace string, kinds []string) []string {
+// awaitLosses waits until a namespace has lost an object of each of the kinds, and returns all
+// losses of the cluster.
+func (w *restoredCluster) awaitLosses(ctx context.Context, t *testing.T, before census, namespace string, kinds []string) []string {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		gone, _ := before.lost(w.count(ctx, t))
+		gone, _ := before.lost(w.takeCensus(ctx, t))
 		missing := slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool {
 			return slices.ContainsFunc(gone, func(name string) bool { return strings.HasPrefix(name, kind+" "+namespace+"/") })
 		})
@@ -433,12 +432,12 @@ func (w *restored) loses(ctx context.Context, t *testing.T, before census, names
 	}
 }
 
-// granted is what ServiceAccounts may: questions whose answer is yes.
-type granted []answer
+// permissions is a list of permissions of ServiceAccounts: questions with the answer yes.
+type permissions []answer
 
-// rights returns what the ServiceAccounts of the operators in some namespaces may, of each
-// account and each namespace in which it may anything a few.
-func (w *restored) rights(ctx context.Context, t *testing.T, namespaces []string) granted {
+// operatorRights returns some permissions of the operators' ServiceAccounts in some namespaces, for
+// each account and each namespace with permissions.
+func (w *restoredCluster) operatorRights(ctx context.Context, t *testing.T, namespaces []string) permissions {
 	t.Helper()
 	list, err := client(t, w.cluster).AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -453,8 +452,8 @@ func (w *restored) rights(ctx context.Context, t *testing.T, namespaces []string
 	}
 	slices.Sort(accounts)
 	accounts = slices.Compact(accounts)
-	var out granted
-	for _, a := range modelled(ctx, t, w.cluster, buildIn(t, "effective", "test/cluster/cmd/effective/main.go"), accounts) {
+	var out permissions
+	for _, a := range modelAnswers(ctx, t, w.cluster, buildIn(t, "effective", "test/cluster/cmd/effective/main.go"), accounts) {
 		certificate := a.Grant.Resource == "secrets" && strings.HasSuffix(a.Grant.Name, "-service-cert") // OLM's, which pods mount
 		if a.Allowed && a.Grant.Role == "" && !certificate {
 			out = append(out, a)
@@ -470,10 +469,10 @@ func orDefault(account string) string {
 	return account
 }
 
-// some returns at most n of the questions for each account and namespace.
-func (g granted) some(n int) granted {
+// sampled returns at most n questions for each account and namespace.
+func (g permissions) sampled(n int) permissions {
 	seen := map[[2]string]int{}
-	var out granted
+	var out permissions
 	for _, a := range g {
 		key := [2]string{a.Account, a.Grant.Namespace}
 		if seen[key]++; seen[key] <= n {
@@ -483,21 +482,21 @@ func (g granted) some(n int) granted {
 	return out
 }
 
-// turn returns the questions that are asked in a round: every third, or all where every
-// operator of the corpus leaves.
-func (g granted) turn(round int) granted {
-	if os.Getenv(everything) == "all" {
+// forRound returns the questions for a round: every third one, or all if all operators of the
+// corpus leave.
+func (g permissions) forRound(round int) permissions {
+	if os.Getenv(leavingVariable) == "all" {
 		return g
 	}
-	var out granted
+	var out permissions
 	for i := round % 3; i < len(g); i += 3 {
 		out = append(out, g[i])
 	}
 	return out
 }
 
-// differences returns what is not answered yes any more.
-func (g granted) differences(ctx context.Context, t *testing.T, asking *kubernetes.Clientset) []string {
+// lostRights returns the permissions that are no longer granted.
+func (g permissions) lostRights(ctx context.Context, t *testing.T, asking *kubernetes.Clientset) []string {
 	t.Helper()
 	out := make([]string, len(g))
 	var wg sync.WaitGroup
@@ -519,19 +518,18 @@ func (g granted) differences(ctx context.Context, t *testing.T, asking *kubernet
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// watched is what is asked again and again while operators leave OLM.
-type watched struct {
+// watchResult is the result of the repeated checks while operators leave OLM.
+type watchResult struct {
 	rounds int
-	faults map[string]int // how often each was seen
+	faults map[string]int // with the number of occurrences
 	end    func()
 }
 
-// watch asks for rights in turn and writes custom resources every 200 ms, until it is
-// ended.
-func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, written []*unstructured.Unstructured, read []string) *watched {
+// watch checks permissions and writes custom resources every 200 ms until it is stopped.
+func (w *restoredCluster) watch(ctx context.Context, t *testing.T, rights permissions, written []*unstructured.Unstructured, read []string) *watchResult {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	out := &watched{faults: map[string]int{}}
+	out := &watchResult{faults: map[string]int{}}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	fault := func(what string) {
@@ -560,7 +558,7 @@ func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, writ
 		t.Fatal(err)
 	}
 	every(func(round int) {
-		for _, d := range rights.turn(round).differences(ctx, t, quiet) {
+		for _, d := range rights.forRound(round).lostRights(ctx, t, quiet) {
 			fault(d)
 		}
 		mu.Lock()
@@ -589,8 +587,8 @@ func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, writ
 	return out
 }
 
-// touch writes to an object what does nobody any harm.
-func (w *restored) touch(ctx context.Context, o *unstructured.Unstructured, round int) error {
+// touch makes a harmless change to an object.
+func (w *restoredCluster) touch(ctx context.Context, o *unstructured.Unstructured, round int) error {
 	of, err := w.resource(o)
 	if err != nil {
 		return err
@@ -600,9 +598,9 @@ func (w *restored) touch(ctx context.Context, o *unstructured.Unstructured, roun
 	return err
 }
 
-// used makes a custom resource of each operator that shows how one looks, and returns
-// them with those that were there.
-func (w *restored) used(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+// createSamples creates a custom resource for each operator with a sample, and returns these and
+// the existing ones.
+func (w *restoredCluster) createSamples(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	add := func(o *unstructured.Unstructured) bool {
@@ -636,7 +634,7 @@ func (w *restored) used(ctx context.Context, t *testing.T) []*unstructured.Unstr
 				continue
 			}
 			o.SetNamespace(orTeam(namespace))
-			o.SetName("test-" + o.GetName()) // a bundle may ship its samples
+			o.SetName("test-" + o.GetName()) // a bundle may contain its samples as objects
 			if add(o) {
 				break
 			}

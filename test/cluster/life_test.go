@@ -16,9 +16,9 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// lives returns the real operators of the corpus that have an upgrade path, and
-// that path: oldest version first, one hop of the catalog from each to the next.
-func lives() []life {
+// operatorLives returns the real operators of the corpus that have an upgrade path, with the path:
+// oldest version first, each next version one upgrade edge away.
+func operatorLives() []life {
 	return []life{
 		{pkg: "cert-manager", versions: []string{"1.14.2", "1.15.2", "1.16.1"}},
 		{pkg: "etcd", format: "package-manifests", versions: []string{"0.9.0", "0.9.2", "0.9.4"}},
@@ -29,26 +29,24 @@ func lives() []life {
 	}
 }
 
-// TestLife has real operators live through what a team does with them in Git:
-// install an old version, upgrade hop by hop, revert, uninstall, and let a
-// person confirm what is still held then. Custom resources are made from the
-// samples of the oldest version, and lie in the repository too, so that what
-// `quayside diff` says of each step can be held against what the API server
-// does. Their webhooks are rendered and applied, but not called: no operator
-// runs that could answer.
+// TestLife runs the life of real operators in Git: install an old version, upgrade step by step,
+// revert, uninstall, and confirm the deletion of what remains. Custom resources are created from
+// the samples of the oldest version, and are in the repository too, so that the output of `quayside
+// diff` for each step can be compared with the behaviour of the API server. Webhooks are rendered
+// and applied, but not called, because no operator runs that could answer.
 func TestLife(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to upgrade")
 	}
 	cluster := harness.Start(t, harness.Options{NoWebhooks: true})
 	program := build(t)
-	var others []*unstructured.Unstructured // CRDs that operators need beside their own
-	for _, l := range lives() {
+	var others []*unstructured.Unstructured // CRDs that operators need besides their own
+	for _, l := range operatorLives() {
 		t.Run(l.pkg, func(t *testing.T) {
 			l.applier, l.others = applier(t, cluster), others
-			l.begin(t, program, corpus)
+			l.createWorkspace(t, program, corpus)
 			l.test(t)
 			if t.Failed() {
 				showEvents(t, cluster, l.pkg)
@@ -60,27 +58,27 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// life is one operator, the workspace that pins it and the cluster that has it.
+// life is an operator, its workspace and its cluster.
 type life struct {
 	pkg      string
-	format   string   // of the catalog; "" is bundles
+	format   string   // of the catalog; "" means bundles
 	versions []string // the upgrade path
-	breaks   bool     // a sample of the oldest version no longer fits the newest one
+	breaks   bool     // a sample of the oldest version is invalid in the newest version
 
 	quayside
 	repository repository
 	applier    *harness.Applier
-	others     []*unstructured.Unstructured // what the cluster has beside, with quayside's labels
+	others     []*unstructured.Unstructured // other objects of the cluster with quayside's labels
 
-	now  []*unstructured.Unstructured // what is rendered, and applied
-	held []*unstructured.Unstructured // what the tree lost but nothing may prune
-	data []*sample
+	applied  []*unstructured.Unstructured // the rendered and applied objects
+	unpruned []*unstructured.Unstructured // objects that are no longer in the tree, but must not be pruned
+	data     []*sample
 
-	broken int // samples that a step broke, as the diff had said
+	broken int // samples that became invalid, as predicted by diff
 }
 
-// begin makes the workspace in which the oldest version is declared.
-func (l *life) begin(t *testing.T, program, corpus string) {
+// createWorkspace creates the workspace with a declaration of the oldest version.
+func (l *life) createWorkspace(t *testing.T, program, corpus string) {
 	t.Helper()
 	source := "bundles:" + filepath.Join(corpus, "bundles", l.pkg)
 	content := filepath.Join(corpus, "bundles", l.pkg, l.versions[0], "manifests")
@@ -101,10 +99,10 @@ spec:
 	l.data = samples(t, content)
 }
 
-// declaration is the file that asks for the operator.
+// declaration is the file that declares the operator.
 const declaration = "subscriptions/operator.yaml"
 
-// declare asks for one version, or for any where it is "".
+// declare declares a version, or any version if it is "".
 func (l *life) declare(t *testing.T, version string) {
 	t.Helper()
 	l.write(t, declaration, fmt.Sprintf(`
@@ -118,14 +116,14 @@ spec: {package: %[1]q, version: %[2]q}
 func (l *life) test(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	t.Cleanup(func() {
-		if err := l.confirm(context.WithoutCancel(ctx)); err != nil {
+		if err := l.deleteUnpruned(context.WithoutCancel(ctx)); err != nil {
 			t.Errorf("removing all of it: %v", err)
 		}
 	})
 	l.must(t, "resolve", "--offline")
 	l.commit(t, "install")
-	l.move(ctx, t, l.versions[0])
-	l.create(ctx, t)
+	l.applyStep(ctx, t, l.versions[0])
+	l.createSamples(ctx, t)
 	l.repository.commit(t, l.dir, "use it")
 
 	l.declare(t, "")
@@ -133,7 +131,7 @@ func (l *life) test(t *testing.T) {
 		said := l.diff(t, "--upgrade")
 		l.must(t, "resolve", "--offline", "--upgrade")
 		l.commit(t, "upgrade")
-		l.step(ctx, t, version, said)
+		l.stepAndCompare(ctx, t, version, said)
 	}
 
 	if l.breaks && l.broken == 0 {
@@ -142,49 +140,49 @@ func (l *life) test(t *testing.T) {
 
 	l.repository.revert(t, l.dir)
 	l.must(t, "verify", "--offline")
-	l.step(ctx, t, l.versions[len(l.versions)-2], l.diff(t, "HEAD~1..HEAD"))
+	l.stepAndCompare(ctx, t, l.versions[len(l.versions)-2], l.diff(t, "HEAD~1..HEAD"))
 
 	l.remove(t, declaration)
 	l.must(t, "resolve", "--offline")
 	said := l.diff(t, "HEAD")
 	l.commit(t, "uninstall")
-	l.step(ctx, t, "", said)
-	if len(l.now) > 0 {
-		t.Errorf("of an operator that nothing asks for %v is rendered", names(l.now))
+	l.stepAndCompare(ctx, t, "", said)
+	if len(l.applied) > 0 {
+		t.Errorf("of an operator that nothing asks for %v is rendered", names(l.applied))
 	}
 
-	if err := l.confirm(ctx); err != nil {
+	if err := l.deleteUnpruned(ctx); err != nil {
 		t.Fatal(err)
 	}
-	l.held = nil
-	sameAsRendered(ctx, t, l.applier, nil, l.others)
+	l.unpruned = nil
+	awaitRendered(ctx, t, l.applier, nil, l.others)
 }
 
-// commit renders the lock and makes all of it the next commit.
+// commit renders the lock and commits everything.
 func (l *life) commit(t *testing.T, message string) {
 	t.Helper()
 	l.must(t, "render", "--offline")
 	l.repository.commit(t, l.dir, message)
 }
 
-// step brings the cluster to what is rendered now and holds what came of it
-// against what the diff said.
-func (l *life) step(ctx context.Context, t *testing.T, version string, said findings) {
+// stepAndCompare applies the rendered objects to the cluster, and compares the result with the
+// output of diff.
+func (l *life) stepAndCompare(ctx context.Context, t *testing.T, version string, said findings) {
 	t.Helper()
-	before := slices.Clone(l.held)
-	l.move(ctx, t, version)
-	for _, rule := range impossible() {
-		for _, f := range said.by(rule) {
+	before := slices.Clone(l.unpruned)
+	l.applyStep(ctx, t, version)
+	for _, rule := range rejectionRules() {
+		for _, f := range said.withRule(rule) {
 			t.Errorf("the API server took what the diff says it refuses: %s: %s %s: %s", rule, f.Object.Kind, f.Object.Name, f.Message)
 		}
 	}
-	l.announced(t, said, before)
-	l.compare(ctx, t, said)
+	l.checkRemovals(t, said, before)
+	l.compareSamples(ctx, t, said)
 }
 
-// move applies what is rendered now, prunes what went but for what holds data,
-// and wants the cluster to hold exactly that, and to be content with it.
-func (l *life) move(ctx context.Context, t *testing.T, version string) {
+// applyStep applies the rendered objects, prunes the removed ones except those with data, and
+// checks that the cluster has exactly these objects, and that they are ready.
+func (l *life) applyStep(ctx context.Context, t *testing.T, version string) {
 	t.Helper()
 	next := l.rendered(t)
 	for _, o := range next {
@@ -205,25 +203,26 @@ func (l *life) move(ctx context.Context, t *testing.T, version string) {
 		}
 	}
 	l.prune(ctx, t, next)
-	l.now = next
+	l.applied = next
 	i := installation{applier: l.applier, objects: next}
 	if err := l.applier.Await(ctx, only(next, i.becomesReady)); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range next {
-		i.again(ctx, t, o)
+		i.checkUnchanged(ctx, t, o)
 	}
-	sameAsRendered(ctx, t, l.applier, next, slices.Concat(l.held, l.others))
-	l.stored(ctx, t)
+	awaitRendered(ctx, t, l.applier, next, slices.Concat(l.unpruned, l.others))
+	l.checkStoredVersions(ctx, t)
 }
 
-// prune deletes what next has no more. What holds data it remembers instead.
+// prune deletes the objects that next does not contain. Objects with data are added to held
+// instead.
 func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Unstructured) {
 	t.Helper()
 	there := names(next)
 	missing := func(o *unstructured.Unstructured) bool { return !slices.Contains(there, harness.Name(o)) }
-	gone := only(l.now, missing)
-	l.held = append(only(l.held, missing), only(gone, holdsData)...)
+	gone := only(l.applied, missing)
+	l.unpruned = append(only(l.unpruned, missing), only(gone, holdsData)...)
 	for _, o := range slices.Backward(gone) {
 		if holdsData(o) {
 			continue
@@ -234,11 +233,10 @@ func (l *life) prune(ctx context.Context, t *testing.T, next []*unstructured.Uns
 	}
 }
 
-// stored wants every definition to know the versions in which objects of it
-// are stored: the one in which it stores them, and no other.
-func (l *life) stored(ctx context.Context, t *testing.T) {
+// checkStoredVersions checks that the stored versions of every CRD are its storage version only.
+func (l *life) checkStoredVersions(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for _, o := range slices.Concat(only(l.now, isCRD), only(l.held, isCRD)) {
+	for _, o := range slices.Concat(only(l.applied, isCRD), only(l.unpruned, isCRD)) {
 		live, err := l.applier.Get(ctx, o)
 		if err != nil {
 			t.Fatal(err)
@@ -250,8 +248,7 @@ func (l *life) stored(ctx context.Context, t *testing.T) {
 	}
 }
 
-// storageVersion returns the version in which a definition's objects are
-// stored.
+// storageVersion returns the storage version of a CRD.
 func storageVersion(crd *unstructured.Unstructured) string {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, v := range versions {
@@ -263,13 +260,13 @@ func storageVersion(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// confirm removes what is left of the operator, as a person does who no longer
+// deleteUnpruned deletes the remaining objects of the operator, as a person does who no longer
 // needs its data.
-func (l *life) confirm(ctx context.Context) error {
+func (l *life) deleteUnpruned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	shared := names(l.others)
-	left := only(slices.Concat(l.now, l.held), func(o *unstructured.Unstructured) bool {
+	left := only(slices.Concat(l.applied, l.unpruned), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(shared, harness.Name(o))
 	})
 	for _, o := range slices.Backward(left) {
@@ -280,13 +277,13 @@ func (l *life) confirm(ctx context.Context) error {
 	return l.applier.AwaitGone(ctx, only(left, isCRD))
 }
 
-// prerequisites applies the CRDs of two operators whose custom resources others
-// ship, and returns them.
+// prerequisites applies the CRDs of two operators whose custom resources are in the bundles of
+// others, and returns them.
 func prerequisites(t *testing.T, cluster *harness.Cluster, program, corpus string) []*unstructured.Unstructured {
 	t.Helper()
 	var crds []*unstructured.Unstructured
 	for _, pkg := range []string{"cert-manager", "prometheus"} {
-		crds = append(crds, only(alone(t, program, corpus, pkg), isCRD)...)
+		crds = append(crds, only(renderAlone(t, program, corpus, pkg), isCRD)...)
 	}
 	if _, err := applier(t, cluster).Apply(within(t, time.Minute), crds); err != nil {
 		t.Fatal(err)

@@ -18,11 +18,11 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestLoop runs examples/loop/loop.sh: Flux on the first of three clusters takes the
-// signed artifact of each, by examples/loop/flux.yaml, and what is promoted was seen
-// by quayside in the cluster before. Then an artifact of somebody else is refused.
+// TestLoop runs examples/loop/loop.sh: Flux on the first of three clusters applies the signed
+// artifact of each stage, by examples/loop/flux.yaml. An artifact is promoted only after quayside
+// observed it in the previous cluster. An artifact with another signer is rejected.
 func TestLoop(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	root, err := binaries.Root()
 	if err != nil {
@@ -65,7 +65,7 @@ func TestLoop(t *testing.T) {
 	}
 	told := objects(t, strings.ReplaceAll(string(text), "registry.example.com", registry))
 	for _, o := range told {
-		if o.GetKind() == "OCIRepository" { // of the test: a registry without TLS, and no minute to wait
+		if o.GetKind() == "OCIRepository" { // the test's registry has no TLS, and the test cannot wait a minute
 			spec, _ := o.Object["spec"].(map[string]any)
 			spec["insecure"], spec["interval"] = true, "2s"
 		}
@@ -97,7 +97,7 @@ func TestLoop(t *testing.T) {
 		}
 	}
 
-	// The same repository with something that somebody else signed.
+	// The same repository gets an artifact with another signer.
 	work := quayside{program: build(t), dir: filepath.Join(dir, "work", "envs", "prod")}
 	other, _ := keyPair(t)
 	pushed := strings.TrimSpace(work.must(t, "push", "oci://"+registry+"/fleet/prod:main", "--branch", "other", "--sign", other))

@@ -29,11 +29,10 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFluxOCI has Flux take the quickstart's tree from a registry: first in a
-// state in which one operator cannot run, then repaired, upgraded, and with no
-// operator at all.
+// TestFluxOCI applies the quickstart's tree from a registry with Flux: first with an operator that
+// cannot run, then repaired, upgraded, and without operators.
 func TestFluxOCI(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	artifact := newArtifact(t)
 	q := quickstart(t, gitops{profile: "flux", kind: "OCIRepository", path: "."})
@@ -43,59 +42,58 @@ func TestFluxOCI(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.write(t, subscription, string(sound)+"  config: {nodeSelector: {no: such-node}}\n")
-	// Without the vault, whose dependency would stay when it goes.
+	// The vault is left out, because its dependency would remain after its removal.
 	q.remove(t, "quayside.lock", "subscriptions/vault.yaml")
-	q.settle(t)
+	q.resolveAndRender(t)
 	artifact.push(t, q)
 
 	cluster := harness.Start(t, harness.Options{})
 	startFlux(t, cluster, source, kustomize)
 	ctx, applier := within(t, 8*time.Minute), applier(t, cluster)
-	list := append(objects(t, fmt.Sprintf(fleetImage, artifact.reference)), impatient(manifests(t, filepath.Join(q.dir, "rendered", "flux", "default")))...)
+	list := append(objects(t, fmt.Sprintf(fleetImage, artifact.reference)), withShortTimeouts(manifests(t, filepath.Join(q.dir, "rendered", "flux", "default")))...)
 	if _, err := applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}
-	heldBack(ctx, t, applier, list)
+	checkHeldBack(ctx, t, applier, list)
 
 	q.write(t, subscription, string(sound))
-	q.settle(t)
+	q.resolveAndRender(t)
 	reconcile(ctx, t, applier, list, artifact.push(t, q))
-	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
+	awaitRendered(ctx, t, applier, q.rendered(t), nil)
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
 		t.Errorf("what depends on the operators, once they are ready: %v", err)
 	}
 	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
 
 	q.must(t, "resolve", "--offline", "--upgrade")
-	q.settle(t)
+	q.resolveAndRender(t)
 	reconcile(ctx, t, applier, list, artifact.push(t, q))
 	upgraded := q.rendered(t)
-	sameAsRendered(ctx, t, applier, upgraded, nil)
+	awaitRendered(ctx, t, applier, upgraded, nil)
 	if after := deployedImages(ctx, t, cluster, "memcached-operator-system"); after == "" || after == before {
 		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
 	}
 
 	q.remove(t, "subscriptions/at.yaml", "subscriptions/etcd.yaml", subscription)
-	q.settle(t)
+	q.resolveAndRender(t)
 	if left := q.rendered(t); len(left) > 0 {
 		t.Errorf("of operators that nothing asks for %v is rendered", names(left))
 	}
 	reconcile(ctx, t, applier, list, artifact.push(t, q))
-	sameAsRendered(ctx, t, applier, nil, only(upgraded, holdsData))
+	awaitRendered(ctx, t, applier, nil, only(upgraded, holdsData))
 	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
 		t.Errorf("the database after the last operator was uninstalled: %v", err)
 	}
 }
 
-// settle brings lock and tree in step with the declarations.
-func (q quayside) settle(t *testing.T) {
+// resolveAndRender updates lock and tree for the declarations.
+func (q quayside) resolveAndRender(t *testing.T) {
 	t.Helper()
 	q.must(t, "resolve", "--offline")
 	q.must(t, "render", "--offline")
 }
 
-// fleetImage is the source, and what a team adds of its own: a database that
-// needs the operators.
+// fleetImage is the source, and a database that the team adds and that needs the operators.
 const fleetImage = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
@@ -109,9 +107,9 @@ spec:
   {interval: 1h, prune: true, wait: true, path: ./databases, sourceRef: {kind: OCIRepository, name: fleet}, dependsOn: [{name: quayside-default-operators}]}
 `
 
-// impatient returns the Kustomizations with less time for what they check, for
-// a test has no ten minutes.
-func impatient(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+// withShortTimeouts returns the Kustomizations with a short timeout for their health checks, in
+// place of ten minutes.
+func withShortTimeouts(list []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, o := range list {
 		o = o.DeepCopy()
@@ -123,10 +121,10 @@ func impatient(list []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// heldBack waits until the Kustomization of operators that need no other says which
-// Deployment is not available, and wants the CRDs' to be ready all the same, and
-// those that depend on it, in turn, to have applied nothing.
-func heldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured) {
+// checkHeldBack waits until the Kustomization of the operators without dependencies reports an
+// unavailable Deployment, and checks that the Kustomization of the CRDs is ready, and that the
+// dependent ones have applied nothing.
+func checkHeldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range list {
 		want := map[string]struct{ ready, message string }{
@@ -156,13 +154,13 @@ func heldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list 
 	}
 }
 
-// artifact is a tag in a registry of its own.
+// artifact is a tag in its own registry.
 type artifact struct {
 	reference string // "127.0.0.1:41234/fleet"
 	tag       name.Tag
 }
 
-// newArtifact serves an empty registry for the length of the test.
+// newArtifact serves an empty registry until the test ends.
 func newArtifact(t *testing.T) artifact {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -175,8 +173,8 @@ func newArtifact(t *testing.T) artifact {
 	return a
 }
 
-// push moves the tag to the workspace's tree, packed as `flux push artifact`
-// does it, with the team's database beside, and returns the manifest's digest.
+// push moves the tag to the workspace's tree, packed like `flux push artifact`, with the team's
+// database, and returns the digest of the manifest.
 func (a artifact) push(t *testing.T, q quayside) string {
 	t.Helper()
 	files := map[string][]byte{"databases/database.yaml": []byte(database)}
@@ -192,7 +190,7 @@ func (a artifact) push(t *testing.T, q quayside) string {
 		t.Fatal(err)
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), "application/vnd.cncf.flux.config.v1+json")
-	image, err = mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(packed(t, files), "application/vnd.cncf.flux.content.v1.tar+gzip")})
+	image, err = mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(packTar(t, files), "application/vnd.cncf.flux.content.v1.tar+gzip")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +204,8 @@ func (a artifact) push(t *testing.T, q quayside) string {
 	return digest.String()
 }
 
-// packed returns the files as a compressed tar archive.
-func packed(t *testing.T, files map[string][]byte) []byte {
+// packTar returns the files as a gzipped tar archive.
+func packTar(t *testing.T, files map[string][]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)

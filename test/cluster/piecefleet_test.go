@@ -24,45 +24,45 @@ import (
 
 // pieceEngine is an engine that applies pieces.
 type pieceEngine interface {
-	// settings returns those of the workspace.
+	// settings returns its settings for the workspace.
 	settings(f *pieceFleet) engineSettings
 	// parents returns the objects that a person applies once.
 	parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured
-	// engineObjects returns the names of the Applications or Kustomizations that the
-	// environment has in the end, with the piece of each. That of a parent is "".
+	// engineObjects returns the expected names of the Applications or Kustomizations of the
+	// environment, with the piece of each; "" for a parent.
 	engineObjects(t *testing.T, f *pieceFleet) map[string]string
-	// resource returns the resource of its engine objects, and their namespace.
+	// resource returns the resource and namespace of its engine objects.
 	resource() (schema.GroupVersionResource, string)
-	// follow adds what the engine needs to read the fleet's repository.
+	// follow configures the engine to read the fleet's repository.
 	follow(ctx context.Context, t *testing.T, f *pieceFleet)
-	// refresh has it look at Git again.
+	// refresh makes the engine read Git again.
 	refresh(ctx context.Context, t *testing.T, f *pieceFleet)
 	// reads reports whether an engine object reads the fleet's repository.
 	reads(o *unstructured.Unstructured, f *pieceFleet) bool
-	// unsettled returns why an engine object is not settled at a commit; "" when it is.
+	// unsettled returns the reason why an engine object is not settled at a commit, or "".
 	unsettled(o *unstructured.Unstructured, commit string) string
-	// owns reports whether an object is among those that an engine object applied.
+	// owns reports whether an engine object applied an object.
 	owns(by, o *unstructured.Unstructured) bool
-	// syncAgain has an engine object be applied once more, and returns when it was.
+	// syncAgain applies an engine object again, and returns when that is complete.
 	syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured)
 	// register adds a cluster, and returns its entry in spec.clusters.
 	register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster
 }
 
-// pieceFleet is one environment of a scenario, with a repository of its own.
+// pieceFleet is an environment of a scenario with its own repository.
 type pieceFleet struct {
-	engine     pieceEngine
-	ca         []byte           // the cluster's
-	second     *harness.Cluster // an API server alone
-	live       *harness.Applier
-	client     dynamic.Interface
-	repository repository
-	dir        string // its work tree
-	tree       *pieceTree
-	state      pieceState
-	commit     string
-	parents    []*unstructured.Unstructured // that a person applied
-	began      time.Time
+	engine         pieceEngine
+	ca             []byte           // of the cluster
+	second         *harness.Cluster // an API server alone
+	live           *harness.Applier
+	client         dynamic.Interface
+	repository     repository
+	dir            string // its work tree
+	tree           *pieceTree
+	state          pieceState
+	commit         string
+	parents        []*unstructured.Unstructured // applied by a person
+	lastCommitTime time.Time
 }
 
 // newPieceFleet returns an environment without operators.
@@ -75,20 +75,19 @@ func newPieceFleet(t *testing.T, cluster, second *harness.Cluster, engine pieceE
 	dir := t.TempDir()
 	return &pieceFleet{
 		engine: engine, ca: cluster.RESTConfig.CAData, second: second, live: applier(t, cluster), client: client,
-		repository: newRepository(t), dir: dir, tree: newPieceTree(t, dir), began: time.Now(),
+		repository: newRepository(t), dir: dir, tree: newPieceTree(t, dir), lastCommitTime: time.Now(),
 		state: pieceState{environment: environment, clusters: []pieceCluster{{name: "local"}}},
 	}
 }
 
-// install commits the state, applies the parents, and waits until everything is
-// settled.
+// install commits the state, applies the parents, and waits until everything is settled.
 func (f *pieceFleet) install(ctx context.Context, t *testing.T, except ...string) {
 	t.Helper()
 	f.push(ctx, t, "install")
 	f.engine.follow(ctx, t, f)
 	f.applyParents(ctx, t)
 	f.settle(ctx, t, except...)
-	f.record(t, "first sync")
+	f.logDuration(t, "first sync")
 }
 
 // applyParents applies the parents of the state.
@@ -100,36 +99,35 @@ func (f *pieceFleet) applyParents(ctx context.Context, t *testing.T) {
 	}
 }
 
-// push commits the state, and has the engine look at it.
+// push commits the state, and refreshes the engine.
 func (f *pieceFleet) push(ctx context.Context, t *testing.T, message string) {
 	t.Helper()
 	f.tree.render(t, f.state, f.engine.settings(f))
 	f.commit = f.repository.commit(t, f.dir, message)
-	f.began = time.Now()
+	f.lastCommitTime = time.Now()
 	if message != "install" {
 		f.engine.refresh(ctx, t, f)
 	}
 }
 
-// upgrade commits a state, waits until everything but some pieces is settled, and
-// logs how long that took.
+// upgrade commits a state, waits until everything except some pieces is settled, and logs the
+// duration.
 func (f *pieceFleet) upgrade(ctx context.Context, t *testing.T, message string, s pieceState, except ...string) {
 	t.Helper()
 	f.state = s
 	f.push(ctx, t, message)
 	f.settle(ctx, t, except...)
-	f.record(t, message)
+	f.logDuration(t, message)
 }
 
-// record logs how long it is since the last commit.
-func (f *pieceFleet) record(t *testing.T, step string) {
+// logDuration logs the time since the last commit.
+func (f *pieceFleet) logDuration(t *testing.T, step string) {
 	t.Helper()
-	t.Logf("%s: %.1f s", step, time.Since(f.began).Seconds())
+	t.Logf("%s: %.1f s", step, time.Since(f.lastCommitTime).Seconds())
 }
 
-// settle waits until the engine objects are those of the state, and each but
-// those of some pieces is settled at the last commit, with its objects in the
-// cluster.
+// settle waits until the engine objects match the state, and each one, except those of some pieces,
+// is settled at the last commit with its objects in the cluster.
 func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string) {
 	t.Helper()
 	asked := time.Now()
@@ -138,14 +136,14 @@ func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string)
 			f.engine.refresh(ctx, t, f)
 			asked = time.Now()
 		}
-		return f.pending(ctx, t, except)
+		return f.unsettledState(ctx, t, except)
 	})
 	rest := slices.DeleteFunc(slices.Clone(f.state.operators), func(o tinyOperator) bool { return slices.Contains(except, o.key()) })
 	f.awaitApplied(ctx, t, rest)
 }
 
-// desired returns the objects of the operators with these keys; of all of them
-// where none is named.
+// desired returns the objects of the operators with these keys, or of all operators if there are no
+// keys.
 func (f *pieceFleet) desired(t *testing.T, keys ...string) []*unstructured.Unstructured {
 	t.Helper()
 	return f.tree.desired(t, slices.DeleteFunc(slices.Clone(f.state.operators), func(o tinyOperator) bool {
@@ -153,8 +151,8 @@ func (f *pieceFleet) desired(t *testing.T, keys ...string) []*unstructured.Unstr
 	}))
 }
 
-// pending returns what is not settled yet.
-func (f *pieceFleet) pending(ctx context.Context, t *testing.T, except []string) string {
+// unsettledState describes what is not settled yet.
+func (f *pieceFleet) unsettledState(ctx context.Context, t *testing.T, except []string) string {
 	t.Helper()
 	want, out := f.engine.engineObjects(t, f), ""
 	for _, o := range f.engineObjects(ctx, t) {
@@ -189,7 +187,7 @@ func (f *pieceFleet) engineObjects(ctx context.Context, t *testing.T) []*unstruc
 	return out
 }
 
-// await waits until a condition gives no more reason why not.
+// await waits until reason returns "".
 func (f *pieceFleet) await(ctx context.Context, t *testing.T, want string, reason func() string) {
 	t.Helper()
 	for {
@@ -200,13 +198,13 @@ func (f *pieceFleet) await(ctx context.Context, t *testing.T, want string, reaso
 		select {
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("not %s at %s after %.0f s:\n%s", want, f.commit, time.Since(f.began).Seconds(), why)
+			t.Fatalf("not %s at %s after %.0f s:\n%s", want, f.commit, time.Since(f.lastCommitTime).Seconds(), why)
 		}
 	}
 }
 
-// awaitApplied waits until the objects of operators are in the cluster, of their
-// version and healthy.
+// awaitApplied waits until the objects of the operators are in the cluster, at the right version
+// and healthy.
 func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, operators []tinyOperator) {
 	t.Helper()
 	desired := f.tree.desired(t, operators)
@@ -227,11 +225,11 @@ func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, operators [
 	}
 }
 
-// liveIdentity is an object's UID and resourceVersion.
+// liveIdentity is the UID and resourceVersion of an object.
 type liveIdentity struct{ UID, Version string }
 
-// identify returns the identity of each of these objects in the cluster once nobody
-// writes to them for two seconds. What is not there has none.
+// identify returns the identities of these objects in the cluster after two seconds without
+// changes. Missing objects have none.
 func (f *pieceFleet) identify(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) map[string]liveIdentity {
 	t.Helper()
 	return identifyAt(ctx, t, f.live, list)
@@ -269,7 +267,7 @@ func identifyAt(ctx context.Context, t *testing.T, live *harness.Applier, list [
 	}
 }
 
-// uids returns the UIDs alone.
+// uids returns the UIDs of the identities.
 func uids(all map[string]liveIdentity) map[string]string {
 	out := map[string]string{}
 	for name, id := range all {
@@ -278,23 +276,23 @@ func uids(all map[string]liveIdentity) map[string]string {
 	return out
 }
 
-// untouched fails the test where objects were written to.
-func untouched(t *testing.T, what string, before, after map[string]liveIdentity) {
+// checkUntouched fails the test if an object was changed.
+func checkUntouched(t *testing.T, what string, before, after map[string]liveIdentity) {
 	t.Helper()
 	if d := cmp.Diff(before, after); d != "" {
 		t.Errorf("%s: objects were written to (-before +after):\n%s", what, d)
 	}
 }
 
-// kept fails the test where objects were deleted, made or made anew.
-func kept(t *testing.T, what string, before, after map[string]liveIdentity) {
+// checkUIDs fails the test if an object was deleted, created or recreated.
+func checkUIDs(t *testing.T, what string, before, after map[string]liveIdentity) {
 	t.Helper()
 	if d := cmp.Diff(uids(before), uids(after)); d != "" {
 		t.Errorf("%s: objects were deleted or made anew (-before +after):\n%s", what, d)
 	}
 }
 
-// awaitGone waits until none of the objects is in the cluster.
+// awaitGone waits until none of the objects exists.
 func (f *pieceFleet) awaitGone(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
 	if err := f.live.AwaitGone(ctx, list); err != nil {
@@ -327,7 +325,7 @@ func (argoEngine) settings(f *pieceFleet) engineSettings {
 	return engineSettings{"argocd", fmt.Sprintf("repoURL: %q, namespace: argocd, syncPolicy: {automated: {prune: true, selfHeal: true}, retry: {limit: -1, backoff: {duration: 2s, factor: 2, maxDuration: 10s}}}", f.repository.url)}
 }
 
-// parents returns all of argocd/, as the documentation has a person apply it.
+// parents returns all of argocd/, which a person applies according to the documentation.
 func (argoEngine) parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured {
 	t.Helper()
 	return f.tree.manifestsOf(t, "argocd")
@@ -350,7 +348,7 @@ func (argoEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string {
 	return out
 }
 
-// pieceOf returns the piece that an engine object is called after: "" for a parent.
+// pieceOf returns the piece in the name of an engine object, or "" for a parent.
 func pieceOf(name string) string {
 	_, piece, _ := strings.Cut(name, "--")
 	if piece == "pieces" {
@@ -379,7 +377,7 @@ func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
 	live := f.engineObjects(ctx, t)
 	for _, o := range live {
 		delete(want, o.GetName())
-		if e.unsettled(o, f.commit) != "" { // it does not hear of its CRDs
+		if e.unsettled(o, f.commit) != "" { // it does not notice its CRDs
 			f.annotate(ctx, t, applications, "argocd", o.GetName(), "argocd.argoproj.io/refresh", "normal")
 		}
 	}
@@ -398,10 +396,10 @@ func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
 }
 
 func (argoEngine) unsettled(o *unstructured.Unstructured, commit string) string {
-	if revision(o) == commit && settled(o) {
+	if revision(o) == commit && isSettled(o) {
 		return ""
 	}
-	return o.GetName() + ": " + unsettled(o)
+	return o.GetName() + ": " + unsettledReason(o)
 }
 
 func (argoEngine) owns(by, o *unstructured.Unstructured) bool {
@@ -414,8 +412,8 @@ func (argoEngine) owns(by, o *unstructured.Unstructured) bool {
 
 func (argoEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured) {
 	t.Helper()
-	first := finished(o)
-	time.Sleep(time.Second) // operations are told apart by seconds
+	first := operationEnd(o)
+	time.Sleep(time.Second) // operations are distinguished by seconds
 	options, _, _ := unstructured.NestedSlice(o.Object, "spec", "syncPolicy", "syncOptions")
 	operation, err := json.Marshal(map[string]any{"operation": map[string]any{"sync": map[string]any{"prune": true, "syncOptions": options}}})
 	if err != nil {
@@ -427,8 +425,8 @@ func (argoEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o 
 		if err != nil {
 			return err.Error()
 		}
-		if !settled(live) || finished(live) == first {
-			return unsettled(live)
+		if !isSettled(live) || operationEnd(live) == first {
+			return unsettledReason(live)
 		}
 		return ""
 	})
@@ -436,7 +434,7 @@ func (argoEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o 
 
 func (argoEngine) register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster {
 	t.Helper()
-	secret := registration(t, member{cluster: cluster, name: name})
+	secret := clusterSecret(t, member{cluster: cluster, name: name})
 	if _, err := f.live.Apply(ctx, []*unstructured.Unstructured{secret}); err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +448,7 @@ func (fluxEngine) settings(f *pieceFleet) engineSettings {
 	return engineSettings{"flux", fmt.Sprintf("sourceRef: {name: %s}", fluxSource(f.state))}
 }
 
-// parents returns what "flux bootstrap" sets up: a Kustomization that applies flux/.
+// parents returns the Kustomization of "flux bootstrap", which applies flux/.
 func (fluxEngine) parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured {
 	t.Helper()
 	return objects(t, strings.ReplaceAll(`
@@ -490,8 +488,8 @@ func (e fluxEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string
 	return out
 }
 
-// fluxSource returns the name of the environment's GitRepository, which outlives
-// the environment's name.
+// fluxSource returns the name of the environment's GitRepository, which does not change with the
+// environment's name.
 func fluxSource(s pieceState) string {
 	name, _, _ := strings.Cut(s.environment, "-")
 	return name

@@ -16,32 +16,32 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestPiecesArgoCD has Argo CD's own controllers apply an environment in pieces, one
-// per operator, by an ApplicationSet each.
+// TestPiecesArgoCD applies environments in pieces, one per operator, with Argo CD's own controllers
+// and one ApplicationSet each.
 func TestPiecesArgoCD(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	harness.Require(t, "argocd")
-	second := harness.Start(t, harness.Options{APIOnly: true}) // it ends after what watches it
+	second := harness.Start(t, harness.Options{APIOnly: true}) // it ends after the controllers that watch it
 	cluster := harness.Start(t, harness.Options{})
-	startResyncing(t, cluster, 3*time.Minute) // the tests ask, as a webhook does
+	startResyncing(t, cluster, 3*time.Minute) // the tests refresh, like a webhook
 	runPieceScenarios(t, cluster, second, argoEngine{})
 }
 
-// TestPiecesFlux has Flux's own controllers do the same, by a Kustomization each.
+// TestPiecesFlux does the same with Flux's own controllers and one Kustomization each.
 func TestPiecesFlux(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; each test has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
-	second := harness.Start(t, harness.Options{APIOnly: true}) // it ends after what watches it
+	second := harness.Start(t, harness.Options{APIOnly: true}) // it ends after the controllers that watch it
 	cluster := harness.Start(t, harness.Options{})
 	startFlux(t, cluster, source, kustomize)
 	runPieceScenarios(t, cluster, second, fluxEngine{})
 }
 
-// runPieceScenarios runs every scenario in an environment of its own.
+// runPieceScenarios runs every scenario in its own environment.
 func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine) {
 	t.Helper()
-	slots := make(chan struct{}, 4) // more at once make a small machine too slow
-	if _, err := applier(t, cluster).Apply(within(t, time.Minute), objects(t, refusing)); err != nil {
+	slots := make(chan struct{}, 4) // a small machine is too slow for more
+	if _, err := applier(t, cluster).Apply(within(t, time.Minute), objects(t, rejectionPolicy)); err != nil {
 		t.Fatal(err)
 	}
 	for _, scenario := range []struct {
@@ -62,7 +62,7 @@ func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pi
 		{"moved", "a file moves between two pieces", movesFile},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
-			t.Parallel() // each has an environment of its own, and mostly waits
+			t.Parallel() // mostly waits; each scenario has its own environment
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			scenario.run(within(t, 8*time.Minute), t, newPieceFleet(t, cluster, second, engine, scenario.environment))
@@ -70,31 +70,31 @@ func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pi
 	}
 }
 
-// tiny returns an operator of the scenario's own Namespace.
-func (f *pieceFleet) tiny(name string) tinyOperator {
+// newOperator returns an operator in the scenario's Namespace.
+func (f *pieceFleet) newOperator(name string) tinyOperator {
 	return tinyOperator{namespace: fluxSource(f.state), name: name, version: "v1"}
 }
 
-// key returns the key of an operator in the scenario's own Namespace.
-func (f *pieceFleet) key(name string) string { return f.tiny(name).key() }
+// key returns the key of an operator in the scenario's Namespace.
+func (f *pieceFleet) key(name string) string { return f.newOperator(name).key() }
 
 func syncsAgain(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b, c, d := f.tiny("a"), f.tiny("b"), f.tiny("c"), f.tiny("d")
-	a.api, b.requires = true, []string{a.name}
+	a, b, c, d := f.newOperator("a"), f.newOperator("b"), f.newOperator("c"), f.newOperator("d")
+	a.hasCRD, b.requires = true, []string{a.name}
 	f.state.operators = []tinyOperator{a, b, c, d}
 	f.state.extra = "{apiVersion: " + a.key() + ".example.com/v1, kind: Thing, metadata: {name: extra, namespace: " + a.namespace + "}}\n"
 	f.install(ctx, t)
 	before := f.identify(ctx, t, f.desired(t))
-	f.began = time.Now()
+	f.lastCommitTime = time.Now()
 	for _, o := range f.engineObjects(ctx, t) {
 		f.engine.syncAgain(ctx, t, f, o)
 	}
-	f.record(t, "second sync")
-	untouched(t, "second sync", before, f.identify(ctx, t, f.desired(t)))
+	f.logDuration(t, "second sync")
+	checkUntouched(t, "second sync", before, f.identify(ctx, t, f.desired(t)))
 }
 
 func isolatesUnhealthy(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b, c := f.tiny("a"), f.tiny("b"), f.tiny("c")
+	a, b, c := f.newOperator("a"), f.newOperator("b"), f.newOperator("c")
 	a.fault = "unhealthy"
 	f.state.operators = []tinyOperator{a, b, c}
 	f.install(ctx, t, a.key())
@@ -104,14 +104,14 @@ func isolatesUnhealthy(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.upgrade(ctx, t, "upgrade another operator", upgraded, a.key())
 	f.awaitUnsettled(ctx, t, a.key())
 	fixed := f.state.clone()
-	*fixed.operator(a.key()) = f.tiny("a")
+	*fixed.operator(a.key()) = f.newOperator("a")
 	fixed.operator(a.key()).version = "v2"
 	f.upgrade(ctx, t, "fix", fixed)
 }
 
 func isolatesRefused(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b, c, d, e := f.tiny("a"), f.tiny("b"), f.tiny("c"), f.tiny("d"), f.tiny("e")
-	a.api, a.fault, b.requires, d.fault, e.requires = true, "CRD refused", []string{a.name}, "object refused", []string{d.name}
+	a, b, c, d, e := f.newOperator("a"), f.newOperator("b"), f.newOperator("c"), f.newOperator("d"), f.newOperator("e")
+	a.hasCRD, a.fault, b.requires, d.fault, e.requires = true, "CRD refused", []string{a.name}, "object refused", []string{d.name}
 	f.state.operators = []tinyOperator{a, b, c, d, e}
 	except := []string{a.key(), b.key(), d.key(), e.key()}
 	f.install(ctx, t, except...)
@@ -125,7 +125,7 @@ func isolatesRefused(ctx context.Context, t *testing.T, f *pieceFleet) {
 }
 
 func rollsBack(ctx context.Context, t *testing.T, f *pieceFleet) {
-	f.state.operators = []tinyOperator{f.tiny("a"), f.tiny("b"), f.tiny("c")}
+	f.state.operators = []tinyOperator{f.newOperator("a"), f.newOperator("b"), f.newOperator("c")}
 	f.install(ctx, t)
 	first := f.state
 	others := f.desired(t, f.key("b"), f.key("c"))
@@ -134,18 +134,18 @@ func rollsBack(ctx context.Context, t *testing.T, f *pieceFleet) {
 	upgraded.operator(f.key("a")).version = "v2"
 	f.upgrade(ctx, t, "upgrade", upgraded)
 
-	f.state, f.commit, f.began = first, f.repository.revert(t, f.dir), time.Now()
+	f.state, f.commit, f.lastCommitTime = first, f.repository.revert(t, f.dir), time.Now()
 	f.engine.refresh(ctx, t, f)
 	f.settle(ctx, t)
-	f.record(t, "rollback")
-	untouched(t, "rollback", before, f.identify(ctx, t, others))
-	kept(t, "rollback", own, f.identify(ctx, t, f.desired(t, f.key("a"))))
+	f.logDuration(t, "rollback")
+	checkUntouched(t, "rollback", before, f.identify(ctx, t, others))
+	checkUIDs(t, "rollback", own, f.identify(ctx, t, f.desired(t, f.key("a"))))
 }
 
 func removesOperator(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a := f.tiny("a")
-	a.api = true
-	f.state.operators = []tinyOperator{a, f.tiny("b"), f.tiny("c")}
+	a := f.newOperator("a")
+	a.hasCRD = true
+	f.state.operators = []tinyOperator{a, f.newOperator("b"), f.newOperator("c")}
 	f.install(ctx, t)
 	installed := f.state
 	others, own := f.desired(t, f.key("b"), f.key("c")), f.desired(t, a.key())
@@ -156,67 +156,67 @@ func removesOperator(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state.leaving = []string{a.key()}
 	f.push(ctx, t, "remove")
 	f.awaitGone(ctx, t, only(own, func(o *unstructured.Unstructured) bool { return !isCRD(o) }))
-	f.record(t, "objects gone")
+	f.logDuration(t, "objects gone")
 	f.settle(ctx, t)
-	f.record(t, "remove")
-	untouched(t, "remove", before, f.identify(ctx, t, others))
-	kept(t, "remove", data, f.identify(ctx, t, definitions))
+	f.logDuration(t, "remove")
+	checkUntouched(t, "remove", before, f.identify(ctx, t, others))
+	checkUIDs(t, "remove", data, f.identify(ctx, t, definitions))
 
 	f.upgrade(ctx, t, "add again", installed)
-	untouched(t, "add again", before, f.identify(ctx, t, others))
-	kept(t, "add again", data, f.identify(ctx, t, definitions))
+	checkUntouched(t, "add again", before, f.identify(ctx, t, others))
+	checkUIDs(t, "add again", data, f.identify(ctx, t, definitions))
 
 	leaving := installed.without(a.key())
 	leaving.leaving = []string{a.key()}
 	f.upgrade(ctx, t, "remove again", leaving)
 	f.upgrade(ctx, t, "prune", installed.without(a.key()))
-	untouched(t, "prune", before, f.identify(ctx, t, others))
-	kept(t, "prune", data, f.identify(ctx, t, definitions))
+	checkUntouched(t, "prune", before, f.identify(ctx, t, others))
+	checkUIDs(t, "prune", data, f.identify(ctx, t, definitions))
 }
 
 func orphansDeletedPiece(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a := f.tiny("a")
-	a.api = true
-	f.state.operators = []tinyOperator{a, f.tiny("b")}
+	a := f.newOperator("a")
+	a.hasCRD = true
+	f.state.operators = []tinyOperator{a, f.newOperator("b")}
 	f.install(ctx, t)
 	installed := f.state
 	all := f.desired(t)
 	before := f.identify(ctx, t, all)
 	f.upgrade(ctx, t, "delete by mistake", installed.without(a.key()))
-	untouched(t, "delete by mistake", before, f.identify(ctx, t, all))
+	checkUntouched(t, "delete by mistake", before, f.identify(ctx, t, all))
 	f.upgrade(ctx, t, "add again", installed)
-	kept(t, "add again", before, f.identify(ctx, t, all))
+	checkUIDs(t, "add again", before, f.identify(ctx, t, all))
 }
 
 func changesGranularity(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b := f.tiny("a"), f.tiny("b")
-	a.api, b.requires = true, []string{a.name}
-	f.state.whole = true
-	f.state.operators = []tinyOperator{a, b, f.tiny("c")}
+	a, b := f.newOperator("a"), f.newOperator("b")
+	a.hasCRD, b.requires = true, []string{a.name}
+	f.state.asOneUnit = true
+	f.state.operators = []tinyOperator{a, b, f.newOperator("c")}
 	f.install(ctx, t)
 	all := f.desired(t)
 	before := f.identify(ctx, t, all)
 	for _, whole := range []bool{false, true} {
 		next := f.state.clone()
-		next.whole = whole
+		next.asOneUnit = whole
 		old := f.parents
 		f.state = next
 		f.push(ctx, t, map[bool]string{false: "cluster to operator", true: "operator to cluster"}[whole])
 		f.replaceParents(ctx, t, old)
 		f.settle(ctx, t)
-		f.record(t, "granularity")
-		kept(t, "granularity", before, f.identify(ctx, t, all))
+		f.logDuration(t, "granularity")
+		checkUIDs(t, "granularity", before, f.identify(ctx, t, all))
 	}
 	upgraded := f.state.clone()
 	upgraded.operator(a.key()).version = "v2"
 	f.upgrade(ctx, t, "upgrade", upgraded)
-	kept(t, "upgrade", before, f.identify(ctx, t, all))
+	checkUIDs(t, "upgrade", before, f.identify(ctx, t, all))
 }
 
 func joinsPieces(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b := f.tiny("a"), f.tiny("b")
-	a.api, b.api = true, true
-	f.state.operators = []tinyOperator{a, b, f.tiny("c")}
+	a, b := f.newOperator("a"), f.newOperator("b")
+	a.hasCRD, b.hasCRD = true, true
+	f.state.operators = []tinyOperator{a, b, f.newOperator("c")}
 	f.install(ctx, t)
 	all := f.desired(t)
 	others := f.desired(t, f.key("c"))
@@ -225,16 +225,16 @@ func joinsPieces(ctx context.Context, t *testing.T, f *pieceFleet) {
 	joined := f.state.clone()
 	joined.operator(a.key()).requires, joined.operator(b.key()).requires = []string{b.name}, []string{a.name}
 	f.upgrade(ctx, t, "join", joined)
-	kept(t, "join", before, f.identify(ctx, t, all))
+	checkUIDs(t, "join", before, f.identify(ctx, t, all))
 	f.upgrade(ctx, t, "part", parted)
-	kept(t, "part", before, f.identify(ctx, t, all))
-	untouched(t, "join and part", apart, f.identify(ctx, t, others))
+	checkUIDs(t, "part", before, f.identify(ctx, t, all))
+	checkUntouched(t, "join and part", apart, f.identify(ctx, t, others))
 }
 
 func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a := f.tiny("a")
-	a.api = true
-	f.state.operators = []tinyOperator{a, f.tiny("b")}
+	a := f.newOperator("a")
+	a.hasCRD = true
+	f.state.operators = []tinyOperator{a, f.newOperator("b")}
 	f.install(ctx, t)
 	all := f.desired(t)
 	before := f.identify(ctx, t, all)
@@ -245,19 +245,19 @@ func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state = next
 	f.push(ctx, t, "rename")
 	f.awaitRenamed(ctx, t, old)
-	f.record(t, "renamed by the old parent")
+	f.logDuration(t, "renamed by the old parent")
 	f.replaceParents(ctx, t, old)
 	f.settle(ctx, t)
-	f.record(t, "rename")
-	kept(t, "rename", before, f.identify(ctx, t, all))
+	f.logDuration(t, "rename")
+	checkUIDs(t, "rename", before, f.identify(ctx, t, all))
 	upgraded := f.state.clone()
 	upgraded.operator(a.key()).version = "v2"
 	f.upgrade(ctx, t, "upgrade", upgraded)
-	kept(t, "upgrade", before, f.identify(ctx, t, all))
+	checkUIDs(t, "upgrade", before, f.identify(ctx, t, all))
 }
 
-// awaitRenamed waits until the old parents have made the engine objects of the new
-// names, and deleted those of the old ones.
+// awaitRenamed waits until the old parents have created the engine objects with the new names, and
+// deleted those with the old names.
 func (f *pieceFleet) awaitRenamed(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
 	f.await(ctx, t, "renamed", func() string {
@@ -283,8 +283,8 @@ func (f *pieceFleet) awaitRenamed(ctx context.Context, t *testing.T, old []*unst
 
 func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	there := applier(t, f.second)
-	a, b := f.tiny("a"), f.tiny("b")
-	a.idle, b.idle, a.api = true, true, true // nothing makes a Deployment available there
+	a, b := f.newOperator("a"), f.newOperator("b")
+	a.noDeployment, b.noDeployment, a.hasCRD = true, true, true // no controller makes a Deployment available there
 	f.state.operators = []tinyOperator{a, b}
 	f.state.clusters = append(f.state.clusters, f.engine.register(ctx, t, f, "second", f.second))
 	both := f.state
@@ -300,26 +300,26 @@ func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.push(ctx, t, "take a cluster out")
 	f.replaceParents(ctx, t, f.parents)
 	f.settle(ctx, t)
-	f.record(t, "take a cluster out")
-	untouched(t, "the cluster that stays", here, f.identify(ctx, t, all))
-	untouched(t, "the cluster that is taken out", before, identifyAt(ctx, t, there, all))
+	f.logDuration(t, "take a cluster out")
+	checkUntouched(t, "the cluster that stays", here, f.identify(ctx, t, all))
+	checkUntouched(t, "the cluster that is taken out", before, identifyAt(ctx, t, there, all))
 
 	upgraded := f.state.clone()
 	upgraded.operator(a.key()).version = "v2"
 	f.upgrade(ctx, t, "upgrade", upgraded)
-	untouched(t, "the cluster that is taken out", before, identifyAt(ctx, t, there, all))
+	checkUntouched(t, "the cluster that is taken out", before, identifyAt(ctx, t, there, all))
 
 	f.state = both.clone()
 	f.state.operator(a.key()).version = "v2"
 	f.push(ctx, t, "add the cluster again")
 	f.applyParents(ctx, t)
 	f.settle(ctx, t)
-	f.record(t, "add the cluster again")
-	kept(t, "the cluster that is added again", before, identifyAt(ctx, t, there, all))
+	f.logDuration(t, "add the cluster again")
+	checkUIDs(t, "the cluster that is added again", before, identifyAt(ctx, t, there, all))
 }
 
-// replaceParents applies the parents that are rendered now, and deletes the old ones
-// that are not among them, as a person does.
+// replaceParents applies the rendered parents, and deletes the old ones that are no longer
+// rendered, as a person does.
 func (f *pieceFleet) replaceParents(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
 	f.applyParents(ctx, t)
@@ -333,8 +333,8 @@ func (f *pieceFleet) replaceParents(ctx context.Context, t *testing.T, old []*un
 }
 
 func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b := f.tiny("a"), f.tiny("b")
-	a.shared, a.sharing, a.api, b.api = true, true, true, true
+	a, b := f.newOperator("a"), f.newOperator("b")
+	a.takesConfigMap, a.takesCRD, a.hasCRD, b.hasCRD = true, true, true, true
 	f.state.operators = []tinyOperator{a, b}
 	f.install(ctx, t)
 	shared := only(f.desired(t), func(o *unstructured.Unstructured) bool { return strings.HasPrefix(o.GetName(), "shared") })
@@ -344,20 +344,20 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	definitions := only(shared, isCRD)
 	before := f.identify(ctx, t, definitions)
 
-	// In a plain directory nothing but the digests changes beside the renamed file.
+	// In a plain directory only the digests change, in addition to the renamed file.
 	next := f.state.clone()
-	next.operator(a.key()).sharing, next.operator(b.key()).sharing = false, true
+	next.operator(a.key()).takesCRD, next.operator(b.key()).takesCRD = false, true
 	f.upgrade(ctx, t, "move a definition", next)
 	renames := f.repository.git(t, f.dir, "diff", "--find-renames", "--diff-filter=R", "--name-status", "HEAD~1", "HEAD")
 	if !strings.Contains(renames, "\trendered/crds/a/") || !strings.Contains(renames, "\trendered/crds/b/") {
 		t.Fatalf("the commit renames %q, want the definition", renames)
 	}
 	f.awaitOwner(ctx, t, b.key(), definitions[0])
-	kept(t, "move a definition", before, f.identify(ctx, t, definitions))
+	checkUIDs(t, "move a definition", before, f.identify(ctx, t, definitions))
 
-	// An object that moves between two living pieces may be made anew.
+	// An object that moves between two remaining pieces may be recreated.
 	next = f.state.clone()
-	next.operator(a.key()).shared, next.operator(b.key()).shared = false, true
+	next.operator(a.key()).takesConfigMap, next.operator(b.key()).takesConfigMap = false, true
 	f.upgrade(ctx, t, "move an object", next)
 	for _, o := range shared {
 		f.awaitOwner(ctx, t, b.key(), o)
@@ -365,9 +365,9 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 }
 
 func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
-	a, b := f.tiny("a"), f.tiny("b")
-	a.api, a.ca = true, base64.StdEncoding.EncodeToString(f.ca)
-	b.api, b.webhook = true, true
+	a, b := f.newOperator("a"), f.newOperator("b")
+	a.hasCRD, a.crdCA = true, base64.StdEncoding.EncodeToString(f.ca)
+	b.hasCRD, b.hasWebhook = true, true
 	f.state.operators = []tinyOperator{a, b}
 	f.install(ctx, t)
 	all := f.desired(t)
@@ -377,7 +377,7 @@ func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
 		f.engine.syncAgain(ctx, t, f, o)
 	}
 	f.settle(ctx, t)
-	untouched(t, "second sync", before, f.identify(ctx, t, all))
+	checkUntouched(t, "second sync", before, f.identify(ctx, t, all))
 
 	upgraded := f.state.clone()
 	upgraded.operator(a.key()).version, upgraded.operator(b.key()).version = "v2", "v2"
@@ -393,12 +393,12 @@ func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
 	}
 }
 
-// injectedCA returns a CA as OpenShift's service CA operator fills it in.
+// injectedCA returns a CA as set by OpenShift's service CA operator.
 func (f *pieceFleet) injectedCA() string {
 	return base64.StdEncoding.EncodeToString(f.second.RESTConfig.CAData)
 }
 
-// injectCA fills the CA into the webhook and the CRD, as the service CA operator does.
+// injectCA sets the CA of the webhook and the CRD, like the service CA operator.
 func (f *pieceFleet) injectCA(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
 	filled := 0
@@ -426,8 +426,8 @@ func (f *pieceFleet) injectCA(ctx context.Context, t *testing.T, list []*unstruc
 	}
 }
 
-// clientConfig returns how the API server calls the webhook of a CRD or of a webhook
-// configuration; nil where an object has none.
+// clientConfig returns the webhook client configuration of a CRD or of a webhook configuration, or
+// nil.
 func clientConfig(o *unstructured.Unstructured) map[string]any {
 	config, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
 	if hooks, _, _ := unstructured.NestedFieldNoCopy(o.Object, "webhooks"); hooks != nil {
@@ -437,8 +437,7 @@ func clientConfig(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// awaitUnsettled waits until each of these pieces has tried in vain to become what
-// is in Git.
+// awaitUnsettled waits until each of these pieces has failed to apply the current commit.
 func (f *pieceFleet) awaitUnsettled(ctx context.Context, t *testing.T, pieces ...string) {
 	t.Helper()
 	f.await(ctx, t, "unsettled", func() string {
@@ -456,8 +455,7 @@ func (f *pieceFleet) awaitUnsettled(ctx context.Context, t *testing.T, pieces ..
 	})
 }
 
-// awaitOwner waits until the engine objects of a piece, and no others, have an
-// object.
+// awaitOwner waits until exactly the engine objects of a piece own an object.
 func (f *pieceFleet) awaitOwner(ctx context.Context, t *testing.T, piece string, o *unstructured.Unstructured) {
 	t.Helper()
 	all := f.engine.engineObjects(t, f)

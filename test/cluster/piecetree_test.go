@@ -15,35 +15,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pieceState declares an environment: its clusters, and the operators that each
-// of them gets.
+// pieceState declares an environment: its clusters and their operators.
 type pieceState struct {
 	environment string
-	whole       bool // granularity cluster: one Application, or the stages of Flux, for all operators
+	asOneUnit   bool // granularity cluster: one Application, or the stages of Flux, for all operators
 	clusters    []pieceCluster
 	operators   []tinyOperator
-	leaving     []string // removed operators that are still to be uninstalled
-	extra       string   // manifests of the cluster "local" beside the operators
+	leaving     []string // removed operators that are not uninstalled yet
+	extra       string   // other manifests of the cluster "local"
 }
 
 // pieceCluster is an entry of spec.clusters.
 type pieceCluster struct {
-	name  string
-	place string // ", server: …" or ", kubeConfig: …"; empty: the engine's own
+	name        string
+	destination string // ", server: …" or ", kubeConfig: …"; "" for the engine's own cluster
 }
 
-// tinyOperator is an operator of a ConfigMap and a Deployment.
+// tinyOperator is an operator with a ConfigMap and a Deployment.
 type tinyOperator struct {
 	namespace, name, version string
 
-	idle     bool     // it has no Deployment
-	api      bool     // it has a CRD
-	webhook  bool     // it has a webhook
-	ca       string   // its CRD is converted by another's Service, with this CA
-	shared   bool     // it has the ConfigMap that another operator had
-	sharing  bool     // it has the CRD that another operator had
-	fault    string   // "unhealthy", "CRD refused" or "object refused"
-	requires []string // packages
+	noDeployment   bool     // it has no Deployment
+	hasCRD         bool     // it has a CRD
+	hasWebhook     bool     // it has a webhook
+	crdCA          string   // CA of its CRD, which is converted by another operator's Service
+	takesConfigMap bool     // it takes over the ConfigMap of another operator
+	takesCRD       bool     // it takes over the CRD of another operator
+	fault          string   // "unhealthy", "CRD refused" or "object refused"
+	requires       []string // packages
 }
 
 // key returns "<namespace>.<name>".
@@ -76,12 +75,12 @@ spec:
   customresourcedefinitions: {owned: [OWNED]}
 `
 
-// tinyWebhook is the webhook of a bundle.
+// tinyWebhook is the webhook in a bundle.
 const tinyWebhook = `
   {type: ValidatingAdmissionWebhook, generateName: vthing.example.com, deploymentName: NAME, containerPort: 443, sideEffects: None, failurePolicy: Ignore,
   webhookPath: /validate, admissionReviewVersions: [v1], rules: [{apiGroups: [GROUP.example.com], apiVersions: [v1], operations: [UPDATE], resources: [things]}]}`
 
-// tinyConversion is how the CRD of a bundle is converted, with a CA in Git.
+// tinyConversion is the conversion of the CRD in a bundle, with a CA.
 const tinyConversion = `  conversion:
     strategy: Webhook
     webhook:
@@ -89,13 +88,13 @@ const tinyConversion = `  conversion:
       clientConfig: {service: {name: elsewhere, namespace: NAMESPACE}, caBundle: CABUNDLE}
 `
 
-// tinyDeployment is the Deployment of a bundle. No node has the label "nowhere".
+// tinyDeployment is the Deployment in a bundle. No node has the label "nowhere".
 const tinyDeployment = `
   {name: NAME, label: {example.com/version: VERSION, example.com/fault: FAULT}, spec: {selector: {matchLabels: {app: NAME}},
   template: {metadata: {labels: {app: NAME}}, spec: {NODES
   containers: [{name: manager, image: "registry.example.com/NAME:VERSION"}]}}}}`
 
-// tinyCRD is a CRD of a bundle.
+// tinyCRD is the CRD in a bundle.
 const tinyCRD = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -112,8 +111,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// refusing has the API server refuse objects that are labelled so.
-const refusing = `
+// rejectionPolicy is a policy with which the API server rejects objects with a label.
+const rejectionPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: refusal}
@@ -131,41 +130,40 @@ metadata: {name: refusal}
 spec: {policyName: refusal, validationActions: [Deny]}
 `
 
-// bundle returns the files of the operator's bundle. What stands for its semantic
-// version is left to be filled in.
+// bundle returns the files of the operator's bundle, with a placeholder for its semantic version.
 func (o tinyOperator) bundle() map[string]string {
 	fault := map[bool]string{true: "refused", false: "none"}
 	nodes, deployment := "", tinyDeployment
 	if o.fault == "unhealthy" {
 		nodes = "nodeSelector: {nowhere: nothing},"
 	}
-	if o.idle {
+	if o.noDeployment {
 		deployment = ""
 	}
 	deployment = strings.NewReplacer("FAULT", fault[o.fault == "object refused"], "NODES", nodes).Replace(deployment)
 	webhooks := ""
-	if o.webhook {
+	if o.hasWebhook {
 		webhooks = strings.ReplaceAll(tinyWebhook, "GROUP", o.key())
 	}
 	owned := ""
-	if o.api {
+	if o.hasCRD {
 		owned += "{name: things." + o.key() + ".example.com, kind: Thing, version: v1}, "
 	}
-	if o.sharing {
+	if o.takesCRD {
 		owned += "{name: shareds.shared." + o.namespace + ".example.com, kind: Shared, version: v1}"
 	}
 	text := strings.NewReplacer("DEPLOYMENT", deployment, "WEBHOOKS", webhooks, "OWNED", owned).Replace(tinyBundle)
-	if o.api {
+	if o.hasCRD {
 		text += "-- manifests/things.yaml --\n" + strings.NewReplacer("PLURAL", "things", "GROUP", o.key(), "KIND", "Thing", "FAULT", fault[o.fault == "CRD refused"]).Replace(tinyCRD)
-		if o.ca != "" {
+		if o.crdCA != "" {
 			text = strings.Replace(text, "  labels: {", "  annotations: {service.beta.openshift.io/inject-cabundle: \"true\"}\n  labels: {", 1)
-			text += strings.NewReplacer("NAMESPACE", o.namespace, "CABUNDLE", o.ca).Replace(tinyConversion)
+			text += strings.NewReplacer("NAMESPACE", o.namespace, "CABUNDLE", o.crdCA).Replace(tinyConversion)
 		}
 	}
-	if o.sharing {
+	if o.takesCRD {
 		text += "-- manifests/shareds.yaml --\n" + strings.NewReplacer("PLURAL", "shareds", "GROUP", "shared."+o.namespace, "KIND", "Shared", "FAULT", "none", "VERSION", "none").Replace(tinyCRD)
 	}
-	if o.shared {
+	if o.takesConfigMap {
 		text += "-- manifests/shared.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n"
 	}
 	for i, required := range o.requires {
@@ -183,13 +181,13 @@ func (o tinyOperator) bundle() map[string]string {
 	return files
 }
 
-// operator returns the operator with that key, to be changed.
+// operator returns the operator with that key, for changes.
 func (s pieceState) operator(key string) *tinyOperator {
 	i := slices.IndexFunc(s.operators, func(o tinyOperator) bool { return o.key() == key })
 	return &s.operators[i]
 }
 
-// clone returns a copy that shares nothing with s.
+// clone returns a deep copy.
 func (s pieceState) clone() pieceState {
 	s.clusters, s.operators, s.leaving = slices.Clone(s.clusters), slices.Clone(s.operators), slices.Clone(s.leaving)
 	return s
@@ -206,7 +204,7 @@ func (s pieceState) without(keys ...string) pieceState {
 type pieceTree struct {
 	quayside
 	bundles  map[string]map[string]string // by operator
-	revision map[string]int               // how often the bundle of an operator has changed
+	revision map[string]int               // number of bundle changes, by operator
 	last     pieceState
 }
 
@@ -218,8 +216,8 @@ func newPieceTree(t *testing.T, dir string) *pieceTree {
 	return p
 }
 
-// render makes the workspace that of a state, as its team does: it writes the declarations
-// and has quayside do the rest.
+// render updates the workspace to a state like its team: it writes the declarations and runs
+// quayside.
 func (p *pieceTree) render(t *testing.T, s pieceState, engine engineSettings) {
 	t.Helper()
 	p.write(t, "quayside.yaml", settings(s, engine))
@@ -237,7 +235,7 @@ func (p *pieceTree) render(t *testing.T, s pieceState, engine engineSettings) {
 		args = append(args, "--prune")
 	}
 	if slices.ContainsFunc(p.last.operators, func(o tinyOperator) bool { return !s.has(o.key()) }) {
-		p.remove(t, "quayside.lock") // as where the commit that added it is reverted
+		p.remove(t, "quayside.lock") // as if the commit that added it was reverted
 	}
 	for _, o := range s.operators {
 		p.declare(t, o)
@@ -253,8 +251,8 @@ func (s pieceState) has(key string) bool {
 	return slices.Contains(s.leaving, key) || slices.ContainsFunc(s.operators, func(o tinyOperator) bool { return o.key() == key })
 }
 
-// declare writes an operator's bundle, of a new version when its content is new, and
-// the Subscription to it.
+// declare writes an operator's Subscription and bundle, with a new version if the content has
+// changed.
 func (p *pieceTree) declare(t *testing.T, o tinyOperator) {
 	t.Helper()
 	files := o.bundle()
@@ -273,11 +271,11 @@ spec: {package: %[1]s, version: %[3]s}
 `, o.name, o.namespace, version))
 }
 
-// settings returns quayside.yaml. An engine adds its profile, its settings of
-// spec.gitops and its clusters.
+// settings returns quayside.yaml with the engine's profile, its settings of spec.gitops and its
+// clusters.
 func settings(s pieceState, engine engineSettings) string {
 	granularity := "operator"
-	if s.whole {
+	if s.asOneUnit {
 		granularity = "cluster"
 	}
 	text := fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
@@ -292,16 +290,16 @@ spec:
   clusters:
 `, s.environment, engine.profile, granularity, engine.gitops)
 	for _, c := range s.clusters {
-		text += fmt.Sprintf("  - {name: %s%s}\n", c.name, c.place)
+		text += fmt.Sprintf("  - {name: %s%s}\n", c.name, c.destination)
 	}
 	return text
 }
 
-// engineSettings are those of quayside.yaml that depend on the engine.
+// engineSettings are the engine's parts of quayside.yaml.
 type engineSettings struct{ profile, gitops string }
 
-// manifestsOf returns the objects of all manifests in directories of the tree and below
-// them. A directory that there is not has none.
+// manifestsOf returns the objects of all manifests in and below directories of the tree. Missing
+// directories are ignored.
 func (p *pieceTree) manifestsOf(t *testing.T, dirs ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var list []*unstructured.Unstructured
@@ -321,7 +319,7 @@ func (p *pieceTree) manifestsOf(t *testing.T, dirs ...string) []*unstructured.Un
 	return list
 }
 
-// desired returns the objects of operators, as rendered.
+// desired returns the rendered objects of operators.
 func (p *pieceTree) desired(t *testing.T, operators []tinyOperator) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured

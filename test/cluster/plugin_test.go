@@ -19,12 +19,12 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestArgoCDPlugin has Argo CD's own plugin server render a workspace of a repository by
-// ci/argocd/plugin.yaml, asked as the repo server asks it: what comes is what quayside
-// renders for the cluster that the parameter or the variable names.
+// TestArgoCDPlugin renders a workspace of a repository with Argo CD's own plugin server and
+// ci/argocd/plugin.yaml, called like the repo server calls it. The output must be what quayside
+// renders for the cluster named by the parameter or the variable.
 func TestArgoCDPlugin(t *testing.T) {
-	t.Parallel() // it mostly waits
-	p, q, root := startPlugin(t), locked(t), t.TempDir()
+	t.Parallel() // mostly waits
+	p, q, root := startPlugin(t), newLockedWorkspace(t), t.TempDir()
 	if err := os.CopyFS(filepath.Join(root, "envs", "stage"), os.DirFS(q.dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestArgoCDPlugin(t *testing.T) {
 			t.Fatalf("%s=%s: %v\n%s", variable, cluster, err, said)
 		}
 		want := q.renderedFor(t, cluster)
-		if d := cmp.Diff(sorted(want), sorted(objects(t, got))); d != "" || len(want) == 0 {
+		if d := cmp.Diff(sortedByName(want), sortedByName(objects(t, got))); d != "" || len(want) == 0 {
 			t.Errorf("%s=%s: %d objects are rendered (-want +got):\n%s", variable, cluster, len(want), d)
 		}
 	}
@@ -50,12 +50,12 @@ func TestArgoCDPlugin(t *testing.T) {
 	}
 }
 
-// TestArgoCDRenders has Argo CD's own controllers apply a workspace that has a lock and
-// no tree, by the Application of docs/ci.md.
+// TestArgoCDRenders applies a workspace with a lock and without a tree, with Argo CD's own
+// controllers and the Application of docs/ci.md.
 func TestArgoCDRenders(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	harness.Require(t, "argocd")
-	p, q, repository := startPlugin(t), locked(t), newRepository(t)
+	p, q, repository := startPlugin(t), newLockedWorkspace(t), newRepository(t)
 	whole := t.TempDir()
 	if err := os.CopyFS(filepath.Join(whole, "envs", "stage"), os.DirFS(q.dir)); err != nil {
 		t.Fatal(err)
@@ -82,12 +82,12 @@ spec:
 `, repository.url))); err != nil {
 		t.Fatal(err)
 	}
-	h.await(ctx, t, "stage", commit, "settled", settled)
-	sameAsRendered(ctx, t, h.Applier, q.renderedFor(t, "near"), nil)
+	h.await(ctx, t, "stage", commit, "settled", isSettled)
+	awaitRendered(ctx, t, h.Applier, q.renderedFor(t, "near"), nil)
 }
 
-// locked returns a workspace with a lock for two clusters, and without a tree.
-func locked(t *testing.T) quayside {
+// newLockedWorkspace returns a workspace with a lock for two clusters and without a tree.
+func newLockedWorkspace(t *testing.T) quayside {
 	t.Helper()
 	elsewhere := strings.Replace(far, "{", `{server: "https://far.example.com", `, 1)
 	q := quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git", clusters: near + ", " + elsewhere})
@@ -98,18 +98,19 @@ func locked(t *testing.T) quayside {
 	return q
 }
 
-// sorted returns the objects by name: their order on the way is nobody's affair.
-func sorted(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+// sortedByName returns the objects by name, because the order of the plugin's output is not
+// defined.
+func sortedByName(list []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.SortedFunc(slices.Values(list), func(a, b *unstructured.Unstructured) int { return strings.Compare(harness.Name(a), harness.Name(b)) })
 }
 
-// plugin is a plugin server of Argo CD that runs, and what asks it.
+// plugin is a running plugin server of Argo CD, and its client program.
 type plugin struct {
 	program string
 	env     []string
 }
 
-// startPlugin starts the server as ci/argocd/sidecar.yaml has it.
+// startPlugin starts the server as configured in ci/argocd/sidecar.yaml.
 func startPlugin(t *testing.T) plugin {
 	t.Helper()
 	p := plugin{program: filepath.Join(harness.Require(t, "argocd-plugins"), "plugins")}
@@ -117,7 +118,7 @@ func startPlugin(t *testing.T) plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sockets, err := os.MkdirTemp("", "plugins-") //nolint:usetesting // that of the test may be too long for a socket
+	sockets, err := os.MkdirTemp("", "plugins-") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func startPlugin(t *testing.T) plugin {
 		if t.Failed() {
 			t.Log(server.Tail(20))
 		}
-		server.Kill() // asked to end, it takes its socket away and goes on
+		server.Kill() // after SIGTERM it removes its socket, but does not end
 	})
 	ctx := within(t, time.Minute)
 	for {
@@ -154,8 +155,8 @@ func startPlugin(t *testing.T) plugin {
 	}
 }
 
-// generate sends a repository as the repo server does, and returns what is rendered of a
-// directory in it, and what was said.
+// generate sends a repository like the repo server, and returns the rendered output for a directory
+// in it, and the log output.
 func (p plugin) generate(t *testing.T, repository, directory string, env ...string) (rendered, said string, err error) {
 	t.Helper()
 	var out, log bytes.Buffer

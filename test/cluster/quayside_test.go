@@ -16,19 +16,19 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// quayside is the program under test, run as a user runs it.
+// quayside is the program under test with a workspace.
 type quayside struct {
 	program string
 	dir     string // the workspace
 }
 
-// build returns the program, built from this repository.
+// build builds the program from this repository, and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
 	return buildIn(t, "quayside", "./cmd/quayside")
 }
 
-// buildIn builds a program of the repository's own module, once for all tests.
+// buildIn builds a program of the repository's main module, once for all tests.
 func buildIn(t *testing.T, name, path string) string {
 	t.Helper()
 	programs.Lock()
@@ -49,7 +49,7 @@ func buildIn(t *testing.T, name, path string) string {
 	return program
 }
 
-// programs is where what was built lies while the tests run.
+// programs is the directory of the built programs while the tests run.
 var programs struct {
 	sync.Mutex
 	dir string
@@ -66,8 +66,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newWorkspace returns a new workspace with these files. Nothing that
-// quayside keeps for its user is touched.
+// newWorkspace returns a new workspace with these files. The user's caches and configuration are
+// not used.
 func newWorkspace(t *testing.T, program string, files map[string]string) quayside {
 	t.Helper()
 	q := quayside{program: program, dir: t.TempDir()}
@@ -100,8 +100,7 @@ func (q quayside) remove(t *testing.T, names ...string) {
 	}
 }
 
-// run runs a command in the workspace and returns what it said and its exit
-// code.
+// run runs a command in the workspace, and returns its output and exit code.
 func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -116,7 +115,7 @@ func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code
 	return out.String(), log.String(), cmd.ProcessState.ExitCode()
 }
 
-// must runs a command that has to do its work, and returns its standard output.
+// must runs a command that must succeed, and returns its standard output.
 func (q quayside) must(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := q.run(t, args...)
@@ -126,8 +125,8 @@ func (q quayside) must(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// rendered returns everything that the lock renders to, in the order in which
-// it is to be applied. Of several clusters a flag names one.
+// rendered returns all objects rendered from the lock, in the order of application. With several
+// clusters, a flag selects one.
 func (q quayside) rendered(t *testing.T, flags ...string) []*unstructured.Unstructured {
 	t.Helper()
 	list, err := harness.Objects([]byte(q.must(t, append([]string{"render", "--offline", "--stdout"}, flags...)...)))

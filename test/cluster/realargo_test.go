@@ -14,19 +14,17 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// hub is a cluster with Argo CD's own controllers beside it.
+// hub is a cluster with Argo CD's own controllers.
 type hub struct{ *harness.Applier }
 
-// startArgoCD installs Argo CD's CRDs and settings, and runs its controllers
-// beside the cluster: they look at everything again every five seconds. Their environment
-// may have more variables.
+// startArgoCD installs Argo CD's CRDs and settings, and starts its controllers with additional
+// environment variables. They reconcile everything every five seconds.
 func startArgoCD(t *testing.T, cluster *harness.Cluster, variables ...string) hub {
 	t.Helper()
 	return startResyncing(t, cluster, 5*time.Second, variables...)
 }
 
-// startResyncing does the same, with another time after which everything is looked
-// at again.
+// startResyncing does the same with another reconciliation interval.
 func startResyncing(t *testing.T, cluster *harness.Cluster, resync time.Duration, variables ...string) hub {
 	t.Helper()
 	bin := harness.Require(t, "argocd")
@@ -52,7 +50,7 @@ func startResyncing(t *testing.T, cluster *harness.Cluster, resync time.Duration
 	if err := os.Symlink(filepath.Join(bin, "argocd"), filepath.Join(tools, "kustomize")); err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.MkdirTemp("", "argocd-") // that of the test may be too long for a socket
+	own, err := os.MkdirTemp("", "argocd-") // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +98,8 @@ metadata: {name: default, namespace: argocd}
 spec: {clusterResourceWhitelist: [{group: "*", kind: "*"}], destinations: [{namespace: "*", server: "*"}], sourceRepos: ["*"]}
 `
 
-// application returns an Application of that name as it is wanted, to be read.
-func application(name string) *unstructured.Unstructured {
+// newApplication returns an Application with that name, for reading.
+func newApplication(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("argoproj.io/v1alpha1")
 	o.SetKind("Application")
@@ -110,25 +108,24 @@ func application(name string) *unstructured.Unstructured {
 	return o
 }
 
-// await waits until an Application is at a commit, and as the condition wants
-// it. It returns what it then is.
+// await waits until an Application is at a commit and satisfies the condition, and returns it.
 func (h hub) await(ctx context.Context, t *testing.T, name, commit, want string, ready func(app *unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	for {
-		app, err := h.Get(ctx, application(name))
+		app, err := h.Get(ctx, newApplication(name))
 		if err == nil && revision(app) == commit && ready(app) {
 			return app
 		}
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("%s is not %s at %s: %v\n%s", name, want, commit, err, unsettled(app))
+			t.Fatalf("%s is not %s at %s: %v\n%s", name, want, commit, err, unsettledReason(app))
 		}
 	}
 }
 
-// unsettled says what keeps an Application from being settled.
-func unsettled(app *unstructured.Unstructured) string {
+// unsettledReason returns the reason why an Application is not settled.
+func unsettledReason(app *unstructured.Unstructured) string {
 	if app == nil {
 		return ""
 	}
@@ -147,7 +144,7 @@ func unsettled(app *unstructured.Unstructured) string {
 	return out
 }
 
-// revision returns the commit that an Application was last compared with.
+// revision returns the commit with which an Application was last compared.
 func revision(app *unstructured.Unstructured) string {
 	if one, found, _ := unstructured.NestedString(app.Object, "status", "sync", "revision"); found {
 		return one
@@ -159,9 +156,9 @@ func revision(app *unstructured.Unstructured) string {
 	return all[len(all)-1]
 }
 
-// settled reports whether an Application has nothing to do and everything in it
-// is healthy. One that found everything as it should be has never done anything.
-func settled(app *unstructured.Unstructured) bool {
+// isSettled reports whether an Application is synced and healthy, and its last operation succeeded.
+// If everything was in sync from the start, there is no operation.
+func isSettled(app *unstructured.Unstructured) bool {
 	sync, _, _ := unstructured.NestedString(app.Object, "status", "sync", "status")
 	health, _, _ := unstructured.NestedString(app.Object, "status", "health", "status")
 	phase, acted, _ := unstructured.NestedString(app.Object, "status", "operationState", "phase")

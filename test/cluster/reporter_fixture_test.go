@@ -31,9 +31,9 @@ const (
 	reporterAccount   = "system:serviceaccount:" + reporterNamespace + ":quayside-reporter"
 )
 
-// beacon returns a workspace with an operator that has one of everything that
-// the reporter judges in a way of its own, and the reporter itself.
-func beacon(t *testing.T, leaderElection bool) quayside {
+// newBeacon returns a workspace with an operator that has an object of each kind with special rules
+// in the reporter, and with the reporter.
+func newBeacon(t *testing.T, leaderElection bool) quayside {
 	t.Helper()
 	const dir = "bundles/beacon/0.1.0/"
 	q := newWorkspace(t, build(t), map[string]string{
@@ -142,8 +142,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// reporter is the program as it runs in a pod: with the rights of its
-// ServiceAccount and nothing else.
+// reporter is the program as in a pod: with exactly the permissions of its ServiceAccount.
 type reporter struct {
 	cluster *harness.Cluster
 	proxy   *harness.Proxy
@@ -153,8 +152,7 @@ type reporter struct {
 	probes  string
 }
 
-// startReporter starts the reporter before the proxy. Its ServiceAccount has to
-// be there.
+// startReporter starts the reporter, connected through the proxy. Its ServiceAccount must exist.
 func startReporter(ctx context.Context, t *testing.T, cluster *harness.Cluster, program string, flags ...string) *reporter {
 	t.Helper()
 	token, err := client(t, cluster).CoreV1().ServiceAccounts(reporterNamespace).CreateToken(ctx, "quayside-reporter",
@@ -168,11 +166,11 @@ func startReporter(ctx context.Context, t *testing.T, cluster *harness.Cluster, 
 		t.Fatal(err)
 	}
 	r.spec.Args = []string{program, "--kubeconfig=" + kubeconfig}
-	return r.again(ctx, t, "quayside-report", flags...)
+	return r.startAnother(ctx, t, "quayside-report", flags...)
 }
 
-// again starts one more reporter like r, of another name.
-func (r *reporter) again(ctx context.Context, t *testing.T, name string, flags ...string) *reporter {
+// startAnother starts another reporter like r with another name.
+func (r *reporter) startAnother(ctx context.Context, t *testing.T, name string, flags ...string) *reporter {
 	t.Helper()
 	ports, err := harness.FreePorts(2)
 	if err != nil {
@@ -186,8 +184,7 @@ func (r *reporter) again(ctx context.Context, t *testing.T, name string, flags .
 	return &out
 }
 
-// start starts the program, anew where it ran before, and waits until it says
-// that it has read everything.
+// start starts or restarts the program, and waits until it is ready.
 func (r *reporter) start(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var err error
@@ -203,7 +200,7 @@ func (r *reporter) start(ctx context.Context, t *testing.T) {
 	})
 }
 
-// get asks one of the reporter's own servers.
+// get sends a request to one of the reporter's servers.
 func (r *reporter) get(address, path string) (code int, text string) {
 	client := http.Client{Timeout: 2 * time.Second}
 	response, err := client.Get("http://" + address + path)
@@ -218,7 +215,7 @@ func (r *reporter) get(address, path string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// memory returns the resident memory of the program and its peak, in KiB.
+// memory returns the current and the peak resident memory of the program, in KiB.
 func (r *reporter) memory(t *testing.T) (now, peak int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.process.Pid()))
@@ -232,7 +229,7 @@ func (r *reporter) memory(t *testing.T) (now, peak int) {
 	return now, peak
 }
 
-// eventually asks every 50 ms until there is nothing to say.
+// eventually calls not every 50 ms until it returns "".
 func eventually(ctx context.Context, t *testing.T, what string, not func() string) {
 	t.Helper()
 	for {
@@ -248,7 +245,7 @@ func eventually(ctx context.Context, t *testing.T, what string, not func() strin
 	}
 }
 
-// installation kinds as this module knows them.
+// The fields of an Installation that the tests read.
 type (
 	seenStatus struct {
 		ObservedGeneration int64
@@ -268,8 +265,8 @@ func (s seenStatus) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// about returns what is said of an object that is not as it should be.
-func (s seenStatus) about(kind, name string) seenObject {
+// objectStatus returns the entry of an unhealthy object.
+func (s seenStatus) objectStatus(kind, name string) seenObject {
 	for _, o := range s.Objects {
 		if o.Kind == kind && o.Name == name {
 			return o

@@ -17,7 +17,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// How much a large cluster has: 20,100 objects.
+// The size of a large cluster: 20,100 objects.
 const (
 	manyInstallations = 300
 	manyNamespaces    = 10
@@ -27,50 +27,49 @@ const (
 	objectsEach       = configMapsEach + accountsEach + servicesEach
 )
 
-// TestReporterScale has the reporter start in a large cluster.
+// TestReporterScale starts the reporter in a large cluster.
 func TestReporterScale(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
-	q, program := beacon(t, false), buildReporter(t)
+	t.Parallel() // mostly waits; each test has its own servers
+	q, program := newBeacon(t, false), buildReporter(t)
 	q.must(t, "render", "--offline")
 	cluster := harness.Start(t, harness.Options{APIOnly: true, AuditUsers: []string{reporterAccount}})
-	ctx := within(t, 5*time.Minute) // to fill it takes most of it
-	setUp := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return ofReporter(o) && o.GetKind() != "Installation" })
+	ctx := within(t, 5*time.Minute) // filling the cluster takes most of it
+	setUp := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return isOfReporter(o) && o.GetKind() != "Installation" })
 	if _, err := applier(t, cluster).Apply(ctx, setUp); err != nil {
 		t.Fatal(err)
 	}
-	fill(ctx, t, cluster)
+	fillCluster(ctx, t, cluster)
 
 	began := time.Now()
 	r := startReporter(ctx, t, cluster, program)
 	t.Logf("everything is read after %s", time.Since(began).Round(10*time.Millisecond))
-	eventually(ctx, t, "all but one are ready", func() string { return manyReady(ctx, t, cluster, manyInstallations-1) })
+	eventually(ctx, t, "all but one are ready", func() string { return checkReadyCount(ctx, t, cluster, manyInstallations-1) })
 	t.Logf("everything is judged after %s", time.Since(began).Round(10*time.Millisecond))
-	if s, _ := statusOf(ctx, t, cluster, "many-0", "operator-0"); s.about("ConfigMap", "operator-0-0").Health != "NotFound" || s.Summary["current"] != objectsEach-1 {
+	if s, _ := statusOf(ctx, t, cluster, "many-0", "operator-0"); s.objectStatus("ConfigMap", "operator-0-0").Health != "NotFound" || s.Summary["current"] != objectsEach-1 {
 		t.Errorf("of the one that lacks an object it says %+v", s)
 	}
-	smallEnough(t, r)
-	atRest(ctx, t, r)
+	checkMemory(t, r)
+	checkIdle(ctx, t, r)
 
 	changed := time.Now()
-	if _, err := client(t, cluster).CoreV1().ConfigMaps("many-0").Create(ctx, many("operator-0", "operator-0-0"), metav1.CreateOptions{}); err != nil {
+	if _, err := client(t, cluster).CoreV1().ConfigMaps("many-0").Create(ctx, newConfigMap("operator-0", "operator-0-0"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(ctx, t, "all are ready", func() string { return manyReady(ctx, t, cluster, manyInstallations) })
+	eventually(ctx, t, "all are ready", func() string { return checkReadyCount(ctx, t, cluster, manyInstallations) })
 	t.Logf("one object more is seen after %s", time.Since(changed).Round(10*time.Millisecond))
-	smallEnough(t, r)
-	readOnly(t, cluster.Requests(t, time.Time{}))
+	checkMemory(t, r)
+	checkWrites(t, cluster.Requests(t, time.Time{}))
 }
 
-// many returns an object of an operator.
-func many(operator, name string) *corev1.ConfigMap {
+// newConfigMap returns an object of an operator.
+func newConfigMap(operator, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		"quayside.dev/package": operator, "quayside.dev/version": "1.0.0", "app.kubernetes.io/managed-by": "quayside",
 	}}}
 }
 
-// fill makes the Installations and everything that they expect, but for one
-// ConfigMap.
-func fill(ctx context.Context, t *testing.T, cluster *harness.Cluster) {
+// fillCluster creates the Installations and all expected objects except one ConfigMap.
+func fillCluster(ctx context.Context, t *testing.T, cluster *harness.Cluster) {
 	t.Helper()
 	config := rest.CopyConfig(cluster.RESTConfig)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -109,7 +108,7 @@ func fillOne(ctx context.Context, t *testing.T, c *kubernetes.Clientset, cluster
 	operator, ns := fmt.Sprintf("operator-%d", i), fmt.Sprintf("many-%d", i%manyNamespaces)
 	var refs []any
 	for j := range objectsEach {
-		o := many(operator, fmt.Sprintf("%s-%d", operator, j))
+		o := newConfigMap(operator, fmt.Sprintf("%s-%d", operator, j))
 		var err error
 		kind := "ConfigMap"
 		switch {
@@ -135,9 +134,8 @@ func fillOne(ctx context.Context, t *testing.T, c *kubernetes.Clientset, cluster
 	return err
 }
 
-// manyReady returns "" when that many Installations are ready and every other
-// one is judged.
-func manyReady(ctx context.Context, t *testing.T, cluster *harness.Cluster, want int) string {
+// checkReadyCount returns "" if that many Installations are ready and all others are evaluated.
+func checkReadyCount(ctx context.Context, t *testing.T, cluster *harness.Cluster, want int) string {
 	t.Helper()
 	list, err := installations(t, cluster).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -159,8 +157,8 @@ func manyReady(ctx context.Context, t *testing.T, cluster *harness.Cluster, want
 	return fmt.Sprintf("%d are ready, %d judged", ready, judged)
 }
 
-// smallEnough wants the program to be small, now and at its peak.
-func smallEnough(t *testing.T, r *reporter) {
+// checkMemory checks the current and the peak memory of the program.
+func checkMemory(t *testing.T, r *reporter) {
 	t.Helper()
 	const most = 64 << 10
 	now, peak := r.memory(t)
@@ -170,12 +168,12 @@ func smallEnough(t *testing.T, r *reporter) {
 	}
 }
 
-// atRest wants nothing to be asked for while nothing happens, but what keeps
-// watches open.
-func atRest(ctx context.Context, t *testing.T, r *reporter) {
+// checkIdle checks that the reporter sends no requests without changes, except to keep watches
+// open.
+func checkIdle(ctx context.Context, t *testing.T, r *reporter) {
 	t.Helper()
 	const span = 12 * time.Second
-	time.Sleep(time.Second) // the last Event
+	time.Sleep(time.Second) // wait for the last Event
 	began := time.Now()
 	select {
 	case <-time.After(span):

@@ -18,31 +18,31 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// reported is one operator in a cluster with the reporter at work.
-type reported struct {
+// reporterTest is an operator in a cluster with a running reporter.
+type reporterTest struct {
 	cluster  *harness.Cluster
 	applier  *harness.Applier
 	reporter *reporter
 	rendered []*unstructured.Unstructured
 }
 
-// TestReporter has the reporter see through what may happen to an operator, in
-// one cluster, one thing after the other; each leaves the operator healthy.
+// TestReporter checks the reporter for each kind of change to an operator, in one cluster. Each
+// subtest leaves the operator healthy.
 func TestReporter(t *testing.T) {
-	t.Parallel() // each has servers of its own, and mostly waits
-	q, program := beacon(t, true), buildReporter(t)
+	t.Parallel() // mostly waits; each test has its own servers
+	q, program := newBeacon(t, true), buildReporter(t)
 	q.must(t, "render", "--offline")
 	cluster := harness.Start(t, harness.Options{AuditUsers: []string{reporterAccount}})
 	ctx := within(t, 3*time.Minute)
-	l := &reported{cluster: cluster, applier: applier(t, cluster), rendered: q.rendered(t)}
-	own := only(l.rendered, ofReporter)
+	l := &reporterTest{cluster: cluster, applier: applier(t, cluster), rendered: q.rendered(t)}
+	own := only(l.rendered, isOfReporter)
 	if _, err := l.applier.Apply(ctx, append(objects(t, beaconNamespace), own...)); err != nil {
 		t.Fatal(err)
 	}
 	l.reporter = startReporter(ctx, t, cluster, program)
 	for _, step := range []struct {
 		name string
-		test func(context.Context, *testing.T, *reported)
+		test func(context.Context, *testing.T, *reporterTest)
 	}{
 		{"it is ready once everything is", testBecomesReady},
 		{"a deleted object", testDeleted},
@@ -62,7 +62,7 @@ func TestReporter(t *testing.T) {
 			return
 		}
 	}
-	readOnly(t, cluster.Requests(t, time.Time{}))
+	checkWrites(t, cluster.Requests(t, time.Time{}))
 }
 
 const beaconNamespace = `
@@ -71,14 +71,13 @@ kind: Namespace
 metadata: {name: beacon}
 `
 
-// ofReporter reports whether an object is the reporter's or says what it is to
-// look at.
-func ofReporter(o *unstructured.Unstructured) bool {
+// isOfReporter reports whether an object belongs to the reporter or configures it.
+func isOfReporter(o *unstructured.Unstructured) bool {
 	return o.GetLabels()["quayside.dev/package"] == "quayside-reporter" || o.GetKind() == "Installation" || o.GetName() == "installations.quayside.dev"
 }
 
-// find returns what was rendered of a kind; there has to be exactly one.
-func (l *reported) find(t *testing.T, kind, name string) *unstructured.Unstructured {
+// find returns the only rendered object of a kind and name.
+func (l *reporterTest) find(t *testing.T, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	found := only(l.rendered, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == kind && (name == "" || o.GetName() == name)
@@ -89,15 +88,15 @@ func (l *reported) find(t *testing.T, kind, name string) *unstructured.Unstructu
 	return found[0].DeepCopy()
 }
 
-func (l *reported) apply(ctx context.Context, t *testing.T, list ...*unstructured.Unstructured) {
+func (l *reporterTest) apply(ctx context.Context, t *testing.T, list ...*unstructured.Unstructured) {
 	t.Helper()
 	if _, err := l.applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// becomes waits until the status is as wanted: not returns what it lacks.
-func (l *reported) becomes(ctx context.Context, t *testing.T, what string, not func(seenStatus) string) seenStatus {
+// awaitStatus waits until not returns "" for the status.
+func (l *reporterTest) awaitStatus(ctx context.Context, t *testing.T, what string, not func(seenStatus) string) seenStatus {
 	t.Helper()
 	var last seenStatus
 	began := time.Now()
@@ -113,9 +112,9 @@ func (l *reported) becomes(ctx context.Context, t *testing.T, what string, not f
 	return last
 }
 
-func (l *reported) becomesReady(ctx context.Context, t *testing.T) seenStatus {
+func (l *reporterTest) awaitReadyStatus(ctx context.Context, t *testing.T) seenStatus {
 	t.Helper()
-	return l.becomes(ctx, t, "it is ready", func(s seenStatus) string {
+	return l.awaitStatus(ctx, t, "it is ready", func(s seenStatus) string {
 		if s.condition("Ready").Status == metav1.ConditionTrue && len(s.Objects) == 0 {
 			return ""
 		}
@@ -123,20 +122,20 @@ func (l *reported) becomesReady(ctx context.Context, t *testing.T) seenStatus {
 	})
 }
 
-// becomesBad waits until an object is said to be in that state.
-func (l *reported) becomesBad(ctx context.Context, t *testing.T, kind, name, health string) seenStatus {
+// awaitUnhealthy waits until the status lists an object with that health.
+func (l *reporterTest) awaitUnhealthy(ctx context.Context, t *testing.T, kind, name, health string) seenStatus {
 	t.Helper()
-	return l.becomes(ctx, t, kind+" is "+health, func(s seenStatus) string {
-		if s.about(kind, name).Health == health {
+	return l.awaitStatus(ctx, t, kind+" is "+health, func(s seenStatus) string {
+		if s.objectStatus(kind, name).Health == health {
 			return ""
 		}
 		return fmt.Sprintf("%+v", s)
 	})
 }
 
-// testBecomesReady installs the operator piece by piece.
-func testBecomesReady(ctx context.Context, t *testing.T, l *reported) {
-	s := l.becomes(ctx, t, "nothing is there", func(s seenStatus) string {
+// testBecomesReady installs the operator one object at a time.
+func testBecomesReady(ctx context.Context, t *testing.T, l *reporterTest) {
+	s := l.awaitStatus(ctx, t, "nothing is there", func(s seenStatus) string {
 		if s.Summary["notFound"] == s.Summary["total"] && s.Summary["total"] > 0 {
 			return ""
 		}
@@ -145,14 +144,14 @@ func testBecomesReady(ctx context.Context, t *testing.T, l *reported) {
 	if got := s.condition("Ready").Status; got != metav1.ConditionFalse {
 		t.Errorf("Ready is %s with nothing there", got)
 	}
-	if monitor := s.about("ServiceMonitor", "beacon"); !strings.Contains(monitor.Message, "kind") && !strings.Contains(monitor.Message, "serve") {
+	if monitor := s.objectStatus("ServiceMonitor", "beacon"); !strings.Contains(monitor.Message, "kind") && !strings.Contains(monitor.Message, "serve") {
 		t.Errorf("of an object whose kind is missing it says %+v", monitor)
 	}
-	rest := only(l.rendered, func(o *unstructured.Unstructured) bool { return !ofReporter(o) && o.GetKind() != "ServiceMonitor" })
+	rest := only(l.rendered, func(o *unstructured.Unstructured) bool { return !isOfReporter(o) && o.GetKind() != "ServiceMonitor" })
 	l.apply(ctx, t, rest...)
-	l.withCA(ctx, t)
-	s = l.becomes(ctx, t, "only the monitor is missing", func(s seenStatus) string {
-		if s.Summary["total"]-s.Summary["current"] == 1 && s.about("ServiceMonitor", "beacon").Health == "NotFound" {
+	l.injectCA(ctx, t)
+	s = l.awaitStatus(ctx, t, "only the monitor is missing", func(s seenStatus) string {
+		if s.Summary["total"]-s.Summary["current"] == 1 && s.objectStatus("ServiceMonitor", "beacon").Health == "NotFound" {
 			return ""
 		}
 		return fmt.Sprintf("%+v", s)
@@ -161,7 +160,7 @@ func testBecomesReady(ctx context.Context, t *testing.T, l *reported) {
 		t.Errorf("with something missing the conditions are %+v", s.Conditions)
 	}
 	l.apply(ctx, t, append(objects(t, monitorCRD), l.find(t, "ServiceMonitor", "beacon"))...)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
 const monitorCRD = `
@@ -179,10 +178,10 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// withCA does to webhooks what the cluster's own CA does.
-func (l *reported) withCA(ctx context.Context, t *testing.T) { l.patchCA(ctx, t, `"Q0E="`) }
+// injectCA sets the CA of webhooks, like the cluster's CA injector.
+func (l *reporterTest) injectCA(ctx context.Context, t *testing.T) { l.patchCA(ctx, t, `"Q0E="`) }
 
-func (l *reported) patchCA(ctx context.Context, t *testing.T, value string) {
+func (l *reporterTest) patchCA(ctx context.Context, t *testing.T, value string) {
 	t.Helper()
 	name := l.find(t, "ValidatingWebhookConfiguration", "").GetName()
 	_, err := client(t, l.cluster).AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType,
@@ -192,37 +191,36 @@ func (l *reported) patchCA(ctx context.Context, t *testing.T, value string) {
 	}
 }
 
-func testDeleted(ctx context.Context, t *testing.T, l *reported) {
+func testDeleted(ctx context.Context, t *testing.T, l *reporterTest) {
 	settings := l.find(t, "ConfigMap", "beacon-settings")
 	if err := l.applier.Delete(ctx, settings); err != nil {
 		t.Fatal(err)
 	}
-	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	s := l.awaitUnhealthy(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
 	if ready := s.condition("Ready"); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "beacon-settings") {
 		t.Errorf("Ready is %+v, want False and the object's name", ready)
 	}
 	l.apply(ctx, t, settings)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-func testChangedImage(ctx context.Context, t *testing.T, l *reported) {
+func testChangedImage(ctx context.Context, t *testing.T, l *reporterTest) {
 	deployment := l.find(t, "Deployment", "beacon-operator")
 	_, err := client(t, l.cluster).AppsV1().Deployments("beacon").Patch(ctx, "beacon-operator", types.StrategicMergePatchType,
 		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "operator", "image": "registry.example.com/other:1"}]}}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := l.becomesBad(ctx, t, "Deployment", "beacon-operator", "Failed")
-	if s.condition("Stalled").Status != metav1.ConditionTrue || !strings.Contains(s.about("Deployment", "beacon-operator").Message, "registry.example.com/other:1") {
+	s := l.awaitUnhealthy(ctx, t, "Deployment", "beacon-operator", "Failed")
+	if s.condition("Stalled").Status != metav1.ConditionTrue || !strings.Contains(s.objectStatus("Deployment", "beacon-operator").Message, "registry.example.com/other:1") {
 		t.Errorf("want Stalled and the image's name, got %+v", s)
 	}
 	l.apply(ctx, t, deployment)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-// testNamesTaken has another definition take the kind's name while the
-// operator's is away.
-func testNamesTaken(ctx context.Context, t *testing.T, l *reported) {
+// testNamesTaken creates another CRD with the kind's names while the operator's CRD is deleted.
+func testNamesTaken(ctx context.Context, t *testing.T, l *reporterTest) {
 	crd := l.find(t, "CustomResourceDefinition", "beacons.example.com")
 	rival := objects(t, strings.NewReplacer(
 		"beacons.example.com", "rivals.example.com", "plural: beacons", "plural: rivals", "singular: beacon", "singular: rival",
@@ -234,37 +232,35 @@ func testNamesTaken(ctx context.Context, t *testing.T, l *reported) {
 		t.Fatal(err)
 	}
 	l.apply(ctx, t, rival...)
-	// The applier waits for what it applies, and this one's names are not
-	// accepted.
+	// The applier would wait for the CRD, whose names are not accepted.
 	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if _, err := l.applier.Apply(soon, []*unstructured.Unstructured{crd}); err == nil {
 		t.Fatal("the names were accepted")
 	}
-	s := l.becomesBad(ctx, t, "CustomResourceDefinition", "beacons.example.com", "Failed")
+	s := l.awaitUnhealthy(ctx, t, "CustomResourceDefinition", "beacons.example.com", "Failed")
 	if ready := s.condition("Ready"); ready.Status != metav1.ConditionFalse {
 		t.Errorf("Ready is %+v", ready)
 	}
 	if err := l.applier.Delete(ctx, rival[0]); err != nil {
 		t.Fatal(err)
 	}
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-func testWithoutCA(ctx context.Context, t *testing.T, l *reported) {
+func testWithoutCA(ctx context.Context, t *testing.T, l *reporterTest) {
 	l.patchCA(ctx, t, "null")
 	name := l.find(t, "ValidatingWebhookConfiguration", "").GetName()
-	s := l.becomesBad(ctx, t, "ValidatingWebhookConfiguration", name, "InProgress")
-	if got := s.about("ValidatingWebhookConfiguration", name); !strings.Contains(got.Message, "CA") {
+	s := l.awaitUnhealthy(ctx, t, "ValidatingWebhookConfiguration", name, "InProgress")
+	if got := s.objectStatus("ValidatingWebhookConfiguration", name); !strings.Contains(got.Message, "CA") {
 		t.Errorf("it says %q", got.Message)
 	}
-	l.withCA(ctx, t)
-	l.becomesReady(ctx, t)
+	l.injectCA(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-// testBrokenConnections breaks every watch, and changes something before any
-// can have begun anew.
-func testBrokenConnections(ctx context.Context, t *testing.T, l *reported) {
+// testBrokenConnections breaks every watch, and changes an object before the watches restart.
+func testBrokenConnections(ctx context.Context, t *testing.T, l *reporterTest) {
 	settings := l.find(t, "ConfigMap", "beacon-settings")
 	if n := l.reporter.proxy.Cut(); n == 0 {
 		t.Error("there was no connection to break")
@@ -272,17 +268,16 @@ func testBrokenConnections(ctx context.Context, t *testing.T, l *reported) {
 	if err := l.applier.Delete(ctx, settings); err != nil {
 		t.Fatal(err)
 	}
-	l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	l.awaitUnhealthy(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
 	l.reporter.proxy.Cut()
 	l.apply(ctx, t, settings)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-// testForbidden takes the right to read ConfigMaps. A watch that runs is not
-// asked again for its right, so that it is broken: once the server's authorizer,
-// which follows the roles by a watch of its own, has heard of it. Broken before,
-// the watch would run again with the old right, and nobody would ask again.
-func testForbidden(ctx context.Context, t *testing.T, l *reported) {
+// testForbidden removes the permission to read ConfigMaps. A running watch is not authorized again,
+// so it is broken, but only after the server's authorizer, which watches the roles, has seen the
+// change. Otherwise the watch would restart with the old permission and never be checked again.
+func testForbidden(ctx context.Context, t *testing.T, l *reporterTest) {
 	role := l.find(t, "ClusterRole", "quayside-reporter")
 	less := role.DeepCopy()
 	rules, _, _ := unstructured.NestedSlice(less.Object, "rules")
@@ -312,7 +307,7 @@ func testForbidden(ctx context.Context, t *testing.T, l *reported) {
 		}
 	})
 	l.reporter.proxy.Cut()
-	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "Forbidden")
+	s := l.awaitUnhealthy(ctx, t, "ConfigMap", "beacon-settings", "Forbidden")
 	if ready := s.condition("Ready"); ready.Status != metav1.ConditionUnknown || !strings.Contains(ready.Message, "beacon-settings") {
 		t.Errorf("Ready is %+v, want Unknown and the object's name", ready)
 	}
@@ -320,17 +315,17 @@ func testForbidden(ctx context.Context, t *testing.T, l *reported) {
 	if err := l.applier.Delete(ctx, account); err != nil {
 		t.Fatal(err)
 	}
-	s = l.becomesBad(ctx, t, "ServiceAccount", "beacon-operator", "NotFound")
-	if s.about("ConfigMap", "beacon-settings").Health != "Forbidden" {
-		t.Errorf("the rest is judged, and of the ConfigMap it says %+v", s.about("ConfigMap", "beacon-settings"))
+	s = l.awaitUnhealthy(ctx, t, "ServiceAccount", "beacon-operator", "NotFound")
+	if s.objectStatus("ConfigMap", "beacon-settings").Health != "Forbidden" {
+		t.Errorf("the rest is judged, and of the ConfigMap it says %+v", s.objectStatus("ConfigMap", "beacon-settings"))
 	}
 	l.apply(ctx, t, account, role)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-// testServerRestart wants nothing to be said because the server is away, and
-// what happened meanwhile to be seen.
-func testServerRestart(ctx context.Context, t *testing.T, l *reported) {
+// testServerRestart checks that an unavailable server causes no change of status, and that changes
+// during that time are detected.
+func testServerRestart(ctx context.Context, t *testing.T, l *reporterTest) {
 	began := time.Now()
 	if err := l.cluster.RestartAPI(ctx); err != nil {
 		t.Fatal(err)
@@ -339,7 +334,7 @@ func testServerRestart(ctx context.Context, t *testing.T, l *reported) {
 	if err := l.applier.Delete(ctx, settings); err != nil {
 		t.Fatal(err)
 	}
-	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	s := l.awaitUnhealthy(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
 	if bad := s.Summary["total"] - s.Summary["current"]; bad != 1 {
 		t.Errorf("%d objects are said to be bad: %+v", bad, s.Objects)
 	}
@@ -350,16 +345,16 @@ func testServerRestart(ctx context.Context, t *testing.T, l *reported) {
 		t.Errorf("the status was written %d times, want once", len(wrote))
 	}
 	l.apply(ctx, t, settings)
-	l.becomesReady(ctx, t)
+	l.awaitReadyStatus(ctx, t)
 }
 
-func testReporterRestart(ctx context.Context, t *testing.T, l *reported) {
+func testReporterRestart(ctx context.Context, t *testing.T, l *reporterTest) {
 	_, before := statusOf(ctx, t, l.cluster, "beacon", "beacon")
 	l.reporter.process.Kill()
 	began := time.Now()
 	l.reporter.start(ctx, t)
-	l.reporter.judges(ctx, t)
-	time.Sleep(500 * time.Millisecond) // what it would write it writes at once
+	l.reporter.awaitReady(ctx, t)
+	time.Sleep(500 * time.Millisecond) // any write would happen immediately
 	if _, after := statusOf(ctx, t, l.cluster, "beacon", "beacon"); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("it wrote %v over %v", after.Object["status"], before.Object["status"])
 	}
@@ -370,8 +365,8 @@ func testReporterRestart(ctx context.Context, t *testing.T, l *reported) {
 	}
 }
 
-// judges waits until the reporter has judged the operator and found it ready.
-func (r *reporter) judges(ctx context.Context, t *testing.T) {
+// awaitReady waits until the reporter has evaluated the operator and reports it ready.
+func (r *reporter) awaitReady(ctx context.Context, t *testing.T) {
 	t.Helper()
 	eventually(ctx, t, "it has judged", func() string {
 		_, text := r.get(r.metrics, "/metrics")
@@ -382,26 +377,26 @@ func (r *reporter) judges(ctx context.Context, t *testing.T) {
 	})
 }
 
-// testStandby has two reporters of which one works, and then the other.
-func testStandby(ctx context.Context, t *testing.T, l *reported) {
+// testStandby runs two reporters, of which one is active, and then the other.
+func testStandby(ctx context.Context, t *testing.T, l *reporterTest) {
 	if err := l.reporter.process.Stop(10 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"--leader-elect", "--leader-election-namespace=" + reporterNamespace}
-	one := l.reporter.again(ctx, t, "one", flags...)
-	one.judges(ctx, t)
-	two := l.reporter.again(ctx, t, "two", flags...)
+	one := l.reporter.startAnother(ctx, t, "one", flags...)
+	one.awaitReady(ctx, t)
+	two := l.reporter.startAnother(ctx, t, "two", flags...)
 	if _, text := two.get(two.metrics, "/metrics"); strings.Contains(text, "quayside_installation_ready") {
 		t.Error("both judge at once")
 	}
 	if err := one.process.Stop(10 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	two.judges(ctx, t)
+	two.awaitReady(ctx, t)
 	l.reporter = two
 }
 
-func testMetrics(ctx context.Context, t *testing.T, l *reported) {
+func testMetrics(ctx context.Context, t *testing.T, l *reporterTest) {
 	if code, text := l.reporter.get(l.reporter.probes, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d %s", code, text)
 	}
@@ -434,7 +429,7 @@ func testMetrics(ctx context.Context, t *testing.T, l *reported) {
 	}
 }
 
-func testGone(ctx context.Context, t *testing.T, l *reported) {
+func testGone(ctx context.Context, t *testing.T, l *reporterTest) {
 	if err := l.applier.Delete(ctx, l.find(t, "Installation", "")); err != nil {
 		t.Fatal(err)
 	}
@@ -450,15 +445,15 @@ func testGone(ctx context.Context, t *testing.T, l *reported) {
 	})
 }
 
-// readOnly wants the requests to be those of a program that writes nothing but
-// the status of Installations, Events and its Lease.
-func readOnly(t *testing.T, requests []harness.Request) {
+// checkWrites checks that all write requests are to the status of Installations, to Events and to
+// its Lease.
+func checkWrites(t *testing.T, requests []harness.Request) {
 	t.Helper()
 	writes := map[string]string{ // by resource
 		"installations.quayside.dev/status": "patch",
 		"events.events.k8s.io":              "create patch",
 		"leases.coordination.k8s.io":        "create update patch",
-		"events":                            "create patch", // of leader election
+		"events":                            "create patch", // from leader election
 	}
 	for _, r := range requests {
 		switch {

@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// repository is a Git repository. Where it is bare, it is served over HTTP.
+// repository is a Git repository. A bare one is served over HTTP.
 type repository struct{ dir, url string }
 
-// inWorkspace makes the workspace's directory the work tree of a new
-// repository.
+// inWorkspace creates a repository with the workspace's directory as its work tree.
 func inWorkspace(t *testing.T, q quayside) repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -25,7 +24,7 @@ func inWorkspace(t *testing.T, q quayside) repository {
 	return r
 }
 
-// newRepository serves an empty repository for the length of the test.
+// newRepository serves an empty repository until the test ends.
 func newRepository(t *testing.T) repository {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -43,8 +42,7 @@ func newRepository(t *testing.T) repository {
 	return r
 }
 
-// commit makes the workspace in dir the next commit on main and returns its
-// hash.
+// commit commits the workspace in dir to main and returns the hash.
 func (r repository) commit(t *testing.T, dir, message string) string {
 	t.Helper()
 	r.git(t, dir, "add", "--all")
@@ -52,7 +50,7 @@ func (r repository) commit(t *testing.T, dir, message string) string {
 	return r.git(t, dir, "rev-parse", "HEAD")
 }
 
-// revert undoes the last commit by another one and returns its hash.
+// revert reverts the last commit and returns the hash.
 func (r repository) revert(t *testing.T, dir string) string {
 	t.Helper()
 	r.git(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "revert", "--no-edit", "HEAD")

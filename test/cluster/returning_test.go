@@ -23,43 +23,42 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestReturningToOLM stops operators on their way out of OLM after each step in turn, and
-// leads them back: what was there before is as it was, with its UID and its pods, and
-// nothing of quayside's is left. OLM itself does not run; when a Subscription is there
-// again and OLM's controllers are started, the test brings the ClusterServiceVersion
-// back as OLM would.
+// TestReturningToOLM stops the migration of operators out of OLM after each step in turn, and takes
+// it back: the previous objects must be unchanged, with their UIDs and pods, and nothing of
+// quayside may remain. OLM itself does not run; once a Subscription exists again and OLM's
+// controllers are scaled up, the test recreates the ClusterServiceVersion as OLM would.
 func TestReturningToOLM(t *testing.T) {
-	if os.Getenv(everything) != "all" {
-		t.Skipf("%s is not all: make leaving-test leads operators back", everything)
+	if os.Getenv(leavingVariable) != "all" {
+		t.Skipf("%s is not all: make leaving-test leads operators back", leavingVariable)
 	}
-	t.Parallel() // it has servers of its own
+	t.Parallel() // has its own servers
 	ctx := within(t, 15*time.Minute)
 	namespaces := []string{"grafana", "argocd", "rabbitmq", "windup"}
-	files := []string{"aggregated/before.json"} // whose API the others' users have rights to
+	files := []string{"aggregated/before.json"} // the users of the others have permissions for its API
 	for _, namespace := range namespaces {
 		files = append(files, namespace+"/before.json")
 	}
-	w := restore(ctx, t, dumps(t), files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
-	w.settle(ctx, t)
+	w := restoreCluster(ctx, t, readClusters(t), files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
+	w.awaitDeployments(ctx, t)
 	w.must(t, "render", "--offline")
-	w.reinstalls(ctx, t)
+	w.simulateOLM(ctx, t)
 	for i, namespace := range namespaces {
-		for last := 1 + i%2; w.thereAndBack(ctx, t, namespace, fmt.Sprintf("%s-%d.yaml", namespace, last), last); last += 2 {
+		for last := 1 + i%2; w.runAndReturn(ctx, t, namespace, fmt.Sprintf("%s-%d.yaml", namespace, last), last); last += 2 {
 		}
 	}
 }
 
-// thereAndBack does the steps of a namespace's plan up to one, and leads back. It
-// reports whether there is such a step before the clean-up.
-func (w *restored) thereAndBack(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
+// runAndReturn runs the steps of a namespace's plan up to one, and takes them back. It reports
+// whether that step exists and precedes the clean-up.
+func (w *restoredCluster) runAndReturn(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
 	t.Helper()
 	cluster := []string{"--kubeconfig", w.cluster.Kubeconfig, "--offline"}
-	w.mustOrDiffer(t, append([]string{"adopt", "plan", "--namespace", namespace, "--file", file}, cluster...)...)
+	w.runWithFindings(t, append([]string{"adopt", "plan", "--namespace", namespace, "--file", file}, cluster...)...)
 	text, err := os.ReadFile(filepath.Join(w.dir, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p planned
+	var p planOutput
 	if err := yaml.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +75,13 @@ func (w *restored) thereAndBack(ctx context.Context, t *testing.T, namespace, fi
 	for step := 1; step <= last; step++ {
 		w.must(t, append([]string{"adopt", "run", file, "--yes", "--step", strconv.Itoa(step)}, cluster...)...)
 	}
-	w.back(t, file)
+	w.revertPlan(t, file)
 	after, now := w.contents(ctx, t)
 	for id, was := range before {
 		switch is, there := after[id]; {
 		case !there:
 			t.Errorf("back from step %d (%s) of %s: %s is gone", last, name, namespace, id)
-		case !again(id) && uids[id] != now[id]:
+		case !isRecreatedByOLM(id) && uids[id] != now[id]:
 			t.Errorf("back from step %d (%s) of %s: %s was made anew", last, name, namespace, id)
 		case !reflect.DeepEqual(was, is):
 			a, _ := json.Marshal(was)
@@ -99,8 +98,8 @@ func (w *restored) thereAndBack(ctx context.Context, t *testing.T, namespace, fi
 	return true
 }
 
-// back leads back, and says of each step by hand that it is done when it comes to it.
-func (w *restored) back(t *testing.T, file string) {
+// revertPlan takes the plan back, and marks manual steps as done.
+func (w *restoredCluster) revertPlan(t *testing.T, file string) {
 	t.Helper()
 	args := []string{"adopt", "revert", file, "--yes", "-o", "json", "--kubeconfig", w.cluster.Kubeconfig}
 	for range 6 {
@@ -108,7 +107,7 @@ func (w *restored) back(t *testing.T, file string) {
 		if code == 0 {
 			return
 		}
-		var r ran
+		var r runOutput
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatalf("%v\n%s%s", err, stdout, stderr)
 		}
@@ -128,14 +127,14 @@ func (w *restored) back(t *testing.T, file string) {
 	t.Fatal("quayside adopt revert does not come to an end")
 }
 
-// again reports whether OLM makes an object anew when it takes an operator back.
-func again(id string) bool {
+// isRecreatedByOLM reports whether OLM recreates an object when it takes an operator back.
+func isRecreatedByOLM(id string) bool {
 	return strings.HasPrefix(id, "Subscription.operators.coreos.com ") || strings.HasPrefix(id, "ClusterServiceVersion.operators.coreos.com ")
 }
 
-// contents returns what every object says, without what the API server and OLM write
-// when they please, and its UID.
-func (w *restored) contents(ctx context.Context, t *testing.T) (map[string]any, map[string]any) {
+// contents returns the contents of all objects, without fields and objects that the API server and
+// OLM change at any time, and their UIDs.
+func (w *restoredCluster) contents(ctx context.Context, t *testing.T) (map[string]any, map[string]any) {
 	t.Helper()
 	list, err := applier(t, w.cluster).ListWhole(ctx)
 	if err != nil {
@@ -155,7 +154,7 @@ func (w *restored) contents(ctx context.Context, t *testing.T) (map[string]any, 
 			meta["labels"] = l
 		}
 		a := o.GetAnnotations()
-		if o.GetKind() == "ReplicaSet" { // the Deployment's are copied to it, and never taken away
+		if o.GetKind() == "ReplicaSet" { // these are copied from the Deployment, and never removed
 			maps.DeleteFunc(a, func(key, _ string) bool { return strings.HasPrefix(key, "quayside.dev/") })
 		}
 		if len(a) > 0 {
@@ -170,10 +169,10 @@ func (w *restored) contents(ctx context.Context, t *testing.T) (map[string]any, 
 	return contents, uids
 }
 
-// reinstalls plays OLM until the test ends: where a Subscription wants a version that is
-// not there, and OLM's controllers are to run, the ClusterServiceVersion comes back as it
-// was, and its copies.
-func (w *restored) reinstalls(ctx context.Context, t *testing.T) {
+// simulateOLM acts in place of OLM until the test ends: if a Subscription requests a version that
+// does not exist, and OLM's controllers are scaled up, it recreates the ClusterServiceVersion and
+// its copies.
+func (w *restoredCluster) simulateOLM(ctx context.Context, t *testing.T) {
 	t.Helper()
 	resource := func(group, version, name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
@@ -186,7 +185,7 @@ func (w *restored) reinstalls(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := func(csv unstructured.Unstructured) string { return csv.GetLabels()["olm.copiedFrom"] }
-	slices.SortStableFunc(known.Items, func(a, b unstructured.Unstructured) int { // the way back ends with the original
+	slices.SortStableFunc(known.Items, func(a, b unstructured.Unstructured) int { // the original comes last
 		return strings.Compare(copied(b), copied(a))
 	})
 	ctx, cancel := context.WithCancel(ctx)

@@ -18,24 +18,23 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// grant mirrors what cmd/effective prints of one permission.
+// grant mirrors a permission in the output of cmd/effective.
 type grant struct{ Namespace, Verb, Group, Resource, Name, URL, Role string }
 
-// answer is what the model says of one ServiceAccount and one permission.
+// answer is the model's answer for a ServiceAccount and a permission.
 type answer struct {
 	Account string
 	Grant   grant
 	Allowed bool
 }
 
-// maxQuestions bounds what the API server is asked about one operator: evenly
-// spread over what the model has answers to.
+// maxQuestions limits the number of requests to the API server for one operator. They are evenly
+// distributed over the model's answers.
 const maxQuestions = 500
 
-// sameRights asks the API server about every ServiceAccount among objects and
-// wants quayside's model of RBAC to agree with each of its answers. One account
-// more is asked about, which has nothing but what everybody has.
-func sameRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, objects []*unstructured.Unstructured) {
+// checkRights checks that quayside's RBAC model agrees with the API server for every ServiceAccount
+// among the objects, and for one with only the default permissions.
+func checkRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	accounts := []string{"default/nobody"}
 	for _, o := range objects {
@@ -44,11 +43,11 @@ func sameRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, eff
 		}
 	}
 	asking := client(t, cluster).AuthorizationV1().SubjectAccessReviews()
-	answers := modelled(ctx, t, cluster, effective, accounts)
+	answers := modelAnswers(ctx, t, cluster, effective, accounts)
 	step := max(1, len(answers)/maxQuestions)
 	for i := 0; i < len(answers); i += step {
 		if answers[i].Grant.Role != "" {
-			continue // of a role that is not there nobody can say what it permits
+			continue // the permissions of a missing role are unknown
 		}
 		if got := review(ctx, t, asking, answers[i]); got != answers[i].Allowed {
 			t.Errorf("%s %+v: the API server says %v, the model %v", answers[i].Account, answers[i].Grant, got, answers[i].Allowed)
@@ -56,9 +55,8 @@ func sameRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, eff
 	}
 }
 
-// modelled returns the model's answers over every role and binding that the
-// cluster has.
-func modelled(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, accounts []string) []answer {
+// modelAnswers returns the model's answers for all roles and bindings of the cluster.
+func modelAnswers(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, accounts []string) []answer {
 	t.Helper()
 	live, err := applier(t, cluster).ListGroup(ctx, "rbac.authorization.k8s.io")
 	if err != nil {
@@ -84,8 +82,8 @@ func modelled(ctx context.Context, t *testing.T, cluster *harness.Cluster, effec
 	return answers
 }
 
-// review asks the API server. It asks again for a moment where the answer is
-// not the model's, since the authorizer follows the roles by a watch.
+// review asks the API server. If the answer differs from the model, it retries for a moment,
+// because the authorizer reads roles from a watch.
 func review(ctx context.Context, t *testing.T, asking authorization.SubjectAccessReviewInterface, a answer) bool {
 	t.Helper()
 	for attempt := 0; ; attempt++ {
@@ -100,7 +98,7 @@ func review(ctx context.Context, t *testing.T, asking authorization.SubjectAcces
 	}
 }
 
-// question returns what the API server is asked.
+// question returns the question for the API server.
 func (a answer) question() authorizationv1.SubjectAccessReviewSpec {
 	namespace, name, _ := strings.Cut(a.Account, "/")
 	spec := authorizationv1.SubjectAccessReviewSpec{

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// finding mirrors what `quayside diff -o json` prints of one.
+// finding mirrors a finding in the output of `quayside diff -o json`.
 type finding struct {
 	Rule, Severity, Field, Message string
 	Object                         struct{ Group, Kind, Namespace, Name string }
@@ -24,8 +24,7 @@ type finding struct {
 
 type findings []finding
 
-// diff returns what `quayside diff` says. That a policy refuses it is no
-// error.
+// diff returns the findings of `quayside diff`. A violated policy is not an error.
 func (q quayside) diff(t *testing.T, args ...string) findings {
 	t.Helper()
 	stdout, stderr, code := q.run(t, append([]string{"diff", "--offline", "--exit-zero", "-o", "json"}, args...)...)
@@ -39,41 +38,40 @@ func (q quayside) diff(t *testing.T, args ...string) findings {
 	return report.Findings
 }
 
-func (l findings) by(rule string) findings {
+func (l findings) withRule(rule string) findings {
 	return slices.DeleteFunc(slices.Clone(l), func(f finding) bool { return f.Rule != rule })
 }
 
-// of returns what is said of one object.
-func (l findings) of(o *unstructured.Unstructured) findings {
+// forObject returns the findings for an object.
+func (l findings) forObject(o *unstructured.Unstructured) findings {
 	return slices.DeleteFunc(slices.Clone(l), func(f finding) bool {
 		return f.Object.Group != o.GroupVersionKind().Group || f.Object.Kind != o.GetKind() ||
 			f.Object.Namespace != o.GetNamespace() || f.Object.Name != o.GetName()
 	})
 }
 
-// impossible returns the rules that say that the API server refuses a step.
-func impossible() []string {
+// rejectionRules returns the rules for steps that the API server rejects.
+func rejectionRules() []string {
 	return []string{
 		"api.removed", "crd.kind-changed", "crd.scope-changed", "crd.stored-version-removed",
 		"immutable.field-changed", "resources.schema-invalid",
 	}
 }
 
-// breaking returns the rules that say that a custom resource can no longer be
-// applied as it is written.
-func breaking() []string {
+// breakingRules returns the rules for custom resources that can no longer be applied unchanged.
+func breakingRules() []string {
 	return []string{"resources.rejected", "resources.field-dropped", "resources.version-not-served"}
 }
 
-// sample is a custom resource as the operator's author wrote it.
+// sample is a sample custom resource of an operator.
 type sample struct {
 	object *unstructured.Unstructured
-	made   *unstructured.Unstructured // as the cluster made it; nil where it refused to
-	judged bool                       // whether there was a definition to judge it by
-	valid  bool                       // whether that definition takes all of it
+	made   *unstructured.Unstructured // as created in the cluster; nil if it was rejected
+	judged bool                       // a CRD existed, so it was validated
+	valid  bool                       // it is valid according to the CRD
 }
 
-// samples returns those that the ClusterServiceVersion in dir shows.
+// samples returns the samples in the ClusterServiceVersion in dir.
 func samples(t *testing.T, dir string) []*sample {
 	t.Helper()
 	var list []*sample
@@ -93,10 +91,9 @@ func samples(t *testing.T, dir string) []*sample {
 	return list
 }
 
-// create makes the samples in the cluster and writes them into the repository.
-// Those in a version that is not stored would need a running operator to be
-// converted: they are left out.
-func (l *life) create(ctx context.Context, t *testing.T) {
+// createSamples creates the samples in the cluster and in the repository, except samples in a
+// version other than the storage version, because conversion requires a running operator.
+func (l *life) createSamples(ctx context.Context, t *testing.T) {
 	t.Helper()
 	l.data = slices.DeleteFunc(l.data, func(s *sample) bool {
 		crd := l.definition(s.object)
@@ -132,10 +129,9 @@ func (l *life) create(ctx context.Context, t *testing.T) {
 	}
 }
 
-// definition returns the CRD of the object's kind that is rendered now; nil
-// where none is.
+// definition returns the rendered CRD of the object's kind, or nil.
 func (l *life) definition(o *unstructured.Unstructured) *unstructured.Unstructured {
-	for _, crd := range only(l.now, isCRD) {
+	for _, crd := range only(l.applied, isCRD) {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 		if group == o.GroupVersionKind().Group && kind == o.GetKind() {
@@ -145,42 +141,42 @@ func (l *life) definition(o *unstructured.Unstructured) *unstructured.Unstructur
 	return nil
 }
 
-// announced wants the diff to have said of each definition and Namespace that
-// went with this step that it goes, and of no other.
-func (l *life) announced(t *testing.T, said findings, before []*unstructured.Unstructured) {
+// checkRemovals checks that the diff reported exactly the CRDs and Namespaces that this step
+// removed.
+func (l *life) checkRemovals(t *testing.T, said findings, before []*unstructured.Unstructured) {
 	t.Helper()
-	went := only(l.held, func(o *unstructured.Unstructured) bool { return !slices.Contains(names(before), harness.Name(o)) })
+	went := only(l.unpruned, func(o *unstructured.Unstructured) bool { return !slices.Contains(names(before), harness.Name(o)) })
 	for _, o := range went {
-		if len(said.of(o).by("data.crd-removed"))+len(said.of(o).by("data.namespace-removed")) == 0 {
+		if len(said.forObject(o).withRule("data.crd-removed"))+len(said.forObject(o).withRule("data.namespace-removed")) == 0 {
 			t.Errorf("%s went, and the diff did not say so", harness.Name(o))
 		}
 	}
-	if got := len(said.by("data.crd-removed")) + len(said.by("data.namespace-removed")); got != len(went) {
+	if got := len(said.withRule("data.crd-removed")) + len(said.withRule("data.namespace-removed")); got != len(went) {
 		t.Errorf("the diff says that %d definitions and Namespaces go, want %v", got, names(went))
 	}
 }
 
-// compare wants every custom resource to be there still, served and whole, and
-// what the diff said of it to be what the API server finds.
-func (l *life) compare(ctx context.Context, t *testing.T, said findings) {
+// compareSamples checks that every custom resource still exists, is served and is complete, and
+// that the diff's findings for it agree with the API server.
+func (l *life) compareSamples(ctx context.Context, t *testing.T, said findings) {
 	t.Helper()
 	for _, s := range l.data {
 		crd := l.definition(s.object)
 		if s.made != nil {
-			l.survives(ctx, t, s, said)
+			l.checkSurvival(ctx, t, s, said)
 		}
 		was, judged := s.valid, s.judged
 		s.judged = crd != nil
 		if crd == nil {
-			if len(said.by("data.crd-removed")) > 0 && len(said.of(s.object).by("data.resource-orphaned")) == 0 {
+			if len(said.withRule("data.crd-removed")) > 0 && len(said.forObject(s.object).withRule("data.resource-orphaned")) == 0 {
 				t.Errorf("the diff does not say that %s loses its definition", harness.Name(s.object))
 			}
 			continue
 		}
 		refusal := l.refusal(ctx, t, s)
 		s.valid = refusal == nil
-		about := said.of(s.object)
-		breaks := slices.ContainsFunc(about, func(f finding) bool { return slices.Contains(breaking(), f.Rule) })
+		about := said.forObject(s.object)
+		breaks := slices.ContainsFunc(about, func(f finding) bool { return slices.Contains(breakingRules(), f.Rule) })
 		if judged && was && !s.valid && breaks {
 			l.broken++
 		}
@@ -190,14 +186,13 @@ func (l *life) compare(ctx context.Context, t *testing.T, said findings) {
 			t.Errorf("the diff does not say that %s is refused now: %v", harness.Name(s.object), refusal)
 		case was && s.valid && breaks:
 			t.Errorf("the API server takes %s, of which the diff says: %+v", harness.Name(s.object), about)
-		case !was && !s.valid && apierrors.IsInvalid(refusal) && len(about.by("resources.already-rejected")) == 0:
+		case !was && !s.valid && apierrors.IsInvalid(refusal) && len(about.withRule("resources.already-rejected")) == 0:
 			t.Errorf("the diff does not say that %s is refused as before: %v; it says: %+v", harness.Name(s.object), refusal, about)
 		}
 	}
 }
 
-// refusal returns why the API server would not make the sample anew, as it is
-// written and under another name; nil where it would.
+// refusal returns the API server's reason to reject the sample under a new name, or nil.
 func (l *life) refusal(ctx context.Context, t *testing.T, s *sample) error {
 	t.Helper()
 	again := s.object.DeepCopy()
@@ -209,9 +204,9 @@ func (l *life) refusal(ctx context.Context, t *testing.T, s *sample) error {
 	return err
 }
 
-// survives wants the object to be the one that was made, to hold what it was
-// made with, and, unless the diff warned of its definition, to be valid.
-func (l *life) survives(ctx context.Context, t *testing.T, s *sample, said findings) {
+// checkSurvival checks that the object has the same UID and all its fields, and is valid unless the
+// diff warned about its CRD.
+func (l *life) checkSurvival(ctx context.Context, t *testing.T, s *sample, said findings) {
 	t.Helper()
 	live, err := l.applier.Get(ctx, s.object)
 	if err != nil {
@@ -221,7 +216,7 @@ func (l *life) survives(ctx context.Context, t *testing.T, s *sample, said findi
 	if live.GetUID() != s.made.GetUID() {
 		t.Errorf("%s was made anew", harness.Name(live))
 	}
-	if lost := missing(s.made.Object["spec"], live.Object["spec"], "spec"); lost != "" && len(said.of(s.object).by("resources.field-dropped")) == 0 {
+	if lost := missingField(s.made.Object["spec"], live.Object["spec"], "spec"); lost != "" && len(said.forObject(s.object).withRule("resources.field-dropped")) == 0 {
 		t.Errorf("%s lost %s, and the diff did not say so", harness.Name(live), lost)
 	}
 	crd := l.definition(s.object)
@@ -229,7 +224,7 @@ func (l *life) survives(ctx context.Context, t *testing.T, s *sample, said findi
 		return
 	}
 	var warned []string
-	for _, f := range said.of(crd) {
+	for _, f := range said.forObject(crd) {
 		if f.Severity == "high" || f.Severity == "critical" {
 			warned = append(warned, f.Rule+" "+f.Field)
 		}
@@ -243,12 +238,12 @@ func (l *life) survives(ctx context.Context, t *testing.T, s *sample, said findi
 	}
 }
 
-// missing returns the first field of want that got does not hold as it is; ""
-// where it holds them all. Lists are compared whole.
-func missing(want, got any, at string) string {
+// missingField returns the first field of want that is not in got with the same value, or "". Lists
+// are compared as one value.
+func missingField(want, got any, at string) string {
 	fields, ok := want.(map[string]any)
 	if !ok {
-		if reflect.DeepEqual(normal(want), normal(got)) {
+		if reflect.DeepEqual(normalizeNumbers(want), normalizeNumbers(got)) {
 			return ""
 		}
 		return at
@@ -258,15 +253,15 @@ func missing(want, got any, at string) string {
 		return at
 	}
 	for key, value := range fields {
-		if lost := missing(value, have[key], at+"."+key); lost != "" {
+		if lost := missingField(value, have[key], at+"."+key); lost != "" {
 			return lost
 		}
 	}
 	return ""
 }
 
-// normal returns v with every number in the one form that JSON has for it.
-func normal(v any) any {
+// normalizeNumbers returns v with numbers in JSON's form.
+func normalizeNumbers(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return v

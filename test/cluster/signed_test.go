@@ -33,13 +33,12 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestFluxSigned has Flux verify what quayside has pushed and signed, and apply it:
-// every Kustomization becomes ready. Artifacts that nobody or somebody else has
-// signed, that were replaced, or of which the signature was tampered with, are
-// refused. What Flux takes all the same docs/artifacts.md tells, and quayside refuses
-// that, too.
+// TestFluxSigned pushes and signs artifacts with quayside, which Flux must verify and apply.
+// Artifacts without a signature or with another signer, replaced artifacts, and artifacts with a
+// modified signature are rejected. Modified artifacts that Flux accepts are listed in
+// docs/artifacts.md; quayside must reject them.
 func TestFluxSigned(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	s := newSigned(t)
 	key, public := keyPair(t)
@@ -51,7 +50,7 @@ func TestFluxSigned(t *testing.T) {
 	}
 	q.write(t, "quayside.yaml", fmt.Sprintf("%s  trust:\n  - {match: \"%s/*\", keys: [cosign.pub]}\n", settings, s.host))
 	q.write(t, "cosign.pub", string(public))
-	q.settle(t)
+	q.resolveAndRender(t)
 	q.commit(t, "start")
 
 	cluster := harness.Start(t, harness.Options{})
@@ -64,24 +63,23 @@ func TestFluxSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconcile(ctx, t, applier, list, digest)
-	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
+	awaitRendered(ctx, t, applier, q.rendered(t), nil)
 
 	const unmatched = "no matching signatures were found for"
 	for _, c := range []struct {
 		repository string
 		sign       []string
 		spoil      func(repository, digest string)
-		flux       string // empty where it takes it
+		flux       string // "" if Flux accepts it
 		quayside   string
 	}{
-		// Source-controller 1.7.3 looks neither at the digest of the layer that it
-		// unpacks nor at the one that a signature is for. What quayside has read once
-		// it has, so that this comes first.
+		// Source-controller 1.7.3 checks neither the digest of the layer nor the digest in the
+		// signature. quayside caches layers, so this case is first.
 		{repository: tampered, sign: []string{"--sign", key}, quayside: "digest"},
 		{repository: "unsigned", flux: unmatched, quayside: "there is none"},
 		{repository: "other-key", sign: []string{"--sign", other}, flux: unmatched, quayside: "not made with the key"},
 		{
-			repository: "tampered-signature", sign: []string{"--sign", key}, flux: unmatched, // the bundle beside it is whole
+			repository: "tampered-signature", sign: []string{"--sign", key}, flux: unmatched, // the bundle next to it is intact
 			spoil: func(repository, digest string) { s.spoilSignature(t, repository, digest) },
 		},
 		{
@@ -103,7 +101,7 @@ func TestFluxSigned(t *testing.T) {
 		if _, err := applier.Apply(ctx, source); err != nil {
 			t.Fatal(err)
 		}
-		taken, message := judged(ctx, t, applier, source[0])
+		taken, message := awaitVerdict(ctx, t, applier, source[0])
 		if taken != (c.flux == "") || !strings.Contains(message, c.flux) {
 			t.Errorf("%s: taken by Flux: %t: %q, want %q", c.repository, taken, message, c.flux)
 		}
@@ -115,15 +113,15 @@ func TestFluxSigned(t *testing.T) {
 	q.must(t, "verify", "--strict", "oci://"+s.host+"/fleet:main")
 }
 
-// TestArgoCDOCI has Argo CD's own controllers take what quayside has pushed as an
-// OCI source, and an upgrade of it.
+// TestArgoCDOCI applies artifacts pushed by quayside, and an upgrade, with Argo CD's own
+// controllers and an OCI source.
 func TestArgoCDOCI(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	s := newSigned(t)
 	cluster := harness.Start(t, harness.Options{})
 	h := startArgoCD(t, cluster)
-	q := quickstart(t, gitops{profile: "argocd", url: "oci://" + s.host + "/fleet", path: ".", at: "argocd", automated: true})
-	q.settle(t)
+	q := quickstart(t, gitops{profile: "argocd", url: "oci://" + s.host + "/fleet", path: ".", namespace: "argocd", automated: true})
+	q.resolveAndRender(t)
 	q.commit(t, "start")
 	key, _ := keyPair(t)
 	ctx := within(t, 8*time.Minute)
@@ -138,13 +136,13 @@ func TestArgoCDOCI(t *testing.T) {
 	settle := func(digest string) {
 		t.Helper()
 		for _, app := range apps {
-			h.await(ctx, t, app.GetName(), digest, "settled", settled)
+			h.await(ctx, t, app.GetName(), digest, "settled", isSettled)
 		}
-		sameAsRendered(ctx, t, h.Applier, q.rendered(t), nil)
+		awaitRendered(ctx, t, h.Applier, q.rendered(t), nil)
 	}
 	settle(digest)
 	q.must(t, "resolve", "--offline", "--upgrade")
-	q.settle(t)
+	q.resolveAndRender(t)
 	q.commit(t, "upgrade")
 	next := s.push(t, q, "fleet", "--sign", key)
 	if next == digest {
@@ -167,10 +165,10 @@ metadata: {name: fleet, namespace: argocd, labels: {argocd.argoproj.io/secret-ty
 stringData: {type: oci, name: fleet, url: "oci://%s/fleet", insecureOCIForceHttp: "true"}
 `
 
-// signed is a registry for artifacts with signatures.
+// signed is a registry for signed artifacts.
 type signed struct{ host string }
 
-// tampered is a repository of which the registry serves layers with a bit changed.
+// tampered is a repository whose layers are served with one bit changed.
 const tampered = "tampered-layer"
 
 func newSigned(t *testing.T) *signed {
@@ -185,7 +183,7 @@ func newSigned(t *testing.T) *signed {
 		answer := httptest.NewRecorder()
 		inner.ServeHTTP(answer, r)
 		body := answer.Body.Bytes()
-		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) { // the layer, and no signature
+		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) { // a layer, not a signature
 			body[len(body)/2] ^= 1
 		}
 		for key, values := range answer.Header() {
@@ -199,8 +197,7 @@ func newSigned(t *testing.T) *signed {
 	return s
 }
 
-// source returns an OCIRepository of a repository's tag main, whose signature
-// is verified.
+// source returns an OCIRepository with signature verification for a repository's tag main.
 func (s *signed) source(t *testing.T, repository string) []*unstructured.Unstructured {
 	t.Helper()
 	return objects(t, fmt.Sprintf(`
@@ -212,8 +209,7 @@ spec:
 `, repository, s.host))
 }
 
-// push pushes the workspace's last commit to a repository's tag main, and returns its
-// digest.
+// push pushes the workspace's last commit to a repository's tag main, and returns the digest.
 func (s *signed) push(t *testing.T, q quayside, repository string, flags ...string) string {
 	t.Helper()
 	out := q.must(t, append([]string{"push", "oci://" + s.host + "/" + repository + ":main"}, flags...)...)
@@ -224,7 +220,7 @@ func (s *signed) push(t *testing.T, q quayside, repository string, flags ...stri
 	return digest
 }
 
-// tag returns a tag of a repository.
+// tag returns a reference to a tag of a repository.
 func (s *signed) tag(t *testing.T, repository, tag string) name.Tag {
 	t.Helper()
 	out, err := name.NewTag(s.host+"/"+repository+":"+tag, name.Insecure)
@@ -234,10 +230,10 @@ func (s *signed) tag(t *testing.T, repository, tag string) name.Tag {
 	return out
 }
 
-// signatures is the tag below which the signatures of a digest lie.
+// signatures returns the tag of a digest's signatures.
 func signatures(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
-// get returns what a tag names.
+// get returns the image of a tag, and its manifest.
 func (s *signed) get(t *testing.T, tag name.Tag) (v1.Image, *v1.Manifest) {
 	t.Helper()
 	im, err := remote.Image(tag)
@@ -251,7 +247,7 @@ func (s *signed) get(t *testing.T, tag name.Tag) (v1.Image, *v1.Manifest) {
 	return im, m
 }
 
-// spoilSignature changes a bit of the signature below a digest's tag.
+// spoilSignature changes a bit of a digest's signature.
 func (s *signed) spoilSignature(t *testing.T, repository, digest string) {
 	t.Helper()
 	tag := s.tag(t, repository, signatures(digest))
@@ -283,7 +279,7 @@ func (s *signed) replace(t *testing.T, repository string) string {
 	tag := s.tag(t, repository, "main")
 	_, m := s.get(t, tag)
 	evil, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, m.MediaType), m.Config.MediaType), mutate.Addendum{
-		Layer: static.NewLayer(packed(t, map[string][]byte{"evil.yaml": []byte("{}")}), m.Layers[0].MediaType),
+		Layer: static.NewLayer(packTar(t, map[string][]byte{"evil.yaml": []byte("{}")}), m.Layers[0].MediaType),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +294,7 @@ func (s *signed) replace(t *testing.T, repository string) string {
 	return digest.String()
 }
 
-// moveSignature puts the signature of one digest below the tag of another one.
+// moveSignature moves the signature of one digest to the tag of another one.
 func (s *signed) moveSignature(t *testing.T, repository, from, to string) {
 	t.Helper()
 	im, _ := s.get(t, s.tag(t, repository, signatures(from)))
@@ -307,7 +303,7 @@ func (s *signed) moveSignature(t *testing.T, repository, from, to string) {
 	}
 }
 
-// commit commits the workspace, which is a Git repository from then on.
+// commit commits the workspace, and creates the repository if necessary.
 func (q quayside) commit(t *testing.T, message string) {
 	t.Helper()
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-q", "-m", message}} {
@@ -342,8 +338,8 @@ func keyPair(t *testing.T) (file string, public []byte) {
 	return file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// judged waits until a source is ready or not, and returns which it is and why.
-func judged(ctx context.Context, t *testing.T, applier *harness.Applier, source *unstructured.Unstructured) (taken bool, message string) {
+// awaitVerdict waits until a source is ready or failed, and returns the result and the message.
+func awaitVerdict(ctx context.Context, t *testing.T, applier *harness.Applier, source *unstructured.Unstructured) (taken bool, message string) {
 	t.Helper()
 	for {
 		live, err := applier.Get(ctx, source)

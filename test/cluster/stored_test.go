@@ -17,54 +17,54 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// dropping is an operator whose next bundle drops versions in which its objects
-// are stored.
-type dropping struct {
-	name     string         // of the package, and of its first kind
-	kinds    []string       // more kinds
-	versions []string       // of the old definition, as in "v1alpha1 served stored"
-	cluster  bool           // its objects lie in no namespace
-	schema   string         // of spec
-	spec     map[string]any // of each object
-	history  string         // the version in which objects are stored before the old bundle stores them in another one
-	homes    []string       // install namespaces; nil: one
-	store    bool           // it takes the state "store": the old definition stores in another version than the next
-	converts bool           // the old bundle has a webhook that converts between its versions
+// droppingOperator is an operator whose next bundle removes versions in which its objects are
+// stored.
+type droppingOperator struct {
+	name              string         // of the package and of its first kind
+	kinds             []string       // more kinds
+	versions          []string       // of the old CRD, as in "v1alpha1 served stored"
+	clusterScoped     bool           // its objects are cluster-scoped
+	schema            string         // of spec
+	spec              map[string]any // of each object
+	firstStored       string         // version in which objects are stored first, before the old bundle stores them in another one
+	installNamespaces []string       // install namespaces; nil means one
+	hasStoreState     bool           // it passes the state "store": the storage version of the old CRD differs from that of the next one
+	hasConversion     bool           // the old bundle has a conversion webhook
 }
 
-// droppings returns ten operators. The next bundle of each has v1 alone.
-func droppings() []dropping {
+// droppingOperators returns ten operators. The next bundle of each has v1 alone.
+func droppingOperators() []droppingOperator {
 	plain := "{type: object, properties: {size: {type: integer}, colour: {type: string}}}"
 	spec := map[string]any{"size": int64(3), "colour": "blue"}
-	return []dropping{
-		{name: "renamed", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, store: true},
-		{name: "history", versions: []string{"v1beta1 served", "v1 served stored"}, schema: plain, spec: spec, history: "v1beta1"},
-		{name: "unserved", versions: []string{"v1beta1", "v1 served stored"}, schema: plain, spec: spec, history: "v1beta1"},
-		{name: "clusterwide", versions: []string{"v1alpha1 served stored", "v1 served"}, cluster: true, schema: plain, spec: spec, store: true},
-		{name: "several", kinds: []string{"second", "third"}, versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, store: true},
-		{name: "twice", versions: []string{"v1alpha1 served stored", "v1beta1 served", "v1 served"}, schema: plain, spec: spec, store: true},
-		{name: "ancient", versions: []string{"v1alpha1", "v1alpha2 served stored", "v1 served"}, schema: plain, spec: spec, history: "v1alpha1", store: true},
-		{name: "loose", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: "{type: object, x-kubernetes-preserve-unknown-fields: true}", spec: map[string]any{"any": map[string]any{"thing": "goes"}}, store: true},
-		{name: "homes", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, homes: []string{"homes-a", "homes-b"}, store: true},
-		{name: "defaulted", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: "{type: object, properties: {size: {type: integer}, colour: {type: string, default: red}}}", spec: map[string]any{"size": int64(1)}, store: true},
+	return []droppingOperator{
+		{name: "renamed", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, hasStoreState: true},
+		{name: "history", versions: []string{"v1beta1 served", "v1 served stored"}, schema: plain, spec: spec, firstStored: "v1beta1"},
+		{name: "unserved", versions: []string{"v1beta1", "v1 served stored"}, schema: plain, spec: spec, firstStored: "v1beta1"},
+		{name: "clusterwide", versions: []string{"v1alpha1 served stored", "v1 served"}, clusterScoped: true, schema: plain, spec: spec, hasStoreState: true},
+		{name: "several", kinds: []string{"second", "third"}, versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, hasStoreState: true},
+		{name: "twice", versions: []string{"v1alpha1 served stored", "v1beta1 served", "v1 served"}, schema: plain, spec: spec, hasStoreState: true},
+		{name: "ancient", versions: []string{"v1alpha1", "v1alpha2 served stored", "v1 served"}, schema: plain, spec: spec, firstStored: "v1alpha1", hasStoreState: true},
+		{name: "loose", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: "{type: object, x-kubernetes-preserve-unknown-fields: true}", spec: map[string]any{"any": map[string]any{"thing": "goes"}}, hasStoreState: true},
+		{name: "homes", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: plain, spec: spec, installNamespaces: []string{"homes-a", "homes-b"}, hasStoreState: true},
+		{name: "defaulted", versions: []string{"v1alpha1 served stored", "v1 served"}, schema: "{type: object, properties: {size: {type: integer}, colour: {type: string, default: red}}}", spec: map[string]any{"size": int64(1)}, hasStoreState: true},
 	}
 }
 
-func (d dropping) group() string { return d.name + ".example.com" }
+func (d droppingOperator) group() string { return d.name + ".example.com" }
 
-func (d dropping) namespaces() []string {
-	if d.homes != nil {
-		return d.homes
+func (d droppingOperator) namespaces() []string {
+	if d.installNamespaces != nil {
+		return d.installNamespaces
 	}
 	return []string{d.name}
 }
 
-// definitions returns those of a bundle, with these versions.
-func (d dropping) definitions(versions ...string) string {
+// definitions returns the CRDs of a bundle with these versions.
+func (d droppingOperator) definitions(versions ...string) string {
 	var out []string
 	for _, kind := range append([]string{d.name}, d.kinds...) {
 		scope := "Namespaced"
-		if d.cluster {
+		if d.clusterScoped {
 			scope = "Cluster"
 		}
 		title := strings.ToUpper(kind[:1]) + kind[1:]
@@ -79,10 +79,10 @@ func (d dropping) definitions(versions ...string) string {
 	return strings.Join(out, "---\n")
 }
 
-// bundle returns the files of a bundle, below the directory of its package.
-func (d dropping) bundle(version, replaces string, versions ...string) map[string]string {
+// bundle returns the files of a bundle, relative to the directory of its package.
+func (d droppingOperator) bundle(version, replaces string, versions ...string) map[string]string {
 	mode := "AllNamespaces"
-	if d.homes != nil {
+	if d.installNamespaces != nil {
 		mode = "OwnNamespace"
 	}
 	dir := "catalog/" + d.name + "/" + version + "/"
@@ -104,7 +104,7 @@ spec:
             metadata: {labels: {app: %[1]s}}
             spec: {containers: [{name: operator, image: "example.com/%[1]s:%[2]s"}]}
 `, d.name, version, replaces, mode)}
-	if d.converts && len(versions) > 1 {
+	if d.hasConversion && len(versions) > 1 {
 		files[dir+"csv.yaml"] += fmt.Sprintf("  customresourcedefinitions: {owned: [{name: %[1]ss.%[2]s, kind: %[3]s, version: v1}]}\n  webhookdefinitions:\n  - {type: ConversionWebhook, generateName: convert, deploymentName: %[1]s, containerPort: 443, webhookPath: /convert, conversionCRDs: [%[1]ss.%[2]s], sideEffects: None, admissionReviewVersions: [v1]}\n", d.name, d.group(), strings.ToUpper(d.name[:1])+d.name[1:])
 	}
 	for i, text := range strings.Split(d.definitions(versions...), "---\n") {
@@ -113,8 +113,8 @@ spec:
 	return files
 }
 
-// objects returns two objects of each kind, at a version.
-func (d dropping) objects(version string) []*unstructured.Unstructured {
+// objects returns two objects of each kind in a version.
+func (d droppingOperator) objects(version string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, kind := range append([]string{d.name}, d.kinds...) {
 		for i := range 2 {
@@ -122,7 +122,7 @@ func (d dropping) objects(version string) []*unstructured.Unstructured {
 				"apiVersion": d.group() + "/" + version, "kind": strings.ToUpper(kind[:1]) + kind[1:],
 				"metadata": map[string]any{"name": fmt.Sprintf("it-%d", i)}, "spec": d.spec,
 			}}
-			if !d.cluster {
+			if !d.clusterScoped {
 				o.SetNamespace(d.namespaces()[0])
 			}
 			out = append(out, o)
@@ -131,45 +131,45 @@ func (d dropping) objects(version string) []*unstructured.Unstructured {
 	return out
 }
 
-// TestStoredVersions upgrades ten operators to bundles that drop versions in which
-// their objects are stored. Applied plainly, the API server refuses each; in the
-// states of the lock it takes all of them, and every object stays what it was.
+// TestStoredVersions upgrades ten operators to bundles that remove stored versions. The API server
+// rejects a direct upgrade of each; by the states of the lock it accepts all of them, and every
+// object remains the same.
 func TestStoredVersions(t *testing.T) {
-	t.Parallel() // it has servers of its own, and mostly waits
+	t.Parallel() // mostly waits; has its own servers
 	cluster := harness.Start(t, harness.Options{Migrations: true})
-	s := newStoring(t, cluster, droppings(), migrations+"  profile: plain\n")
-	ctx := within(t, 8*time.Minute) // the controller waits for the next bookmark of a watch, about a minute
+	s := newStorageFleet(t, cluster, droppingOperators(), migrations+"  profile: plain\n")
+	ctx := within(t, 8*time.Minute) // the controller waits about a minute for the next bookmark of a watch
 	s.install(ctx, t)
-	before := s.read(ctx, t)
-	s.refused(ctx, t)
+	before := s.readObjects(ctx, t)
+	s.checkRejected(ctx, t)
 
-	s.next(t, "store")
-	s.move(ctx, t)
-	s.next(t, "migrate")
-	s.move(ctx, t)
-	s.migrated(ctx, t)
-	s.next(t, "")
-	s.move(ctx, t)
+	s.nextState(t, "store")
+	s.applyRendered(ctx, t)
+	s.nextState(t, "migrate")
+	s.applyRendered(ctx, t)
+	s.awaitMigrations(ctx, t)
+	s.nextState(t, "")
+	s.applyRendered(ctx, t)
 
-	if d := cmp.Diff(before, s.read(ctx, t)); d != "" {
+	if d := cmp.Diff(before, s.readObjects(ctx, t)); d != "" {
 		t.Errorf("objects and their UIDs (-before +after):\n%s", d)
 	}
 }
 
-// storing is a workspace with the operators, and the cluster that has them.
-type storing struct {
+// storageFleet is a workspace with the operators, and its cluster.
+type storageFleet struct {
 	quayside
 	cluster *harness.Cluster
 	applier *harness.Applier
-	all     []dropping
-	now     []*unstructured.Unstructured // what is rendered, and applied
+	all     []droppingOperator
+	applied []*unstructured.Unstructured // the rendered and applied objects
 }
 
-// migrations says that clusters have the API as a beta.
+// migrations is the setting for clusters with the beta API.
 const migrations = "  storageMigration: v1beta1\n"
 
-// newStoring returns a workspace with these operators, and with some settings.
-func newStoring(t *testing.T, cluster *harness.Cluster, all []dropping, settings string) *storing {
+// newStorageFleet returns a workspace with these operators and settings.
+func newStorageFleet(t *testing.T, cluster *harness.Cluster, all []droppingOperator, settings string) *storageFleet {
 	t.Helper()
 	files := map[string]string{"quayside.yaml": `
 apiVersion: quayside.dev/v1alpha1
@@ -187,50 +187,49 @@ spec:
 		}
 		for _, ns := range d.namespaces() {
 			watch := ""
-			if d.homes != nil {
+			if d.installNamespaces != nil {
 				watch = ns
 			}
 			files["subscriptions/"+ns+".yaml"] = fmt.Sprintf("apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: operator, namespace: %[1]s}\nspec: {name: %[2]s, channel: stable, source: made, sourceNamespace: olm, startingCSV: %[2]s.v1.0.0}\n---\napiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: group, namespace: %[1]s}\nspec: {targetNamespaces: [%[3]s]}\n", ns, d.name, watch)
 		}
 	}
-	return &storing{quayside: newWorkspace(t, build(t), files), cluster: cluster, applier: applier(t, cluster), all: all}
+	return &storageFleet{quayside: newWorkspace(t, build(t), files), cluster: cluster, applier: applier(t, cluster), all: all}
 }
 
-// install installs the old bundles, with objects that are stored in the old
-// versions.
-func (s *storing) install(ctx context.Context, t *testing.T) {
+// install installs the old bundles and creates objects in the old versions.
+func (s *storageFleet) install(ctx context.Context, t *testing.T) {
 	t.Helper()
 	s.must(t, "resolve", "--offline")
 	list := s.rendered(t)
 	for _, d := range s.all {
-		if d.history == "" {
+		if d.firstStored == "" {
 			continue
 		}
-		past := []string{d.history + " served stored"}
+		past := []string{d.firstStored + " served stored"}
 		for _, v := range d.versions {
-			if name, _, _ := strings.Cut(v, " "); name != d.history {
+			if name, _, _ := strings.Cut(v, " "); name != d.firstStored {
 				past = append(past, name+" served")
 			}
 		}
 		if _, err := s.applier.Apply(ctx, objects(t, d.definitions(past...))); err != nil {
 			t.Fatal(err)
 		}
-		s.create(ctx, t, append(only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" && o.GetName() == d.name }), d.objects(d.history)...))
+		s.create(ctx, t, append(only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" && o.GetName() == d.name }), d.objects(d.firstStored)...))
 	}
 	if _, err := s.applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}
-	s.now = list
+	s.applied = list
 	for _, d := range s.all {
-		if d.history == "" {
+		if d.firstStored == "" {
 			version, _, _ := strings.Cut(d.versions[0], " ")
 			s.create(ctx, t, d.objects(version))
 		}
 	}
-	s.settle(ctx, t)
+	s.awaitOperators(ctx, t)
 }
 
-func (s *storing) create(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
+func (s *storageFleet) create(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range list {
 		if _, err := s.applier.Create(ctx, o); err != nil {
@@ -239,16 +238,16 @@ func (s *storing) create(ctx context.Context, t *testing.T, list []*unstructured
 	}
 }
 
-// settle waits until every operator is Ready.
-func (s *storing) settle(ctx context.Context, t *testing.T) {
+// awaitOperators waits until every operator is Ready.
+func (s *storageFleet) awaitOperators(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if err := s.applier.Await(ctx, only(s.rendered(t), func(o *unstructured.Unstructured) bool { return o.GetKind() != "StorageVersionMigration" })); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// read returns the objects at v1, by name, with their UIDs.
-func (s *storing) read(ctx context.Context, t *testing.T) map[string]string {
+// readObjects returns the objects in v1, by name, with their UIDs.
+func (s *storageFleet) readObjects(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, d := range s.all {
@@ -263,9 +262,8 @@ func (s *storing) read(ctx context.Context, t *testing.T) map[string]string {
 	return out
 }
 
-// refused applies the next definitions as they are, of which the server takes
-// none.
-func (s *storing) refused(ctx context.Context, t *testing.T) {
+// checkRejected checks that the server rejects every next CRD if it is applied directly.
+func (s *storageFleet) checkRejected(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, d := range s.all {
 		for _, o := range objects(t, d.definitions("v1 served stored")) {
@@ -277,12 +275,12 @@ func (s *storing) refused(ctx context.Context, t *testing.T) {
 	}
 }
 
-// next takes the step that the cluster is ready for. Operators whose old bundle stores
-// objects elsewhere go into a state, "" being the next bundle; those that have a step
-// less to go may be ahead.
-func (s *storing) next(t *testing.T, state string) {
+// nextState performs the step for which the cluster is ready. Operators with a different storage
+// version in the old bundle change to the given state, where "" is the next bundle; operators with
+// one step less may be ahead.
+func (s *storageFleet) nextState(t *testing.T, state string) {
 	t.Helper()
-	if _, stderr, code := s.run(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml"); code > 1 { // 1: a migration runs
+	if _, stderr, code := s.run(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml"); code > 1 { // 1: a migration is running
 		t.Fatalf("quayside status: exit code %d\n%s", code, stderr)
 	}
 	s.must(t, "resolve", "--offline", "--upgrade", "--observed", "observed.yaml")
@@ -291,26 +289,26 @@ func (s *storing) next(t *testing.T, state string) {
 		t.Fatal(err)
 	}
 	for block := range strings.SplitSeq(string(lock), "\n- namespace: ") {
-		i := slices.IndexFunc(s.all, func(d dropping) bool { return strings.Contains(block, "\n  package: "+d.name+"\n") })
+		i := slices.IndexFunc(s.all, func(d droppingOperator) bool { return strings.Contains(block, "\n  package: "+d.name+"\n") })
 		if i < 0 {
 			continue
 		}
 		moved, waits := strings.Contains(block, "\n  version: 2.0.0\n"), strings.Contains(block, "\n    stage: "+state+"\n")
-		if state == "" && !moved || state != "" && s.all[i].store && (moved || !waits) {
+		if state == "" && !moved || state != "" && s.all[i].hasStoreState && (moved || !waits) {
 			t.Errorf("%s is not in state %q:\n%s", s.all[i].name, state, block)
 		}
 	}
 }
 
-// move applies what is rendered, and prunes what is no longer.
-func (s *storing) move(ctx context.Context, t *testing.T) {
+// applyRendered applies the rendered objects, and prunes the others.
+func (s *storageFleet) applyRendered(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := s.rendered(t)
 	if _, err := s.applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}
 	there := names(list)
-	for _, o := range s.now {
+	for _, o := range s.applied {
 		if slices.Contains(there, harness.Name(o)) || holdsData(o) {
 			continue
 		}
@@ -318,13 +316,13 @@ func (s *storing) move(ctx context.Context, t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.now = list
-	s.settle(ctx, t)
+	s.applied = list
+	s.awaitOperators(ctx, t)
 }
 
-// migrated waits until every migration has succeeded, after which no definition
-// names a version that was left: the controller takes it out of the status.
-func (s *storing) migrated(ctx context.Context, t *testing.T) {
+// awaitMigrations waits until every migration has succeeded. The controller has then removed the
+// old versions from the status of the CRDs.
+func (s *storageFleet) awaitMigrations(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, o := range only(s.rendered(t), func(o *unstructured.Unstructured) bool { return o.GetKind() == "StorageVersionMigration" }) {
 		for {
@@ -353,8 +351,8 @@ func (s *storing) migrated(ctx context.Context, t *testing.T) {
 	}
 }
 
-// definitions returns those of the operators as the cluster has them.
-func (s *storing) definitions(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+// definitions returns the operators' CRDs in the cluster.
+func (s *storageFleet) definitions(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	for _, d := range s.all {

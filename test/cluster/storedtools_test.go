@@ -18,58 +18,57 @@ import (
 	"github.com/quayside/quayside/test/cluster/olm"
 )
 
-// TestStoredVersionsByTools has tools apply the states of docs/stored-versions.md, to an
-// operator without a conversion and to one whose webhook converts: in each state a
-// second sync writes nothing to the definitions, and what the migration did stays.
+// TestStoredVersionsByTools applies the states of docs/stored-versions.md with GitOps tools, for an
+// operator without conversion and one with a conversion webhook: in each state a second sync must
+// not write the CRDs, and the result of the migration must remain.
 func TestStoredVersionsByTools(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
-			shortly(t, name)
-			t.Parallel() // each has servers of its own, and mostly waits
+			skipIfShort(t, name)
+			t.Parallel() // mostly waits; each test has its own servers
 			services := olm.NewServices(t)
-			s := newToolStoring(t, tool, harness.Start(t, harness.Options{Migrations: true, Services: services.Socket}), services)
-			ctx := within(t, 8*time.Minute) // the controller waits for the next bookmark of a watch, about a minute
-			s.starts(ctx, t)
-			before := s.read(ctx, t)
-			s.refused(ctx, t)
+			s := newToolStorageFleet(t, tool, harness.Start(t, harness.Options{Migrations: true, Services: services.Socket}), services)
+			ctx := within(t, 8*time.Minute) // the controller waits about a minute for the next bookmark of a watch
+			s.installOld(ctx, t)
+			before := s.readObjects(ctx, t)
+			s.checkRejected(ctx, t)
 
-			s.goes(ctx, t, "store")
-			s.stays(ctx, t, "v1alpha1", "v1")
-			s.goes(ctx, t, "migrate")
-			s.migrated(ctx, t)
-			s.stays(ctx, t, "v1")
-			s.goes(ctx, t, "")
-			s.stays(ctx, t, "v1")
+			s.applyState(ctx, t, "store")
+			s.checkStable(ctx, t, "v1alpha1", "v1")
+			s.applyState(ctx, t, "migrate")
+			s.awaitMigrations(ctx, t)
+			s.checkStable(ctx, t, "v1")
+			s.applyState(ctx, t, "")
+			s.checkStable(ctx, t, "v1")
 
-			if d := cmp.Diff(before, s.read(ctx, t)); d != "" {
+			if d := cmp.Diff(before, s.readObjects(ctx, t)); d != "" {
 				t.Errorf("objects and their UIDs (-before +after):\n%s", d)
 			}
 		})
 	}
 }
 
-// converted is an operator whose webhook is asked for each object of another version
-// than the stored one.
-func converted() dropping {
-	return dropping{
-		name: "converted", versions: []string{"v1alpha1 served stored", "v1 served"}, store: true, converts: true,
+// convertedOperator returns an operator with a conversion webhook.
+func convertedOperator() droppingOperator {
+	return droppingOperator{
+		name: "converted", versions: []string{"v1alpha1 served stored", "v1 served"}, hasStoreState: true, hasConversion: true,
 		schema: "{type: object, properties: {size: {type: integer}}}", spec: map[string]any{"size": int64(7)},
 	}
 }
 
-// toolStoring is a workspace whose tree a tool applies.
-type toolStoring struct {
-	*storing
+// toolStorageFleet is a workspace whose tree a tool applies.
+type toolStorageFleet struct {
+	*storageFleet
 	tool       tool
 	repository repository
-	identities map[string]string // of the definitions
+	identities map[string]string // of the CRDs
 }
 
-func newToolStoring(t *testing.T, tool tool, cluster *harness.Cluster, services *olm.Services) *toolStoring {
+func newToolStorageFleet(t *testing.T, tool tool, cluster *harness.Cluster, services *olm.Services) *toolStorageFleet {
 	t.Helper()
-	s := &toolStoring{tool: tool, repository: newRepository(t)}
-	g := gitops{profile: tool.profile(), url: s.repository.url, at: tool.at(), automated: tool.profile() == "argocd"}
-	s.storing = newStoring(t, cluster, []dropping{droppings()[0], converted()},
+	s := &toolStorageFleet{tool: tool, repository: newRepository(t)}
+	g := gitops{profile: tool.profile(), url: s.repository.url, namespace: tool.at(), automated: tool.profile() == "argocd"}
+	s.storageFleet = newStorageFleet(t, cluster, []droppingOperator{droppingOperators()[0], convertedOperator()},
 		migrations+"  certificates: secret\n  certificateSecret: {name: \"%s-cert\", caFile: ca.crt}"+g.settings())
 	ca, err := services.CA("converted")
 	if err != nil {
@@ -79,14 +78,14 @@ func newToolStoring(t *testing.T, tool tool, cluster *harness.Cluster, services 
 	return s
 }
 
-// starts has the tool apply the old bundles, and makes objects, which are stored in the
-// old version. One of the definitions is converted by a webhook.
-func (s *toolStoring) starts(ctx context.Context, t *testing.T) {
+// installOld applies the old bundles with the tool, and creates objects in the old version. One of
+// the CRDs has a conversion webhook.
+func (s *toolStorageFleet) installOld(ctx context.Context, t *testing.T) {
 	t.Helper()
-	s.quayside.settle(t)
+	s.quayside.resolveAndRender(t)
 	commit := s.repository.commit(t, s.dir, "install")
 	s.tool.start(ctx, t, s.cluster, s.repository.url)
-	s.tool.has(ctx, t, "root", "rendered/"+s.tool.profile(), commit)
+	s.tool.follow(ctx, t, "root", "rendered/"+s.tool.profile(), commit)
 	for _, d := range s.all {
 		s.create(ctx, t, d.objects("v1alpha1"))
 	}
@@ -100,18 +99,18 @@ func (s *toolStoring) starts(ctx context.Context, t *testing.T) {
 	}
 }
 
-// goes takes a step, and has the tool apply it, and then once more.
-func (s *toolStoring) goes(ctx context.Context, t *testing.T, state string) {
+// applyState performs a step, and waits until the tool has applied it.
+func (s *toolStorageFleet) applyState(ctx context.Context, t *testing.T, state string) {
 	t.Helper()
-	s.next(t, state)
+	s.nextState(t, state)
 	s.must(t, "render", "--offline")
-	s.tool.reaches(ctx, t, "root", s.repository.commit(t, s.dir, "state "+state))
-	sameAsRendered(ctx, t, s.applier, s.rendered(t), nil)
+	s.tool.awaitCommit(ctx, t, "root", s.repository.commit(t, s.dir, "state "+state))
+	awaitRendered(ctx, t, s.applier, s.rendered(t), nil)
 }
 
-// stays has the tool synchronize once more, and wants that to write nothing to the
-// definitions: they store objects in v1, and say that these may lie in some versions.
-func (s *toolStoring) stays(ctx context.Context, t *testing.T, stored ...string) {
+// checkStable synchronizes again, and checks that the CRDs are not written, that they store objects
+// in v1, and that their stored versions are the given ones.
+func (s *toolStorageFleet) checkStable(ctx context.Context, t *testing.T, stored ...string) {
 	t.Helper()
 	written := func() map[string]string {
 		out := map[string]string{}
@@ -121,7 +120,7 @@ func (s *toolStoring) stays(ctx context.Context, t *testing.T, stored ...string)
 		return out
 	}
 	before := written()
-	s.tool.again(ctx, t)
+	s.tool.syncAll(ctx, t)
 	if d := cmp.Diff(before, written()); d != "" {
 		t.Errorf("another sync wrote to definitions (-before +after):\n%s", d)
 	}
@@ -142,39 +141,38 @@ func (s *toolStoring) stays(ctx context.Context, t *testing.T, stored ...string)
 	}
 }
 
-// TestStoredVersionsByHand does in a cluster without the API what docs/stored-versions.md
-// has a person do, with kubectl and jq where they are installed: to apply nothing but an
-// object's name stores it anew, and once every object was, the definition's status may
-// say so.
+// TestStoredVersionsByHand follows the manual steps of docs/stored-versions.md in a cluster without
+// the API, with kubectl and jq if they are installed: applying only the name of an object rewrites
+// it, and after all objects are rewritten, the CRD's status can be updated.
 func TestStoredVersionsByHand(t *testing.T) {
-	t.Parallel() // it has servers of its own
-	s := newStoring(t, harness.Start(t, harness.Options{}), []dropping{droppings()[0], droppings()[3], droppings()[4]}, "  profile: plain\n")
+	t.Parallel() // has its own servers
+	s := newStorageFleet(t, harness.Start(t, harness.Options{}), []droppingOperator{droppingOperators()[0], droppingOperators()[3], droppingOperators()[4]}, "  profile: plain\n")
 	ctx := within(t, 3*time.Minute)
 	s.install(ctx, t)
-	before := s.read(ctx, t)
-	s.refused(ctx, t)
+	before := s.readObjects(ctx, t)
+	s.checkRejected(ctx, t)
 
-	s.next(t, "store")
-	s.move(ctx, t)
-	s.next(t, "migrate")
-	s.move(ctx, t)
-	s.next(t, "migrate") // nobody rewrites anything
-	was := s.versions(ctx, t)
+	s.nextState(t, "store")
+	s.applyRendered(ctx, t)
+	s.nextState(t, "migrate")
+	s.applyRendered(ctx, t)
+	s.nextState(t, "migrate") // nothing rewrites the objects
+	was := s.resourceVersions(ctx, t)
 	s.rewrite(ctx, t)
-	for name, version := range s.versions(ctx, t) {
+	for name, version := range s.resourceVersions(ctx, t) {
 		if version == was[name] {
 			t.Errorf("%s is not stored anew", name)
 		}
 	}
-	s.next(t, "")
-	s.move(ctx, t)
-	if d := cmp.Diff(before, s.read(ctx, t)); d != "" {
+	s.nextState(t, "")
+	s.applyRendered(ctx, t)
+	if d := cmp.Diff(before, s.readObjects(ctx, t)); d != "" {
 		t.Errorf("objects and their UIDs (-before +after):\n%s", d)
 	}
 }
 
-// versions returns the resourceVersion of each object, by its name.
-func (s *storing) versions(ctx context.Context, t *testing.T) map[string]string {
+// resourceVersions returns the resourceVersions of the objects by name.
+func (s *storageFleet) resourceVersions(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, d := range s.all {
@@ -189,9 +187,9 @@ func (s *storing) versions(ctx context.Context, t *testing.T) map[string]string 
 	return out
 }
 
-// rewrite stores all objects anew and writes so into the status of their definitions, by
-// the commands of the page.
-func (s *storing) rewrite(ctx context.Context, t *testing.T) {
+// rewrite rewrites all objects and updates the status of their CRDs with the commands in the
+// documentation.
+func (s *storageFleet) rewrite(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, command := range []string{"kubectl", "jq"} {
 		if _, err := exec.LookPath(command); err != nil {
@@ -223,9 +221,9 @@ func (s *storing) rewrite(ctx context.Context, t *testing.T) {
 	}
 }
 
-// rewriteWithout does the same without kubectl: a namespace is null where there is none,
-// as jq writes it.
-func (s *storing) rewriteWithout(ctx context.Context, t *testing.T) {
+// rewriteWithout does the same without kubectl. A missing namespace is null, as in the output of
+// jq.
+func (s *storageFleet) rewriteWithout(ctx context.Context, t *testing.T) {
 	t.Helper()
 	hand, err := harness.NewApplier(s.cluster.RESTConfig, "storage-migration")
 	if err != nil {
@@ -234,7 +232,7 @@ func (s *storing) rewriteWithout(ctx context.Context, t *testing.T) {
 	for _, d := range s.all {
 		for _, o := range d.objects("v1") {
 			var namespace any
-			if !d.cluster {
+			if !d.clusterScoped {
 				namespace = o.GetNamespace()
 			}
 			if _, err := hand.Apply(ctx, []*unstructured.Unstructured{{Object: map[string]any{

@@ -19,62 +19,61 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestSuccession has Flux, and Argo CD, apply what docs/succession.md says of an operator
-// that is followed by another package: the two side by side, then the follower alone.
-// No definition, no custom resource and nothing that both bring is deleted or made anew.
+// TestSuccession applies the steps of docs/succession.md with Flux and Argo CD, for an operator
+// that is replaced by another package: first both, then only the successor. No CRD, custom resource
+// or shared object may be deleted or recreated.
 func TestSuccession(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
-			shortly(t, name)
+			skipIfShort(t, name)
 			t.Parallel() // each has servers of its own, and mostly waits
-			newSucceeding(t, tool, "caches").lives(t)
+			newSuccession(t, tool, "caches").runSteps(t)
 		})
 	}
 	t.Run("flux-elsewhere", func(t *testing.T) {
-		shortly(t, "flux-elsewhere")
+		skipIfShort(t, "flux-elsewhere")
 		t.Parallel()
-		newSucceeding(t, tools()["flux"], "data").lives(t)
+		newSuccession(t, tools()["flux"], "data").runSteps(t)
 	})
 }
 
-// shortly leaves out with -short what takes minutes and does with one more tool what
-// Flux has done.
-func shortly(t *testing.T, name string) {
+// skipIfShort skips the second tool with -short, because it takes minutes and repeats the test of
+// Flux.
+func skipIfShort(t *testing.T, name string) {
 	t.Helper()
 	if testing.Short() && name != "flux" {
 		t.Skip("-short: Flux has done the same")
 	}
 }
 
-// tools returns what applies the tree of a workspace, by name.
+// tools returns the tools by name.
 func tools() map[string]tool {
 	return map[string]tool{"flux": &fluxTaker{}, "argocd": &argoTaker{}}
 }
 
-// succeeding is a workspace with an operator that is followed, and a tool that applies
-// its tree from a repository.
-type succeeding struct {
+// succession is a workspace with an operator that is replaced, and a tool that applies its tree
+// from a repository.
+type succession struct {
 	*harness.Applier
-	q          quayside
-	tool       tool
-	cluster    *harness.Cluster
-	repository repository
-	home       string // namespace of the operator that follows
+	q                  quayside
+	tool               tool
+	cluster            *harness.Cluster
+	repository         repository
+	successorNamespace string // namespace of the successor
 }
 
-// newSucceeding starts a cluster whose API server reaches no Service, as where no
-// pod answers.
-func newSucceeding(t *testing.T, tool tool, home string) *succeeding {
+// newSuccession starts a cluster whose API server cannot reach any Service, as if no pod answers.
+func newSuccession(t *testing.T, tool tool, home string) *succession {
 	t.Helper()
 	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &succeeding{tool: tool, home: home, repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
+	s := &succession{tool: tool, successorNamespace: home, repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
 	if err := os.CopyFS(s.q.dir, os.DirFS(filepath.Join(root, "..", "..", "testdata", "succession"))); err != nil {
 		t.Fatal(err)
 	}
-	g := gitops{profile: tool.profile(), url: s.repository.url, at: tool.at(), automated: tool.profile() == "argocd"}
+	g := gitops{profile: tool.profile(), url: s.repository.url, namespace: tool.at(), automated: tool.profile() == "argocd"}
 	s.q.write(t, "quayside.yaml", `
 apiVersion: quayside.dev/v1alpha1
 kind: Workspace
@@ -87,24 +86,24 @@ spec:
 	return s
 }
 
-// lives does what a team does, state by state.
-func (s *succeeding) lives(t *testing.T) {
+// runSteps runs the steps of the team, state by state.
+func (s *succession) runSteps(t *testing.T) {
 	t.Helper()
 	ctx := within(t, 4*time.Minute)
 	s.install(ctx, t)
-	before := s.holds(ctx, t)
+	before := s.readIdentities(ctx, t)
 
-	order := s.follow(ctx, t)
-	s.handedOver(ctx, t, before)
-	s.stopped(ctx, t, order)
+	order := s.mergeSuccessor(ctx, t)
+	s.checkHandedOver(ctx, t, before)
+	s.checkStopOrder(ctx, t, order)
 	beside := s.q.rendered(t)
 
-	s.prune(ctx, t)
-	s.handedOver(ctx, t, before)
-	s.leftoversGone(ctx, t, beside)
+	s.mergeRemoval(ctx, t)
+	s.checkHandedOver(ctx, t, before)
+	s.checkLeftoversGone(ctx, t, beside)
 }
 
-// data is what the operator that is followed looks after.
+// data contains custom resources of the replaced operator.
 const data = `
 {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 ---
@@ -113,15 +112,15 @@ const data = `
 {apiVersion: example.com/v1, kind: Cache, metadata: {name: two, namespace: caches}, spec: {size: 5}}
 `
 
-// install has the tool apply the operator that is followed, and makes custom resources.
-// Its webhook then forbids to change them, since nobody answers.
-func (s *succeeding) install(ctx context.Context, t *testing.T) {
+// install applies the operator that is to be replaced, and creates custom resources. Its webhook
+// then prevents changes to them, because it does not answer.
+func (s *succession) install(ctx context.Context, t *testing.T) {
 	t.Helper()
-	s.q.settle(t)
+	s.q.resolveAndRender(t)
 	commit := s.repository.commit(t, s.q.dir, "install")
 	s.tool.start(ctx, t, s.cluster, s.repository.url)
-	s.tool.has(ctx, t, "root", "rendered/"+s.tool.profile(), commit)
-	sameAsRendered(ctx, t, s.Applier, s.q.rendered(t), nil)
+	s.tool.follow(ctx, t, "root", "rendered/"+s.tool.profile(), commit)
+	awaitRendered(ctx, t, s.Applier, s.q.rendered(t), nil)
 	if _, err := s.Apply(ctx, objects(t, data)); err != nil {
 		t.Fatal(err)
 	}
@@ -130,16 +129,16 @@ func (s *succeeding) install(ctx context.Context, t *testing.T) {
 	}
 }
 
-// resize changes a custom resource, as its owner would.
-func (s *succeeding) resize(ctx context.Context, t *testing.T) error {
+// resize changes a custom resource, like its owner.
+func (s *succession) resize(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	cache := objects(t, data)[1]
 	return s.Merge(ctx, cache, map[string]any{"spec": map[string]any{"size": 4}})
 }
 
-// holds returns the UID of each object of the operators, and of each custom resource,
-// by its name, and whether it is being deleted.
-func (s *succeeding) holds(ctx context.Context, t *testing.T) map[string]string {
+// readIdentities returns the UID of each object of the operators and of each custom resource, by
+// name, and whether it is being deleted.
+func (s *succession) readIdentities(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	out := identities(ctx, t, s.Applier)
 	list, err := s.ListGroup(ctx, "example.com")
@@ -152,9 +151,9 @@ func (s *succeeding) holds(ctx context.Context, t *testing.T) map[string]string 
 	return out
 }
 
-// follow merges the first pull request, and returns what became of Deployments
-// meanwhile, in order: "cache-operator 0" is the one of that name without replicas.
-func (s *succeeding) follow(ctx context.Context, t *testing.T) []string {
+// mergeSuccessor merges the first pull request, and returns the observed changes of Deployments in
+// order, such as "cache-operator 0" for zero replicas.
+func (s *succession) mergeSuccessor(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	seen := s.watchDeployments(ctx, t)
 	s.q.remove(t, "subscriptions/cache.yaml")
@@ -162,32 +161,32 @@ func (s *succeeding) follow(ctx context.Context, t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.q.write(t, "subscriptions/data.yaml", strings.Replace(string(follows), "namespace: caches", "namespace: "+s.home, 1))
-	s.settles(ctx, t, "data-operator follows cache-operator")
+	s.q.write(t, "subscriptions/data.yaml", strings.Replace(string(follows), "namespace: caches", "namespace: "+s.successorNamespace, 1))
+	s.applyLock(ctx, t, "data-operator follows cache-operator")
 	return seen()
 }
 
-// settles renders what is locked, and has the tool apply it.
-func (s *succeeding) settles(ctx context.Context, t *testing.T, message string, flags ...string) {
+// applyLock renders the lock, and waits until the tool has applied it.
+func (s *succession) applyLock(ctx context.Context, t *testing.T, message string, flags ...string) {
 	t.Helper()
 	s.q.must(t, append([]string{"resolve", "--offline"}, flags...)...)
 	s.q.must(t, "render", "--offline")
-	s.tool.reaches(ctx, t, "root", s.repository.commit(t, s.q.dir, message))
-	sameAsRendered(ctx, t, s.Applier, s.q.rendered(t), s.namespace(t))
+	s.tool.awaitCommit(ctx, t, "root", s.repository.commit(t, s.q.dir, message))
+	awaitRendered(ctx, t, s.Applier, s.q.rendered(t), s.keptNamespace(t))
 }
 
-// namespace returns the Namespace of the operator that is followed where the other one is
-// elsewhere: it is not rendered at last, and stays.
-func (s *succeeding) namespace(t *testing.T) []*unstructured.Unstructured {
+// keptNamespace returns the Namespace of the replaced operator if the successor has another one: it
+// is no longer rendered at the end, but remains.
+func (s *succession) keptNamespace(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	if s.home == "caches" {
+	if s.successorNamespace == "caches" {
 		return nil
 	}
 	return objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: caches, labels: {quayside.dev/package: cache-operator}}}")
 }
 
-// watchDeployments returns what ends the watch and returns what was seen.
-func (s *succeeding) watchDeployments(ctx context.Context, t *testing.T) func() []string {
+// watchDeployments starts a watch. The result ends it and returns the observed changes.
+func (s *succession) watchDeployments(ctx context.Context, t *testing.T) func() []string {
 	t.Helper()
 	all := client(t, s.cluster).AppsV1().Deployments("")
 	list, err := all.List(ctx, metav1.ListOptions{})
@@ -214,13 +213,13 @@ func (s *succeeding) watchDeployments(ctx context.Context, t *testing.T) func() 
 	}
 }
 
-// handedOver wants what there was and is still rendered to be there, and every custom
-// resource, with their UIDs.
-func (s *succeeding) handedOver(ctx context.Context, t *testing.T, before map[string]string) {
+// checkHandedOver checks that the objects that are still rendered, and all custom resources, exist
+// with the same UIDs.
+func (s *succession) checkHandedOver(ctx context.Context, t *testing.T, before map[string]string) {
 	t.Helper()
-	now, rendered := s.holds(ctx, t), s.q.rendered(t)
+	now, rendered := s.readIdentities(ctx, t), s.q.rendered(t)
 	is := names(rendered)
-	is = append(is, names(s.namespace(t))...)
+	is = append(is, names(s.keptNamespace(t))...)
 	kept := 0
 	for name, identity := range before {
 		stays := slices.Contains(is, name) || strings.Contains(name, ".example.com ")
@@ -232,7 +231,7 @@ func (s *succeeding) handedOver(ctx context.Context, t *testing.T, before map[st
 		}
 	}
 	both := []string{"CustomResourceDefinition.apiextensions.k8s.io caches.example.com"}
-	if s.home == "caches" {
+	if s.successorNamespace == "caches" {
 		both = append(both, "ConfigMap caches/cache-defaults", "ServiceAccount caches/cache", "Namespace caches")
 	}
 	for _, name := range both {
@@ -254,9 +253,9 @@ func (s *succeeding) handedOver(ctx context.Context, t *testing.T, before map[st
 	t.Logf("%d of %d objects stayed", kept, len(before))
 }
 
-// stopped wants the operator that is followed to have stopped before the other one came,
-// and its webhook to forbid nothing.
-func (s *succeeding) stopped(ctx context.Context, t *testing.T, order []string) {
+// checkStopOrder checks that the replaced operator stopped before the successor started, and that
+// its webhook prevents nothing.
+func (s *succession) checkStopOrder(ctx context.Context, t *testing.T, order []string) {
 	t.Helper()
 	stops := slices.Index(order, "cache-operator 0")
 	starts := slices.Index(order, "data-operator 1")
@@ -271,19 +270,18 @@ func (s *succeeding) stopped(ctx context.Context, t *testing.T, order []string) 
 	}
 }
 
-// prune merges the second pull request, once the follower was seen to run.
-func (s *succeeding) prune(ctx context.Context, t *testing.T) {
+// mergeRemoval merges the second pull request, after the successor was observed to run.
+func (s *succession) mergeRemoval(ctx context.Context, t *testing.T) {
 	t.Helper()
 	s.q.must(t, "status", "--offline", "--kubeconfig", s.cluster.Kubeconfig, "--save", "observed.yaml")
-	s.settles(ctx, t, "what was left of cache-operator", "--observed", "observed.yaml")
+	s.applyLock(ctx, t, "what was left of cache-operator", "--observed", "observed.yaml")
 }
 
-// leftoversGone wants nothing to be left of the operator that was followed but a
-// Namespace that holds data, and
-// custom resources to be as their owners have them.
-func (s *succeeding) leftoversGone(ctx context.Context, t *testing.T, beside []*unstructured.Unstructured) {
+// checkLeftoversGone checks that nothing of the replaced operator remains except a Namespace with
+// data, and that the custom resources are unchanged.
+func (s *succession) checkLeftoversGone(ctx context.Context, t *testing.T, beside []*unstructured.Unstructured) {
 	t.Helper()
-	is := names(append(s.q.rendered(t), s.namespace(t)...))
+	is := names(append(s.q.rendered(t), s.keptNamespace(t)...))
 	left := only(beside, func(o *unstructured.Unstructured) bool { return !slices.Contains(is, harness.Name(o)) })
 	if len(left) == 0 || !slices.ContainsFunc(left, func(o *unstructured.Unstructured) bool { return o.GetName() == "cache-tuning" }) {
 		t.Errorf("nothing was left of the operator that is followed: %q", names(left))

@@ -19,46 +19,46 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestTakingTheTree has Flux, then Argo CD, take the tree of operators that left OLM, in
-// one cluster, each with the declarations of a part of them in its hands before. What a
-// tool writes is its own bookkeeping and nothing else, and only once.
+// TestTakingTheTree applies the tree of operators that left OLM with Flux and then Argo CD, in one
+// cluster. Each tool had applied the declarations of some of them before. A tool may write only its
+// own bookkeeping, and only once.
 func TestTakingTheTree(t *testing.T) {
-	t.Parallel() // it has servers of its own
+	t.Parallel() // has its own servers
 	fluxHas, argoHas := []string{"argocd", "grafana"}, []string{"aggregated", "rabbitmq", "windup"}
 	w := restoreFor(t, append(slices.Clone(fluxHas), argoHas...))
 	ctx := within(t, 10*time.Minute)
-	w.settle(ctx, t)
-	w.taken(ctx, t, taking{tool: &fluxTaker{}, namespaces: fluxHas, declared: fluxHas[1:]})
-	w.taken(ctx, t, taking{tool: &argoTaker{}, namespaces: argoHas, declared: argoHas[1:], cleanedUp: true})
+	w.awaitDeployments(ctx, t)
+	w.takeTree(ctx, t, takeover{tool: &fluxTaker{}, namespaces: fluxHas, appliedBefore: fluxHas[1:]})
+	w.takeTree(ctx, t, takeover{tool: &argoTaker{}, namespaces: argoHas, appliedBefore: argoHas[1:], cleanedUpFirst: true})
 }
 
-// restoreFor brings back some of the corpus's clusters in one.
-func restoreFor(t *testing.T, namespaces []string) *restored {
+// restoreFor restores some of the corpus's clusters in one cluster.
+func restoreFor(t *testing.T, namespaces []string) *restoredCluster {
 	t.Helper()
 	var files []string
 	for _, namespace := range namespaces {
 		files = append(files, namespace+"/before.json")
 	}
-	return restore(within(t, 6*time.Minute), t, dumps(t), files, gitops{profile: "plain"}, harness.Options{})
+	return restoreCluster(within(t, 6*time.Minute), t, readClusters(t), files, gitops{profile: "plain"}, harness.Options{})
 }
 
-// taking is how a tool takes the tree of some operators.
-type taking struct {
-	tool       taker
-	namespaces []string // of the operators
-	declared   []string // those of them whose declarations the tool applied before, and prunes
-	cleanedUp  bool     // what OLM left is cleaned up before the tool takes the tree, and not after
+// takeover describes how a tool takes over the tree of some operators.
+type takeover struct {
+	tool           taker
+	namespaces     []string // of the operators
+	appliedBefore  []string // those whose declarations the tool applied before, and prunes
+	cleanedUpFirst bool     // OLM's leftovers are cleaned up before the tool takes over the tree, not after
 }
 
-// taken has the operators of some namespaces leave OLM as docs/adopt.md says, and has the
-// tool take the tree.
-func (w *restored) taken(ctx context.Context, t *testing.T, k taking) {
+// takeTree moves the operators of some namespaces out of OLM according to docs/adopt.md, and
+// applies the tree with the tool.
+func (w *restoredCluster) takeTree(ctx context.Context, t *testing.T, k takeover) {
 	t.Helper()
 	repository := newRepository(t)
 	k.tool.start(ctx, t, w.cluster, repository.url)
 	operators := "[" + strings.Join(k.namespaces, "/*, ") + "/*]"
-	own := &restored{cluster: w.cluster, config: w.config, client: w.client}
-	own.imported(t, dumps(t), gitops{profile: k.tool.profile(), url: repository.url, at: k.tool.at(), automated: k.tool.profile() == "argocd"})
+	own := &restoredCluster{cluster: w.cluster, config: w.config, client: w.client}
+	own.importWorkspace(t, readClusters(t), gitops{profile: k.tool.profile(), url: repository.url, namespace: k.tool.at(), automated: k.tool.profile() == "argocd"})
 	own.write(t, ".gitignore", ".cache/\ncatalogs/\n*.journal/\n")
 	settings, err := os.ReadFile(filepath.Join(own.dir, "quayside.yaml"))
 	if err != nil {
@@ -66,33 +66,33 @@ func (w *restored) taken(ctx context.Context, t *testing.T, k taking) {
 	}
 	own.write(t, "quayside.yaml", strings.Replace(string(settings), "{name: default}", "{name: default, operators: "+operators+"}", 1))
 	own.must(t, "render", "--offline")
-	own.declare(t, k.declared)
-	k.tool.has(ctx, t, "declared", "declared", repository.commit(t, own.dir, "the declarations, as they were for years"))
+	own.writeDeclarations(t, k.appliedBefore)
+	k.tool.follow(ctx, t, "declared", "declared", repository.commit(t, own.dir, "the declarations, as they were for years"))
 
-	written := own.used(ctx, t)
-	p := own.plan(t)
-	own.leaves(t, k, p)
-	own.permitted(ctx, t)
-	rights := own.rights(ctx, t, k.namespaces)
-	before := own.count(ctx, t)
-	for _, o := range own.unguarded(t, k.declared) {
+	written := own.createSamples(ctx, t)
+	p := own.writePlan(t)
+	own.checkTakeover(t, k, p)
+	own.createRunner(ctx, t)
+	rights := own.operatorRights(ctx, t, k.namespaces)
+	before := own.takeCensus(ctx, t)
+	for _, o := range own.unguarded(t, k.appliedBefore) {
 		delete(before, idOf(o))
 	}
-	watched := own.watch(ctx, t, rights.some(3), written, nil)
+	watched := own.watch(ctx, t, rights.sampled(3), written, nil)
 	k.tool.suspend(ctx, t, "declared", true)
-	own.goes(t, p)
-	if k.cleanedUp {
-		own.runs(t)
+	own.runBeforeCleanUp(t, p)
+	if k.cleanedUpFirst {
+		own.finishPlan(t)
 	}
 
-	own.merges(ctx, t, k, repository)
-	if !k.cleanedUp {
-		own.runs(t)
+	own.mergeTree(ctx, t, k, repository)
+	if !k.cleanedUpFirst {
+		own.finishPlan(t)
 	}
 	watched.end()
-	own.idle(ctx, t, k.tool, written)
-	own.kept(ctx, t, p, before)
-	for _, d := range rights.differences(ctx, t, client(t, w.cluster)) {
+	own.checkForcedSync(ctx, t, k.tool, written)
+	own.checkKept(ctx, t, p, before)
+	for _, d := range rights.lostRights(ctx, t, client(t, w.cluster)) {
 		t.Error(d)
 	}
 	if stdout, stderr, code := own.run(t, "adopt", "verify", "adopt-plan.yaml", "--kubeconfig", own.runner); code != 0 {
@@ -100,9 +100,9 @@ func (w *restored) taken(ctx context.Context, t *testing.T, k taking) {
 	}
 }
 
-// declare writes what Git has of OLM's, by namespace, and beside it what leaves Git with
-// it and is guarded by nobody, so that pruning is seen.
-func (w *restored) declare(t *testing.T, namespaces []string) {
+// writeDeclarations writes the declarations for OLM by namespace, and an unguarded object for each,
+// to prove that pruning works.
+func (w *restoredCluster) writeDeclarations(t *testing.T, namespaces []string) {
 	t.Helper()
 	w.write(t, "declared/others.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: others, namespace: default}}\n")
 	for _, o := range manifests(t, filepath.Join(w.dir, "subscriptions")) {
@@ -128,8 +128,8 @@ func (w *restored) declare(t *testing.T, namespaces []string) {
 	}
 }
 
-// unguarded returns what is declared in some namespaces beside OLM's.
-func (w *restored) unguarded(t *testing.T, namespaces []string) []*unstructured.Unstructured {
+// unguarded returns the declared objects of some namespaces that are not OLM's.
+func (w *restoredCluster) unguarded(t *testing.T, namespaces []string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	for _, namespace := range namespaces {
@@ -138,9 +138,9 @@ func (w *restored) unguarded(t *testing.T, namespaces []string) []*unstructured.
 	return out
 }
 
-// leaves wants the plan to take over what is in the tree, and to have a person suspend
-// what applies the declarations.
-func (w *restored) leaves(t *testing.T, k taking, p planned) {
+// checkTakeover checks that the plan takes over the objects of the tree, and that a person must
+// suspend the tool that applies the declarations.
+func (w *restoredCluster) checkTakeover(t *testing.T, k takeover, p planOutput) {
 	t.Helper()
 	var leave, suspended []string
 	for _, op := range p.Operators {
@@ -155,19 +155,19 @@ func (w *restored) leaves(t *testing.T, k taking, p planned) {
 			suspended = append(suspended, s.Namespace)
 		}
 	}
-	if d := gocmp.Diff(k.declared, suspended); d != "" {
+	if d := gocmp.Diff(k.appliedBefore, suspended); d != "" {
 		t.Errorf("the namespaces whose declarations somebody has to suspend (-want +got):\n%s", d)
 	}
 }
 
-// goes does the steps of a plan that come before its clean-up.
-func (w *restored) goes(t *testing.T, p planned) {
+// runBeforeCleanUp runs the steps of a plan that precede its clean-up.
+func (w *restoredCluster) runBeforeCleanUp(t *testing.T, p planOutput) {
 	t.Helper()
 	for _, s := range p.Steps {
 		if s.Name == "clean-up" {
 			return
 		}
-		args := append(w.running(), "--step", strconv.Itoa(s.Number))
+		args := append(w.runArguments(), "--step", strconv.Itoa(s.Number))
 		if s.Manual != "" {
 			args = append(args, "--done", strconv.Itoa(s.Number))
 		}
@@ -175,12 +175,12 @@ func (w *restored) goes(t *testing.T, p planned) {
 	}
 }
 
-// merges has what left OLM's hands leave Git, and the tree come into it: first whoever
-// applied the declarations looks at it, then whoever applies the tree.
-func (w *restored) merges(ctx context.Context, t *testing.T, k taking, repository repository) {
+// mergeTree removes the declarations from Git and adds the tree. The tool that applied the
+// declarations reads the commit first, then the tool that applies the tree.
+func (w *restoredCluster) mergeTree(ctx context.Context, t *testing.T, k takeover, repository repository) {
 	t.Helper()
-	was := w.whole(ctx, t)
-	for _, namespace := range k.declared {
+	was := w.objectsWithoutStatus(ctx, t)
+	for _, namespace := range k.appliedBefore {
 		files, err := fs.Glob(os.DirFS(w.dir), "declared/"+namespace+".*")
 		if err != nil {
 			t.Fatal(err)
@@ -188,36 +188,36 @@ func (w *restored) merges(ctx context.Context, t *testing.T, k taking, repositor
 		w.remove(t, files...)
 	}
 	commit := repository.commit(t, w.dir, "operators leave OLM")
-	k.tool.reads(ctx, t, "declared", commit)
+	k.tool.fetch(ctx, t, "declared", commit)
 	k.tool.suspend(ctx, t, "declared", false)
-	k.tool.reaches(ctx, t, "declared", commit)
-	unguarded := w.unguarded(t, k.declared)
+	k.tool.awaitCommit(ctx, t, "declared", commit)
+	unguarded := w.unguarded(t, k.appliedBefore)
 	if err := applier(t, w.cluster).AwaitGone(ctx, unguarded); err != nil {
 		t.Errorf("what nobody guards is not pruned: %v", err)
 	}
 	for _, o := range unguarded {
 		delete(was, idOf(o))
 	}
-	w.books(t, k.tool, was, w.whole(ctx, t), nothing, "without the declarations")
-	k.tool.has(ctx, t, "root", "rendered/"+k.tool.profile(), commit)
-	n := w.books(t, k.tool, was, w.whole(ctx, t), k.tool.books, "with the tree")
+	w.checkBookkeeping(t, k.tool, was, w.objectsWithoutStatus(ctx, t), noFields, "without the declarations")
+	k.tool.follow(ctx, t, "root", "rendered/"+k.tool.profile(), commit)
+	n := w.checkBookkeeping(t, k.tool, was, w.objectsWithoutStatus(ctx, t), k.tool.ownFields, "with the tree")
 	t.Logf("%s took the tree: %d objects bear its mark, %d others were pruned with the declarations", k.tool.profile(), n, len(unguarded))
-	if want := len(only(w.rendered(t), k.tool.marks)); n < want {
+	if want := len(only(w.rendered(t), k.tool.isMarked)); n < want {
 		t.Errorf("%d objects bear the mark of %s, want %d", n, k.tool.profile(), want)
 	}
 }
 
-// nothing is what a tool may write that has lost what it applied.
-func nothing(string) []string { return nil }
+// noFields returns no fields: a tool whose declarations were removed may write none.
+func noFields(string) []string { return nil }
 
-// books wants nothing to have changed but what a tool may write about itself, and
-// returns on how many objects it did.
-func (w *restored) books(t *testing.T, tool taker, was, is map[string]*unstructured.Unstructured, may func(kind string) []string, when string) int {
+// checkBookkeeping checks that only the tool's own bookkeeping has changed, and returns the number
+// of objects with such changes.
+func (w *restoredCluster) checkBookkeeping(t *testing.T, tool taker, was, is map[string]*unstructured.Unstructured, may func(kind string) []string, when string) int {
 	t.Helper()
 	n := 0
 	for _, id := range slices.Sorted(maps.Keys(was)) {
 		before, after := was[id], is[id]
-		if tool.own(before) {
+		if tool.isOwn(before) {
 			continue
 		}
 		if after == nil || after.GetUID() != before.GetUID() {
@@ -225,7 +225,7 @@ func (w *restored) books(t *testing.T, tool taker, was, is map[string]*unstructu
 			continue
 		}
 		written := false
-		for _, path := range changes(before.Object, after.Object) {
+		for _, path := range changedPaths(before.Object, after.Object) {
 			switch {
 			case path == "metadata.annotations.test.example/round":
 			case slices.Contains(may(after.GetKind()), path):
@@ -239,24 +239,24 @@ func (w *restored) books(t *testing.T, tool taker, was, is map[string]*unstructu
 		}
 	}
 	for id, o := range is {
-		if was[id] == nil && !tool.own(o) {
+		if was[id] == nil && !tool.isOwn(o) {
 			t.Errorf("%s: %s is new", when, id)
 		}
 	}
 	return n
 }
 
-// idle has a tool apply everything once more, and wants nothing to be written.
-func (w *restored) idle(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) {
+// checkForcedSync applies everything again with a tool, and checks that nothing is written.
+func (w *restoredCluster) checkForcedSync(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) {
 	t.Helper()
-	before := w.quiet(ctx, t, tool, written)
-	was := w.whole(ctx, t)
-	tool.again(ctx, t)
-	after := w.quiet(ctx, t, tool, written)
+	before := w.stableVersions(ctx, t, tool, written)
+	was := w.objectsWithoutStatus(ctx, t)
+	tool.syncAll(ctx, t)
+	after := w.stableVersions(ctx, t, tool, written)
 	if maps.Equal(before, after) {
 		return
 	}
-	is := w.whole(ctx, t)
+	is := w.objectsWithoutStatus(ctx, t)
 	for id := range after {
 		if before[id] != after[id] {
 			t.Errorf("a second sync wrote %s (-before +after):\n%s", id, gocmp.Diff(was[id], is[id]))
@@ -269,9 +269,9 @@ func (w *restored) idle(ctx context.Context, t *testing.T, tool taker, written [
 	}
 }
 
-// quiet returns the version of each object, but of custom resources and the tool's own,
-// once nobody has written for a second.
-func (w *restored) quiet(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) map[string]string {
+// stableVersions returns the version of each object, except custom resources and the tool's own
+// objects, after a second without changes.
+func (w *restoredCluster) stableVersions(ctx context.Context, t *testing.T, tool taker, written []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	versions := func() map[string]string {
 		list, err := applier(t, w.cluster).List(ctx, "")
@@ -280,7 +280,7 @@ func (w *restored) quiet(ctx context.Context, t *testing.T, tool taker, written 
 		}
 		out := map[string]string{}
 		for _, o := range list {
-			if !passing(o) && !tool.own(o) {
+			if !isTransient(o) && !tool.isOwn(o) {
 				out[idOf(o)] = o.GetResourceVersion()
 			}
 		}
@@ -301,8 +301,8 @@ func (w *restored) quiet(ctx context.Context, t *testing.T, tool taker, written 
 	}
 }
 
-// whole returns every object without its status, by its name.
-func (w *restored) whole(ctx context.Context, t *testing.T) map[string]*unstructured.Unstructured {
+// objectsWithoutStatus returns every object without its status, by name.
+func (w *restoredCluster) objectsWithoutStatus(ctx context.Context, t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	list, err := applier(t, w.cluster).ListWhole(ctx)
 	if err != nil {
@@ -310,7 +310,7 @@ func (w *restored) whole(ctx context.Context, t *testing.T) map[string]*unstruct
 	}
 	out := map[string]*unstructured.Unstructured{}
 	for _, o := range list {
-		if !passing(o) {
+		if !isTransient(o) {
 			delete(o.Object, "status")
 			out[idOf(o)] = o
 		}
@@ -318,10 +318,10 @@ func (w *restored) whole(ctx context.Context, t *testing.T) map[string]*unstruct
 	return out
 }
 
-// passing reports whether an object comes, goes and changes by itself.
-func passing(o *unstructured.Unstructured) bool {
+// isTransient reports whether an object comes, goes and changes by itself.
+func isTransient(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
-	case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job", "PodMetrics", "Node": // Jobs that unpack bundles go in time
+	case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job", "PodMetrics", "Node": // Jobs that unpack bundles are eventually deleted
 		return true
 	}
 	return false
@@ -336,36 +336,36 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tool is a GitOps tool that runs beside a cluster.
+// tool is a GitOps tool for a cluster.
 type tool interface {
 	profile() string
 	// at returns the namespace of the tool's own objects.
 	at() string
-	// start runs the tool, which knows a repository.
+	// start starts the tool with a repository.
 	start(ctx context.Context, t *testing.T, cluster *harness.Cluster, url string)
-	// has has it apply a directory of the repository under a name, prune what leaves
-	// that, and waits until it is at a commit.
-	has(ctx context.Context, t *testing.T, name, directory, commit string)
-	// reaches waits until what it has by that name is at a commit, and what applies the
-	// tree below it.
-	reaches(ctx context.Context, t *testing.T, name, commit string)
-	// again has it synchronize everything once more.
-	again(ctx context.Context, t *testing.T)
+	// follow makes the tool apply and prune a directory of the repository under a name, and waits
+	// until it is at a commit.
+	follow(ctx context.Context, t *testing.T, name, directory, commit string)
+	// awaitCommit waits until what the tool applies under that name, and in the tree below it, is
+	// at a commit.
+	awaitCommit(ctx context.Context, t *testing.T, name, commit string)
+	// syncAll synchronizes everything once more.
+	syncAll(ctx context.Context, t *testing.T)
 }
 
-// taker is a tool that takes the tree of what left OLM.
+// taker is a tool that applies the tree of operators that left OLM.
 type taker interface {
 	tool
 	suspend(ctx context.Context, t *testing.T, name string, on bool)
-	// reads has it read a commit, which what it has by that name is not to apply yet.
-	reads(ctx context.Context, t *testing.T, name, commit string)
-	// books returns what it writes about itself on objects of a kind that it applies, or
-	// what a controller of Kubernetes copies of that.
-	books(kind string) []string
-	// marks reports whether it writes that on an object of the tree.
-	marks(o *unstructured.Unstructured) bool
-	// own reports whether an object is the tool's own.
-	own(o *unstructured.Unstructured) bool
+	// fetch makes the tool read a commit, without applying it under that name yet.
+	fetch(ctx context.Context, t *testing.T, name, commit string)
+	// ownFields returns the bookkeeping fields that the tool writes to objects of a kind, including
+	// copies by Kubernetes' controllers.
+	ownFields(kind string) []string
+	// isMarked reports whether the tool writes such fields to an object of the tree.
+	isMarked(o *unstructured.Unstructured) bool
+	// isOwn reports whether an object is the tool's own.
+	isOwn(o *unstructured.Unstructured) bool
 }
 
 // fluxTaker is Flux's source-controller and kustomize-controller.
@@ -394,12 +394,12 @@ spec: {interval: 1h, retryInterval: 5s, prune: true, wait: true, path: ./%s, sou
 `, name, directory))[0]
 }
 
-func (f *fluxTaker) has(ctx context.Context, t *testing.T, name, directory, commit string) {
+func (f *fluxTaker) follow(ctx context.Context, t *testing.T, name, directory, commit string) {
 	t.Helper()
 	if _, err := f.Apply(ctx, append(slices.Clone(f.source), f.kustomization(t, name, directory))); err != nil {
 		t.Fatal(err)
 	}
-	f.reaches(ctx, t, name, commit)
+	f.awaitCommit(ctx, t, name, commit)
 }
 
 func (f *fluxTaker) suspend(ctx context.Context, t *testing.T, name string, on bool) {
@@ -409,7 +409,7 @@ func (f *fluxTaker) suspend(ctx context.Context, t *testing.T, name string, on b
 	}
 }
 
-func (f *fluxTaker) reaches(ctx context.Context, t *testing.T, name, commit string) {
+func (f *fluxTaker) awaitCommit(ctx context.Context, t *testing.T, name, commit string) {
 	t.Helper()
 	reconcile(ctx, t, f.Applier, append(slices.Clone(f.source), f.kustomization(t, name, "")), commit)
 	if name == "declared" {
@@ -422,9 +422,9 @@ func (f *fluxTaker) reaches(ctx context.Context, t *testing.T, name, commit stri
 	reconcile(ctx, t, f.Applier, only(list, func(o *unstructured.Unstructured) bool { return o.GetName() != "declared" }), commit)
 }
 
-func (f *fluxTaker) reads(ctx context.Context, t *testing.T, _, commit string) {
+func (f *fluxTaker) fetch(ctx context.Context, t *testing.T, _, commit string) {
 	t.Helper()
-	ask(ctx, t, f.Applier, f.source, commit)
+	requestReconciliation(ctx, t, f.Applier, f.source, commit)
 	for {
 		live, err := f.Get(ctx, f.source[0])
 		if err != nil {
@@ -439,7 +439,7 @@ func (f *fluxTaker) reads(ctx context.Context, t *testing.T, _, commit string) {
 	}
 }
 
-func (f *fluxTaker) again(ctx context.Context, t *testing.T) {
+func (f *fluxTaker) syncAll(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := f.ListGroup(ctx, "kustomize.toolkit.fluxcd.io")
 	if err != nil {
@@ -468,13 +468,13 @@ func (f *fluxTaker) again(ctx context.Context, t *testing.T) {
 	}
 }
 
-func (f *fluxTaker) books(string) []string {
+func (f *fluxTaker) ownFields(string) []string {
 	return []string{"metadata.labels.kustomize.toolkit.fluxcd.io/name", "metadata.labels.kustomize.toolkit.fluxcd.io/namespace"}
 }
 
-func (f *fluxTaker) marks(*unstructured.Unstructured) bool { return true }
+func (f *fluxTaker) isMarked(*unstructured.Unstructured) bool { return true }
 
-func (f *fluxTaker) own(o *unstructured.Unstructured) bool {
+func (f *fluxTaker) isOwn(o *unstructured.Unstructured) bool {
 	return strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io")
 }
 
@@ -492,7 +492,7 @@ func (a *argoTaker) start(_ context.Context, t *testing.T, cluster *harness.Clus
 	a.hub, a.url = startArgoCD(t, cluster), url
 }
 
-func (a *argoTaker) has(ctx context.Context, t *testing.T, name, directory, commit string) {
+func (a *argoTaker) follow(ctx context.Context, t *testing.T, name, directory, commit string) {
 	t.Helper()
 	app := objects(t, fmt.Sprintf(rootApplication, a.url))[0]
 	app.SetName(name)
@@ -502,7 +502,7 @@ func (a *argoTaker) has(ctx context.Context, t *testing.T, name, directory, comm
 	if _, err := a.Apply(ctx, []*unstructured.Unstructured{app}); err != nil {
 		t.Fatal(err)
 	}
-	a.reaches(ctx, t, name, commit)
+	a.awaitCommit(ctx, t, name, commit)
 }
 
 func (a *argoTaker) suspend(ctx context.Context, t *testing.T, name string, on bool) {
@@ -511,15 +511,15 @@ func (a *argoTaker) suspend(ctx context.Context, t *testing.T, name string, on b
 	if !on {
 		automated = map[string]any{"prune": true, "selfHeal": true}
 	}
-	if err := a.Merge(ctx, application(name), map[string]any{"spec": map[string]any{"syncPolicy": map[string]any{"automated": automated}}}); err != nil {
+	if err := a.Merge(ctx, newApplication(name), map[string]any{"spec": map[string]any{"syncPolicy": map[string]any{"automated": automated}}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (a *argoTaker) reaches(ctx context.Context, t *testing.T, name, commit string) {
+func (a *argoTaker) awaitCommit(ctx context.Context, t *testing.T, name, commit string) {
 	t.Helper()
 	a.refresh(ctx, t, name)
-	if name == "declared" { // what it may not prune it goes on to list
+	if name == "declared" { // objects that it must not prune remain listed
 		a.await(ctx, t, name, commit, "synced", func(app *unstructured.Unstructured) bool {
 			at, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "syncResult", "revision")
 			phase, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "phase")
@@ -527,15 +527,15 @@ func (a *argoTaker) reaches(ctx context.Context, t *testing.T, name, commit stri
 		})
 		return
 	}
-	a.await(ctx, t, name, commit, "settled", settled)
+	a.await(ctx, t, name, commit, "settled", isSettled)
 	for _, app := range a.applications(ctx, t) {
 		if app.GetName() != "declared" {
-			a.await(ctx, t, app.GetName(), commit, "settled", settled)
+			a.await(ctx, t, app.GetName(), commit, "settled", isSettled)
 		}
 	}
 }
 
-func (a *argoTaker) reads(ctx context.Context, t *testing.T, name, commit string) {
+func (a *argoTaker) fetch(ctx context.Context, t *testing.T, name, commit string) {
 	t.Helper()
 	a.refresh(ctx, t, name)
 	a.await(ctx, t, name, commit, "compared", func(*unstructured.Unstructured) bool { return true })
@@ -543,7 +543,7 @@ func (a *argoTaker) reads(ctx context.Context, t *testing.T, name, commit string
 
 func (a *argoTaker) refresh(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
-	if err := a.Merge(ctx, application(name), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"argocd.argoproj.io/refresh": "hard"}}}); err != nil {
+	if err := a.Merge(ctx, newApplication(name), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"argocd.argoproj.io/refresh": "hard"}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -557,10 +557,9 @@ func (a *argoTaker) applications(ctx context.Context, t *testing.T) []*unstructu
 	return only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Application" })
 }
 
-// again synchronizes as the Applications say, which leave out what is in sync: applying
-// all the same writes kubectl's annotation on what has none, and the status that it
-// then holds.
-func (a *argoTaker) again(ctx context.Context, t *testing.T) {
+// syncAll synchronizes only what is out of sync, like the Applications. A forced apply would add
+// kubectl's annotation to objects that have none, including the current status.
+func (a *argoTaker) syncAll(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := a.applications(ctx, t)
 	for _, app := range list {
@@ -571,15 +570,15 @@ func (a *argoTaker) again(ctx context.Context, t *testing.T) {
 		}
 	}
 	for _, app := range list {
-		at := finished(app)
-		a.await(ctx, t, app.GetName(), revision(app), "settled once more", func(app *unstructured.Unstructured) bool { return settled(app) && finished(app) != at })
+		at := operationEnd(app)
+		a.await(ctx, t, app.GetName(), revision(app), "settled once more", func(app *unstructured.Unstructured) bool { return isSettled(app) && operationEnd(app) != at })
 	}
 }
 
-// books names the annotation of kubectl's too, for Argo CD applies as kubectl does. A
-// Namespace that it applied before loses its guard with the Application's name. A
-// Deployment's annotations are copied to its ReplicaSets.
-func (a *argoTaker) books(kind string) []string {
+// ownFields includes kubectl's annotation, because Argo CD applies like kubectl. A Namespace that
+// Argo CD applied before loses its guard together with the Application's name. A Deployment's
+// annotations are copied to its ReplicaSets.
+func (a *argoTaker) ownFields(kind string) []string {
 	out := []string{"metadata.annotations.argocd.argoproj.io/tracking-id", "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"}
 	if kind == "Namespace" {
 		out = append(out, "metadata.annotations.argocd.argoproj.io/sync-options")
@@ -587,9 +586,9 @@ func (a *argoTaker) books(kind string) []string {
 	return out
 }
 
-// marks leaves out definitions, of which Argo CD takes no note.
-func (a *argoTaker) marks(o *unstructured.Unstructured) bool { return !isCRD(o) }
+// isMarked excludes CRDs, which Argo CD does not track.
+func (a *argoTaker) isMarked(o *unstructured.Unstructured) bool { return !isCRD(o) }
 
-func (a *argoTaker) own(o *unstructured.Unstructured) bool {
+func (a *argoTaker) isOwn(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "argoproj.io" && o.GetNamespace() == "argocd"
 }

@@ -170,14 +170,14 @@ func ageTable(ages []resolve.Age) *terminal.Table {
 	}
 	for _, a := range ages {
 		notes := a.Deprecated
-		if a.Stays != "" {
-			notes = append([]string{a.Stays}, notes...)
+		if a.HeldBackReason != "" {
+			notes = append([]string{a.HeldBackReason}, notes...)
 		}
 		if a.Dropped != "" {
 			notes = append(notes, "catalog "+a.Dropped+" no longer has it")
 		}
-		if a.Unclear != "" {
-			notes = append(notes, a.Unclear)
+		if a.LifecycleError != "" {
+			notes = append(notes, a.LifecycleError)
 		}
 		row := []string{a.Namespace + "/" + a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; ")}
 		if supported {

@@ -227,7 +227,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*workspace.Project, *worksp
 		}
 	}
 	for _, t := range o.reinstall.named {
-		t.Anew = true
+		t.Reinstall = true
 		opt.Named = append(opt.Named, t)
 	}
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune

@@ -166,7 +166,7 @@ func (f *fleet) begin() bool {
 func (f *fleet) resolve(before *lockfile.File, more resolve.Options) bool {
 	p := f.project(before)
 	opt := p.ResolveOptions()
-	opt.Prune, opt.Settled, opt.Gone = more.Prune, more.Settled, more.Gone
+	opt.Prune, opt.Settled, opt.Removed = more.Prune, more.Settled, more.Removed
 	in, err := p.Inputs(f.Context(), opt, false)
 	f.check(err)
 	res, err := in.Resolve(f.Context())
@@ -202,7 +202,7 @@ func (f *fleet) night() {
 func (f *fleet) declare() {
 	asked := f.declared
 	f.declared = f.change(f.T)
-	gone := rapid.SampledFrom([]resolve.Options{{}, {Prune: true}, {Settled: []string{"*"}, Gone: []string{"*"}}}).Draw(f.T, "observed")
+	gone := rapid.SampledFrom([]resolve.Options{{}, {Prune: true}, {Settled: []string{"*"}, Removed: []string{"*"}}}).Draw(f.T, "observed")
 	if !f.resolve(f.main.lock, gone) {
 		f.declared = asked
 		return

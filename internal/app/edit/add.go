@@ -372,7 +372,7 @@ func (a *adder) replacePositions(res *workspace.Resolution) {
 		res.Warnings[i].Pos = a.argumentPos(res.Warnings[i].Pos)
 	}
 	for _, c := range res.Conflicts {
-		c.Point(func(at string) string {
+		c.MapPositions(func(at string) string {
 			file, rest, _ := strings.Cut(at, ":")
 			row, _, _ := strings.Cut(rest, ":")
 			if line, err := strconv.Atoi(row); err == nil {

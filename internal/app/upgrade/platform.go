@@ -74,7 +74,7 @@ type PlatformFinding struct {
 // JudgePlatform returns the verdict on every pin, in lock order. Problems are misfits (unmet
 // requirements of bundles), findings in the objects of clusters, and OpenShift versions that are
 // not in the lifecycle of a pin. lifecycles returns nil for an unknown lifecycle.
-func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Misfit, findings []PlatformFinding) Judgement {
+func JudgePlatform(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *model.SupportedVersion, target Platform, misfits []resolve.Incompatibility, findings []PlatformFinding) Judgement {
 	var all []Problem
 	for _, m := range misfits {
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: pinPlace(m.Pin)})

@@ -41,7 +41,7 @@ func (c *platformChecker) judge(ctx context.Context, lock *lockfile.File, j *Jud
 	}
 	c.addConversions(ctx, lock, findings)
 	checked := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !installed[p.Key()] }))
-	misfits, unknown := resolve.Unfit(c.in.Index, checked, c.target.Kubernetes, c.target.OpenShift)
+	misfits, unknown := resolve.FindIncompatible(c.in.Index, checked, c.target.Kubernetes, c.target.OpenShift)
 	*j = JudgePlatform(checked.Pins, func(p lockfile.Pin) *model.SupportedVersion { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, findings)
 	return unknown, nil
 }

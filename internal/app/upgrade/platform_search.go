@@ -158,8 +158,8 @@ func (c *platformChecker) explain(r *PlatformReport, blocked []resolve.Target, l
 			r.Why = append(r.Why, fmt.Sprintf("%s: %s, the newest reachable version, cannot either: %s", key, now.VersionText(), last.Problems[i].Message))
 		default:
 			text := key + ": no newer version is reachable"
-			if j := slices.IndexFunc(ages, func(a resolve.Age) bool { return a.Namespace == t.Namespace && a.Package == t.Package }); j >= 0 && ages[j].Stays != "" {
-				text += ": " + ages[j].Stays
+			if j := slices.IndexFunc(ages, func(a resolve.Age) bool { return a.Namespace == t.Namespace && a.Package == t.Package }); j >= 0 && ages[j].HeldBackReason != "" {
+				text += ": " + ages[j].HeldBackReason
 			}
 			r.Why = append(r.Why, text)
 		}

@@ -74,23 +74,23 @@ func TestJudgePlatform(t *testing.T) {
 		name    string
 		target  upgrade.Platform
 		pins    []lockfile.Pin
-		misfits []resolve.Misfit
+		misfits []resolve.Incompatibility
 		seen    []upgrade.PlatformFinding
 		want    []string
 	}{
 		{name: "nothing", pins: pins, want: []string{"true"}},
 		{name: "no pins", want: []string{"true"}},
 		{
-			name: "minKubeVersion", pins: pins, misfits: []resolve.Misfit{{Pin: b, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			name: "minKubeVersion", pins: pins, misfits: []resolve.Incompatibility{{Pin: b, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
 			want: []string{"false", "ops/b 1.2.3 blocked", "minKubeVersion ops/b: needs Kubernetes 1.30.0 at quayside.lock:7"},
 		},
 		{
-			name: "maxOpenShiftVersion", pins: pins, misfits: []resolve.Misfit{{Pin: a, Rule: "olm.maxOpenShiftVersion", Text: "runs on OpenShift up to 4.20"}},
+			name: "maxOpenShiftVersion", pins: pins, misfits: []resolve.Incompatibility{{Pin: a, Rule: "olm.maxOpenShiftVersion", Text: "runs on OpenShift up to 4.20"}},
 			want: []string{"false", "ops/a 1.2.3 blocked", "olm.maxOpenShiftVersion ops/a: runs on OpenShift up to 4.20 at quayside.lock:7"},
 		},
 		{
 			name: "a misfit of nowhere", pins: []lockfile.Pin{{Namespace: "ops", Package: "a", Version: "1.2.3"}},
-			misfits: []resolve.Misfit{{Pin: lockfile.Pin{Namespace: "ops", Package: "a"}, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			misfits: []resolve.Incompatibility{{Pin: lockfile.Pin{Namespace: "ops", Package: "a"}, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
 			want:    []string{"false", "ops/a 1.2.3 blocked", "minKubeVersion ops/a: needs Kubernetes 1.30.0"},
 		},
 		{
@@ -158,7 +158,7 @@ func TestJudgePlatform(t *testing.T) {
 		},
 		{
 			name: "everything at once", target: upgrade.Platform{OpenShift: "4.21"}, pins: []lockfile.Pin{newPin("a", "4.20"), b},
-			misfits: []resolve.Misfit{{Pin: a, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			misfits: []resolve.Incompatibility{{Pin: a, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
 			seen:    []upgrade.PlatformFinding{{Found: []diff.Finding{newFinding("api.deprecated", diff.Low, "ops/b", "x"), newFinding("api.removed", diff.High, "", "mine")}}},
 			want: []string{
 				"false", "ops/a 1.2.3 blocked", "ops/b 1.2.3 deprecated",

@@ -245,7 +245,7 @@ func (e *Environment) installedIn(operator string) ([]string, error) {
 // resolve resolves with the pins to promote.
 func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) {
 	p.in.Options.From, p.in.Options.Lenient = p.upstreamLock(), true
-	p.in.Options.Against = func(namespace string, to *model.Bundle) string { return p.refusal(ctx, namespace, to) }
+	p.in.Options.Objection = func(namespace string, to *model.Bundle) string { return p.refusal(ctx, namespace, to) }
 	res, err := p.in.Resolve(ctx)
 	if err != nil {
 		return nil, err
@@ -398,7 +398,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 		resolve.HeldByHold: ReasonHold, resolve.HeldByVersions: ReasonOlder, resolve.HeldByRange: ReasonRange, resolve.HeldByCluster: ReasonCluster,
 		resolve.HeldByInstallMode: ReasonCluster, resolve.HeldByCatalog: ReasonCatalog, resolve.HeldByDrop: ReasonCatalog,
 	}
-	if reason, ok := reasons[res.Stays[i].By]; ok {
+	if reason, ok := reasons[res.Stays[i].HeldBack]; ok {
 		return keptReason{reason, p.From.Title + " pins " + res.Stays[i].Text}
 	}
 	for todo, seen := []lockfile.Pin{theirs}, map[string]bool{key: true}; len(todo) > 0; todo = todo[1:] {

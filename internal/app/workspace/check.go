@@ -95,7 +95,7 @@ func (in *Inputs) changedSources() []resolve.Reason {
 		i := slices.IndexFunc(in.catalogs, func(d cache.Catalog) bool { return d.ID == c.ID })
 		if i >= 0 && in.Index.Broken()[c.ID] != nil && lockfile.SourceName(string(in.catalogs[i].Source)) != c.Source {
 			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("comes from %s, which is declared as %q", c.ID, in.catalogs[i].Source)}
-			out = append(out, r.About([]string{"catalog"}, p.Fields, p.Pos))
+			out = append(out, r.WithFields([]string{"catalog"}, p.Fields, p.Pos))
 		}
 	}
 	return out
@@ -165,9 +165,9 @@ func (in *Inputs) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin,
 	}
 	if len(differing) > 0 {
 		stale := resolve.Reason{Namespace: r.Namespace, Package: r.Package, Text: "differs from its bundle"}
-		v.Stale = append(v.Stale, stale.About(differing, pin.Fields, pin.Pos))
+		v.Stale = append(v.Stale, stale.WithFields(differing, pin.Fields, pin.Pos))
 	}
-	return r.About(unchecked, pin.Fields, pin.Pos)
+	return r.WithFields(unchecked, pin.Fields, pin.Pos)
 }
 
 // readPin returns a pin with the fields that the content of a bundle determines.
@@ -210,6 +210,6 @@ func (in *Inputs) checkEmbedded(ctx context.Context, c *Contents, pin lockfile.P
 	current, err := c.AddDigest(ctx, unpinned, nil)
 	if err == nil && current.ContentDigest != pin.ContentDigest {
 		r := resolve.Reason{Namespace: pin.Namespace, Package: pin.Package, Text: "is pinned with content that differs from its catalog"}
-		v.Stale = append(v.Stale, r.About([]string{"contentDigest"}, pin.Fields, pin.Pos))
+		v.Stale = append(v.Stale, r.WithFields([]string{"contentDigest"}, pin.Fields, pin.Pos))
 	}
 }

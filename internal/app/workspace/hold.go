@@ -49,12 +49,12 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 // all, it allows every removal.
 func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 	if all {
-		in.Options.Settled, in.Options.Gone = []string{"*"}, []string{"*"}
+		in.Options.Settled, in.Options.Removed = []string{"*"}, []string{"*"}
 	}
 	if in.Read == nil {
 		return
 	}
-	in.Options.Gone = append(in.Options.Gone, in.uninstalled(files)...)
+	in.Options.Removed = append(in.Options.Removed, in.uninstalled(files)...)
 	for _, p := range in.Read.Pins {
 		reported, ready := 0, 0
 		for _, f := range files {

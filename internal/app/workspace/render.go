@@ -127,7 +127,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 	}
 	opt := render.Options{
 		Mirrors:           mirrors,
-		Taken:             acceptedCRDs{client.Store, p.Version},
+		AcceptedCRDs:      acceptedCRDs{client.Store, p.Version},
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
@@ -172,14 +172,14 @@ const acceptedCRDRecords = "definitions"
 
 func (t acceptedCRDs) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
 
-// Known reports whether text is recorded.
-func (t acceptedCRDs) Known(text []byte) bool {
+// Contains reports whether text is recorded.
+func (t acceptedCRDs) Contains(text []byte) bool {
 	_, err := t.store.Record(acceptedCRDRecords, t.key(text))
 	return err == nil
 }
 
-// Note records text, if the store is writable.
-func (t acceptedCRDs) Note(text []byte) { _ = t.store.PutRecord(acceptedCRDRecords, t.key(text), nil) }
+// Add records text, if the store is writable.
+func (t acceptedCRDs) Add(text []byte) { _ = t.store.PutRecord(acceptedCRDRecords, t.key(text), nil) }
 
 // certificateSettings returns the settings of the certificate providers, with the contents of
 // the named files.

@@ -134,7 +134,7 @@ func (in *Inputs) Outdated(day string) []resolve.Age {
 
 // Hops returns the bundles that a pin can be upgraded to, nearest first.
 func (in *Inputs) Hops(pin lockfile.Pin) []string {
-	return resolve.Hops(in.Index, in.Declared, in.Read, pin, in.Options)
+	return resolve.UpgradePath(in.Index, in.Declared, in.Read, pin, in.Options)
 }
 
 // Resolution is the result of resolving.
@@ -245,11 +245,11 @@ func (in *Inputs) blameCatalogs(err error) error {
 	var needed []model.ID
 	var waiting []string
 	for _, c := range conflicts {
-		if len(c.Waits) == 0 {
+		if len(c.UnreadableCatalogs) == 0 {
 			others = append(others, c)
 			continue
 		}
-		needed, waiting = append(needed, c.Waits...), append(waiting, c.Subscriptions...)
+		needed, waiting = append(needed, c.UnreadableCatalogs...), append(waiting, c.Subscriptions...)
 	}
 	if len(needed) == 0 {
 		return err

@@ -68,25 +68,25 @@ func (t *treeComparer) sharedNames(lock *lockfile.File, res *render.Result) map[
 	for _, c := range lockfile.Diff(t.in.Lock, lock) {
 		operator := c.Namespace + "/" + c.Package
 		for _, r := range []*render.Result{t.base(), res} {
-			for _, key := range r.Brings(operator) {
+			for _, key := range r.ShippedKeys(operator) {
 				out[key.String()] = true
 			}
 		}
-		if t.base().Suggests(operator) != res.Suggests(operator) {
+		if t.base().SuggestedNamespaceTemplate(operator) != res.SuggestedNamespaceTemplate(operator) {
 			out["suggested of "+c.Namespace] = true
 		}
 	}
 	return out
 }
 
-// Apart implements [resolve.Trees].
-func (t *treeComparer) Apart(a, b *lockfile.File) bool {
+// CanMerge implements [resolve.TreeComparer].
+func (t *treeComparer) CanMerge(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	return x == nil || y == nil || x.edits.Apart(y.edits)
 }
 
-// Meet implements [resolve.Trees].
-func (t *treeComparer) Meet(a, b *lockfile.File) bool {
+// Overlap implements [resolve.TreeComparer].
+func (t *treeComparer) Overlap(a, b *lockfile.File) bool {
 	x, y := t.part(a), t.part(b)
 	if x == nil || y == nil {
 		return false
@@ -99,8 +99,8 @@ func (t *treeComparer) Meet(a, b *lockfile.File) bool {
 	return false
 }
 
-// Hold implements [resolve.Trees].
-func (t *treeComparer) Hold(merged *lockfile.File, of []*lockfile.File) bool {
+// MergeEquals implements [resolve.TreeComparer].
+func (t *treeComparer) MergeEquals(merged *lockfile.File, of []*lockfile.File) bool {
 	var edits []*filetree.Edits
 	var names strings.Builder
 	for _, lock := range of {

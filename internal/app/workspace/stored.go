@@ -96,7 +96,7 @@ func (in *Inputs) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	var out []packageUpgrade
 	for _, p := range in.Read.Pins {
 		after, ok := next.Pin(p.Namespace, p.Package)
-		if target := findTarget(in.Options, p); !ok || in.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Anew {
+		if target := findTarget(in.Options, p); !ok || in.restored[p.Key()] != "" || after.Bundle == p.Bundle || target != nil && target.Reinstall {
 			continue
 		}
 		i := slices.IndexFunc(out, func(s packageUpgrade) bool { return s.after.Package == p.Package })

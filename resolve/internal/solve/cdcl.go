@@ -33,7 +33,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 		l := assume[len(s.limits)]
 		switch s.val(l) {
 		case -1:
-			s.final = s.blame(l)
+			s.final = s.failedAssumptions(l)
 			s.backtrack(0)
 			return true, false
 		case 1:
@@ -47,7 +47,7 @@ func (s *sat) decide(assume []lit) (done, satisfiable bool) {
 	for {
 		a, ok := s.order.pop()
 		if !ok {
-			s.save()
+			s.saveModel()
 			s.backtrack(0)
 			return true, true
 		}
@@ -70,7 +70,7 @@ func (s *sat) isSelector(a int) bool {
 	return is
 }
 
-func (s *sat) save() {
+func (s *sat) saveModel() {
 	if len(s.model) != len(s.value) {
 		s.model = make([]bool, len(s.value))
 	}
@@ -113,7 +113,7 @@ func (s *sat) learn(bad []lit) {
 			clause[0] = l.not()
 			break
 		}
-		mark(s.because(l.atom()), l.atom())
+		mark(s.antecedents(l.atom()), l.atom())
 	}
 	for _, a := range marked {
 		s.seen[a] = false
@@ -134,8 +134,8 @@ func (s *sat) learn(bad []lit) {
 	s.assign(clause[0], reason{clause: s.attach(clause), group: -1})
 }
 
-// blame returns the assumptions that make the assumption l false, including l.
-func (s *sat) blame(l lit) []lit {
+// failedAssumptions returns the assumptions that make the assumption l false, including l.
+func (s *sat) failedAssumptions(l lit) []lit {
 	out := []lit{l}
 	if s.level[l.atom()] == 0 {
 		return out
@@ -155,7 +155,7 @@ func (s *sat) blame(l lit) []lit {
 		if !s.seen[a] {
 			continue
 		}
-		if lits := s.because(a); lits != nil {
+		if lits := s.antecedents(a); lits != nil {
 			mark(lits)
 		} else if s.trail[i] != l.not() {
 			out = append(out, s.trail[i])

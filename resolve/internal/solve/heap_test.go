@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeapPopsByWeight compares with a search of all members for the heaviest, of equal
-// ones the lowest number.
+// TestHeapPopsByWeight compares pop with a linear search for the heaviest member, and among equal
+// weights for the lowest number.
 func TestHeapPopsByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const atoms = 20
@@ -62,8 +62,8 @@ func TestHeapPopsByWeight(t *testing.T) {
 	})
 }
 
-// TestHeapNeverOverflows decays until every weight has been scaled down often: the order
-// is still that of the last conflicts.
+// TestHeapNeverOverflows decays until the weights were scaled down often: the order must still
+// follow the most recent conflicts.
 func TestHeapNeverOverflows(t *testing.T) {
 	var h heap
 	h.grow(4)

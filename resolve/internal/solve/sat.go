@@ -26,8 +26,8 @@ func noReason() reason { return reason{clause: -1, group: -1} }
 // sat decides clauses and at-most-one groups under assumptions: conflict-driven clause learning
 // with two watched literals. It is deterministic: the same calls give the same answers.
 //
-// It is our own implementation because the search asks hundreds of small questions about one set
-// of constraints. This needs reversible propagation, groups that are not expanded to clauses, and
+// It is our own implementation because the search runs hundreds of small queries on one set of
+// constraints. This needs reversible propagation, groups that are not expanded to clauses, and
 // cores under assumptions. BenchmarkSolve compares it with gophersat, which the tests also use as
 // an oracle.
 type sat struct {
@@ -255,8 +255,8 @@ func (s *sat) exclude(g int32, l lit) []lit {
 	return nil
 }
 
-// because returns the false literals that forced atom a.
-func (s *sat) because(a int) []lit {
+// antecedents returns the false literals that forced atom a.
+func (s *sat) antecedents(a int) []lit {
 	w := s.why[a]
 	switch {
 	case w.clause >= 0:

@@ -54,7 +54,7 @@ func solveGreedily(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
 	for c, ok := q.next(); ok; c, ok = q.next() {
-		atom, found := firstThat(c, func(a int) bool { return s.try(positiveLit(a)) })
+		atom, found := firstPossible(c, func(a int) bool { return s.try(positiveLit(a)) })
 		switch {
 		case found:
 			q.take(atom)
@@ -78,7 +78,7 @@ func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	q := newQueue(p)
 	for c, ok := q.next(); ok; c, ok = q.next() {
 		var fault error
-		atom, found := firstThat(c, func(a int) bool {
+		atom, found := firstPossible(c, func(a int) bool {
 			if fault != nil {
 				return false
 			}
@@ -100,7 +100,7 @@ func solveExactly(p *Problem, s *sat) ([]int, bool, error) {
 	return q.chosen, true, nil
 }
 
-func firstThat(c Choice, can func(int) bool) (int, bool) {
+func firstPossible(c Choice, can func(int) bool) (int, bool) {
 	for _, a := range c.Of {
 		if can(a) {
 			return a, true
@@ -140,7 +140,7 @@ func load(p *Problem, selectors bool) *sat {
 		b.s.group(positiveLits(g.Of), b.selector(g.Tag))
 	}
 	for _, ban := range p.Bans {
-		b.s.add(b.with(ban.Tag, negative(ban.Atom))...)
+		b.s.add(b.withSelector(ban.Tag, negative(ban.Atom))...)
 	}
 	b.s.tagOf = b.tagOf
 	return b.s
@@ -170,7 +170,7 @@ func (b *loader) selector(tag int) lit {
 	return l
 }
 
-func (b *loader) with(tag int, lits ...lit) []lit {
+func (b *loader) withSelector(tag int, lits ...lit) []lit {
 	if l := b.selector(tag); l != noLit {
 		lits = append(lits, l.not())
 	}
@@ -184,7 +184,7 @@ func (b *loader) add(tag, atom int, c Choice) {
 	}
 	lits = append(lits, positiveLits(c.Of)...)
 	lits = append(lits, positiveLits(c.Also)...)
-	b.s.add(b.with(tag, lits...)...)
+	b.s.add(b.withSelector(tag, lits...)...)
 }
 
 func positiveLits(atoms []int) []lit {

@@ -29,7 +29,7 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			},
 			want: []int{1, 3, 4},
 		},
-		"another way to meet a need before another root": { // 1 prefers 3, which needs what cannot be
+		"another way to meet a need before another root": { // 1 prefers 3, which needs a banned atom
 			p: Problem{
 				Atoms: 5, Roots: []Choice{{Of: []int{1, 2}}},
 				Needs: [][]Choice{1: {{Of: []int{3, 4}}}, 3: {{Of: []int{5}}}}, Bans: []Ban{{Atom: 5}},
@@ -68,7 +68,7 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			},
 			want: []int{1, 3},
 		},
-		"deep backtracking": { // whatever 1 and 3 prefer together fails two levels down
+		"deep backtracking": { // every combination of 1 and 3 fails two levels down
 			p: Problem{
 				Atoms: 8, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
 				Needs:  [][]Choice{1: {{Of: []int{5, 6}}}, 3: {{Of: []int{7, 8}}}, 5: {{Of: []int{8}}}, 6: {{Of: []int{8}}}, 8: {{Of: []int{2}}}},
@@ -109,7 +109,7 @@ func TestSolveNamesAMinimalCore(t *testing.T) {
 	}
 }
 
-// drawProblem draws a small problem of every shape.
+// drawProblem draws a small problem with all kinds of constraints.
 func drawProblem(t *rapid.T) Problem {
 	atoms := rapid.IntRange(1, 9).Draw(t, "atoms")
 	atom := rapid.IntRange(1, atoms)
@@ -253,8 +253,8 @@ func checkCore(t *rapid.T, p Problem, core []int) {
 	}
 }
 
-// TestShrinkCoreIsMinimal shrinks sets that contain several random cores: the rest is a
-// core, and no tag of it can be dropped.
+// TestShrinkCoreIsMinimal shrinks a set that contains several random cores: the result must be a
+// core, and minimal.
 func TestShrinkCoreIsMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tags := rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 1, 5, rapid.ID)
@@ -308,8 +308,8 @@ func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
 	})
 }
 
-// TestSolveGivesUp asks for what no search of this kind can decide: thirteen
-// pigeons in twelve holes.
+// TestSolveGivesUp solves the pigeonhole problem with thirteen pigeons and twelve holes, which this
+// kind of search cannot decide in reasonable time.
 func TestSolveGivesUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts to the limit of conflicts")
@@ -336,7 +336,7 @@ func TestSolveGivesUp(t *testing.T) {
 	}
 }
 
-// satisfiable reports whether the constraints of the given tags alone can hold.
+// satisfiable reports whether the constraints with the given tags have a solution.
 func satisfiable(p Problem, tags map[int]bool) (bool, error) {
 	q := keepTags(p, tags)
 	s := load(&q, false)

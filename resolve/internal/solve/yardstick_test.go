@@ -8,10 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clauses returns the constraints of p as an ordinary SAT problem, for a solver
-// that was written by others. Groups are clauses pair by pair: with groups as
-// its own cardinality constraints gophersat calls some of these problems
-// satisfiable that a walk through all answers shows are not.
+// clauses returns the constraints of p as an ordinary SAT problem for an independent solver. Each
+// pair of a group is a clause, because gophersat reports some unsatisfiable problems as satisfiable
+// if groups are cardinality constraints.
 func clauses(p *Problem) [][]int {
 	var cnf [][]int
 	choice := func(atom int, c Choice) {
@@ -47,20 +46,19 @@ func clauses(p *Problem) [][]int {
 	return cnf
 }
 
-// satisfied asks gophersat.
-func satisfied(p *Problem) bool {
+// gophersatSolves reports whether gophersat finds a solution.
+func gophersatSolves(p *Problem) bool {
 	cnf := clauses(p)
 	for _, c := range cnf {
 		if len(c) == 0 {
-			return false // its parser takes an empty clause for none
+			return false // gophersat's parser ignores empty clauses
 		}
 	}
 	s := solver.New(solver.ParseSliceNb(cnf, p.Atoms+p.Aux))
 	return s.Solve() == solver.Sat
 }
 
-// TestSolveAgreesWithGophersat holds the solver against one that shares no line
-// with it.
+// TestSolveAgreesWithGophersat compares the solver with an independent implementation.
 func TestSolveAgreesWithGophersat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -68,16 +66,15 @@ func TestSolveAgreesWithGophersat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := satisfied(&p); want != (got.Core == nil) {
+		if want := gophersatSolves(&p); want != (got.Core == nil) {
 			t.Fatalf("satisfiable: gophersat says %v, the core is %v", want, got.Core)
 		}
 	})
 }
 
-// tower returns a problem like a catalog's: depth packages of the given number
-// of versions, where a version needs one of the two versions of the next package
-// that stand beside it. With dead, the last package has no version at all that
-// may be chosen.
+// tower returns a problem similar to that of a catalog: a chain of depth packages with the given
+// number of versions, in which version v needs version v or v+1 of the next package. If dead is
+// true, all versions of the last package are banned.
 func tower(depth, versions int, dead bool) Problem {
 	p := Problem{Atoms: depth * versions, Needs: make([][]Choice, depth*versions+1)}
 	atom := func(d, v int) int { return d*versions + v + 1 }
@@ -103,8 +100,8 @@ func tower(depth, versions int, dead bool) Problem {
 	return p
 }
 
-// BenchmarkSolve compares a whole answer of ours, preferences and all, with one
-// bare yes or no of gophersat's, which a preferred answer would need many of.
+// BenchmarkSolve compares Solve, which returns the preferred answer, with one satisfiability check
+// by gophersat. The preferred answer would need many such checks.
 func BenchmarkSolve(b *testing.B) {
 	for _, size := range []struct{ depth, versions int }{{5, 20}, {10, 50}, {20, 100}} {
 		p := tower(size.depth, size.versions, false)
@@ -118,7 +115,7 @@ func BenchmarkSolve(b *testing.B) {
 		})
 		b.Run(name+"/gophersat", func(b *testing.B) {
 			for b.Loop() {
-				if !satisfied(&p) {
+				if !gophersatSolves(&p) {
 					b.Fatal("unsatisfiable")
 				}
 			}

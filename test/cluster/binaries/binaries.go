@@ -53,9 +53,9 @@ func Targets() []Target {
 		},
 		{Name: "argo", Program: "argosync", Package: "./cmd/argosync", module: "."},
 		fluxController("kustomize-controller", "."),
-		fluxController("source-controller", "fluxsource"), // it needs older modules than the rest
+		fluxController("source-controller", "fluxsource"), // needs older modules than the other targets
 		{
-			Name: "argocd", Program: "argocd", Package: ".", module: "argocd", // likewise
+			Name: "argocd", Program: "argocd", Package: ".", module: "argocd", // needs older modules than the other targets
 			assets: []asset{{module: "github.com/argoproj/argo-cd/v3", dir: "manifests/crds", as: "crds"}},
 		},
 		{Name: "argocd-plugins", Program: "plugins", Package: "./plugins", module: "argocd"},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// module writes a module with one program and moves the test into it.
+// module creates a module with one program, and changes to its directory.
 func module(t *testing.T) (root string, target Target) {
 	t.Helper()
 	root = t.TempDir()

@@ -1,5 +1,5 @@
-// Package forge_test runs quayside against a real forge on this machine: Gitea, with
-// its API, and Git over HTTP.
+// Package forge_test runs quayside with a real forge on this machine: Gitea, with its API and Git
+// over HTTP.
 package forge_test
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestForge has an upgrade proposed, proposed again, and commented on: one pull
-// request and one comment, each brought up to date in place.
+// TestForge proposes an upgrade twice and comments on it: there must be one pull request and one
+// comment, both updated in place.
 func TestForge(t *testing.T) {
 	f := start(t)
 	owner := f.user(t, "fleet-owner", "all")
@@ -99,7 +99,7 @@ func TestForge(t *testing.T) {
 		t.Error("the branch does not stand on what was merged since")
 	}
 
-	// Somebody else is first with a comment that begins like ours.
+	// Another user has already written a comment with the marker of quayside's comment.
 	f.must(t, mallory, http.MethodPost, "repos/fleet-owner/fleet/issues/1/comments", map[string]any{"body": "<!-- quayside:diff -->\nnothing to see here"}, nil)
 	w.git(t, "checkout", "-q", head)
 	comment := func(want string, exit int) string {
@@ -125,12 +125,12 @@ func TestForge(t *testing.T) {
 	comment("unchanged", 0)
 	w.must(t, "", "remove", "vault/vault", "--offline", "--render")
 	w.commit(t, "remove vault")
-	// The policy of the example refuses that, and the comment says so all the same.
+	// The policy of the example denies the upgrade; the comment is written anyway.
 	if after := comment("updated", 4); after == before {
 		t.Error("the comment does not say what the branch changes now")
 	}
 
-	// Tokens that do not suffice are refused in words; the policy's exit code goes first.
+	// Insufficient tokens give an error message; the exit code of the policy takes precedence.
 	for token, say := range map[string]string{"0123456789abcdef0123456789abcdef01234567": "401", f.token(t, "quayside-bot", "read:repository,read:issue"): "GIT_TOKEN lacks permission"} {
 		w.secrets = append(w.secrets, token)
 		w.write(t, "README.md", say)
@@ -141,7 +141,7 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// pull is a pull request as the server has it.
+// pull is a pull request as returned by the server.
 type pull struct {
 	Number      int64
 	Title, Body string
@@ -156,7 +156,7 @@ type server struct {
 	url, program, dir string
 }
 
-// start runs Gitea, with a database of its own, until the test ends.
+// start runs Gitea with its own database until the test ends.
 func start(t *testing.T) server {
 	t.Helper()
 	bin := harness.Require(t, "gitea")
@@ -224,10 +224,10 @@ ISSUE_INDEXER_TYPE = db
 TYPE = channel
 `
 
-// env keeps what somebody has told Git from the server.
+// env isolates the server from the user's Git configuration.
 func (f server) env() []string { return []string{"HOME=" + f.dir, "GIT_CONFIG_NOSYSTEM=1"} }
 
-// admin runs a command of the server's own, and returns the last line that it prints.
+// admin runs a command of Gitea and returns its last line of output.
 func (f server) admin(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, talk bytes.Buffer
@@ -240,7 +240,7 @@ func (f server) admin(t *testing.T, args ...string) string {
 	return lines[len(lines)-1]
 }
 
-// user adds a user, and returns a token of theirs.
+// user creates a user and returns a token for it.
 func (f server) user(t *testing.T, name, scopes string) string {
 	t.Helper()
 	f.admin(t, "admin", "user", "create", "--username", name, "--random-password", "--must-change-password=false", "--email", name+"@example.com")
@@ -256,7 +256,7 @@ func (f server) token(t *testing.T, name, scopes string) string {
 	return token
 }
 
-// must asks the API for something, as somebody.
+// must sends a request to the API with a token.
 func (f server) must(t *testing.T, token, method, path string, body, out any) {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -293,7 +293,7 @@ func decode(t *testing.T, text string, out any) {
 // work is a repository with the program under test.
 type work struct {
 	dir, remote, program string
-	secrets              []string // must not be in what is printed
+	secrets              []string // must not appear in output
 }
 
 func repository(t *testing.T) string {
@@ -348,14 +348,14 @@ func (w *work) write(t *testing.T, name, text string) {
 	}
 }
 
-// run runs quayside with a token, and looks for secrets in what it prints and keeps.
+// run runs quayside with a token, and fails the test if a secret appears in its output or files.
 func (w *work) run(t *testing.T, token string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, talk bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), w.program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &out, &talk
 	cmd.Env = append(cmd.Environ(), append(w.env(), "GIT_TOKEN="+token)...)
-	_ = cmd.Run() // the exit code says it
+	_ = cmd.Run() // the exit code is checked instead
 	kept, err := os.ReadFile(filepath.Join(w.dir, ".git", "config"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestPicture has the upgrade of README.md commented on, and makes the picture
-// docs/img/pull-request.png of the comment where QUAYSIDE_PICTURES names a directory.
+// TestPicture comments on the upgrade of README.md. If QUAYSIDE_PICTURES is set, it also creates
+// the picture docs/img/pull-request.png of the comment.
 func TestPicture(t *testing.T) {
 	pictures := os.Getenv("QUAYSIDE_PICTURES")
 	chromium, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium"))
@@ -93,7 +93,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// commentPage has a title and, below it, a comment.
+// commentPage contains a title and a comment.
 const commentPage = `<!doctype html><html lang="en"><meta charset="utf-8"><style>
 body { font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #1f2328; background: #fff; margin: 16px; width: 848px; }
 header { font-size: 20px; margin-bottom: 12px; } header span { color: #59636e; }

@@ -32,11 +32,11 @@ type Applier struct {
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// Applied is the result for one object.
+// Applied is the result of applying one object.
 type Applied struct {
-	Object   *unstructured.Unstructured // as the server holds it now
+	Object   *unstructured.Unstructured // as stored by the server
 	Warnings []string                   // from the server, in its order
-	Changed  bool                       // made, or given a new resourceVersion
+	Changed  bool                       // created, or given a new resourceVersion
 }
 
 // NewApplier returns an applier with the credentials in config, and with manager as the field
@@ -104,7 +104,7 @@ func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (A
 	}
 	said := new(warnings)
 	force := true
-	after, err := a.scoped(mapping, o.GetNamespace()).Patch(said.in(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+	after, err := a.scoped(mapping, o.GetNamespace()).Patch(said.withContext(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: a.manager, FieldValidation: metav1.FieldValidationStrict, Force: &force,
 	})
 	if err != nil {
@@ -202,7 +202,7 @@ type warnings struct {
 
 type warningsKey struct{}
 
-func (w *warnings) in(ctx context.Context) context.Context {
+func (w *warnings) withContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, warningsKey{}, w)
 }
 

@@ -50,7 +50,7 @@ func (c *Cluster) Requests(t testing.TB, since time.Time) []Request {
 		t.Fatal(err)
 	}
 	var out []Request
-	seen := map[string]bool{} // a watch is written down when it begins and when it ends
+	seen := map[string]bool{} // a watch is logged when it begins and when it ends
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

@@ -37,17 +37,17 @@ type Options struct {
 	APIOnly         bool   // etcd and kube-apiserver alone: no controllers, no nodes
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
-	NoWebhooks      bool   // call no admission webhook: nothing runs that could answer
-	Migrations      bool   // serve StorageVersionMigration, which is a beta, and have the controller do them
-	Services        string // socket of an HTTP proxy through which Services are called; "" calls them directly
+	NoWebhooks      bool   // call no admission webhooks, because no program could answer
+	Migrations      bool   // serve StorageVersionMigration (beta), and run its controller
+	Services        string // socket of an HTTP proxy for calls to Services; "" calls them directly
 
-	AuditUsers []string // whose requests are written down, for Requests to return
+	AuditUsers []string // users whose requests are logged; see Requests
 }
 
-// Cluster is a control plane that runs.
+// Cluster is a running control plane.
 type Cluster struct {
 	Kubeconfig string       // file that names the cluster and its administrator
-	RESTConfig *rest.Config // the same for Go clients; copy before changing it
+	RESTConfig *rest.Config // copy it before changing it
 
 	opt      Options
 	dir      string // certificates, logs and data
@@ -164,21 +164,21 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := c.anonymous()
+	config := c.anonymousConfig()
 	config.CertData, config.KeyData = login.cert, login.key
 	return config, nil
 }
 
 // Token returns a client configuration with a bearer token, such as that of a ServiceAccount.
 func (c *Cluster) Token(token string) *rest.Config {
-	config := c.anonymous()
+	config := c.anonymousConfig()
 	config.BearerToken = token
 	return config
 }
 
-// anonymous returns a configuration without a login. The rate limit of the client is off, so that
-// only the server limits requests.
-func (c *Cluster) anonymous() *rest.Config {
+// anonymousConfig returns a configuration without a login. The rate limit of the client is off, so
+// that only the server limits requests.
+func (c *Cluster) anonymousConfig() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + c.ports.address(c.ports.api),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem},

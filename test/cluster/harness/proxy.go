@@ -63,18 +63,18 @@ func (p *Proxy) serve() {
 		}
 		server, err := net.Dial("tcp", p.to)
 		if err != nil {
-			client.Close() // the server does not listen just now
+			client.Close() // the server is not listening at the moment
 			continue
 		}
 		p.mu.Lock()
 		p.conns[client], p.conns[server] = true, true
 		p.mu.Unlock()
-		p.wg.Go(func() { p.pass(client, server) })
-		p.wg.Go(func() { p.pass(server, client) })
+		p.wg.Go(func() { p.forward(client, server) })
+		p.wg.Go(func() { p.forward(server, client) })
 	}
 }
 
-func (p *Proxy) pass(to, from net.Conn) {
+func (p *Proxy) forward(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // it ends when either side does
 	to.Close()
 	from.Close()

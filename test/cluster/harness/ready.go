@@ -25,7 +25,7 @@ func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructure
 			if reasons[i] == "" {
 				continue
 			}
-			reason, err := a.unready(ctx, o)
+			reason, err := a.unreadyReason(ctx, o)
 			if ctx.Err() != nil {
 				return notReady(objects, reasons)
 			}
@@ -72,8 +72,8 @@ func notReady(objects []*unstructured.Unstructured, reasons []string) error {
 	return fmt.Errorf("not ready in time:\n\t%s", strings.Join(lines, "\n\t"))
 }
 
-// unready returns the reason why the object is not ready, or "".
-func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+// unreadyReason returns the reason why the object is not ready, or "".
+func (a *Applier) unreadyReason(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	live, err := a.Get(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -84,7 +84,7 @@ func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (st
 	if observed, has, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration"); has && observed < live.GetGeneration() {
 		return "its controller has not seen it yet", nil
 	}
-	want, must := goodCondition(o)
+	want, must := readyCondition(o)
 	status, message, has := Condition(live, want)
 	switch {
 	case !has && must:
@@ -95,9 +95,9 @@ func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (st
 	return "", nil
 }
 
-// goodCondition returns the condition that indicates that an object of this kind is ready, and
+// readyCondition returns the condition that indicates that an object of this kind is ready, and
 // whether it must exist.
-func goodCondition(o *unstructured.Unstructured) (condition string, must bool) {
+func readyCondition(o *unstructured.Unstructured) (condition string, must bool) {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "CustomResourceDefinition.apiextensions.k8s.io":
 		return "Established", true

@@ -85,7 +85,7 @@ func (c *Cluster) apiFlags() []string {
 		"--etcd-servers=https://" + c.ports.address(c.ports.etcd), "--etcd-cafile=" + c.file("ca.crt"),
 		"--etcd-certfile=" + c.file("etcd.crt"), "--etcd-keyfile=" + c.file("etcd.key"),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(c.ports.api),
-		"--endpoint-reconciler-type=none", // it would refuse a loopback address
+		"--endpoint-reconciler-type=none", // it would reject a loopback address
 		"--tls-cert-file=" + c.file("apiserver.crt"), "--tls-private-key-file=" + c.file("apiserver.key"),
 		"--client-ca-file=" + c.file("ca.crt"), "--authorization-mode=Node,RBAC",
 		"--service-cluster-ip-range=10.0.0.0/16", "--service-account-issuer=https://kubernetes.default.svc",
@@ -145,8 +145,8 @@ func (c *Cluster) run(server string, flags ...string) error {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// alive returns an error if a server has ended unexpectedly.
-func (c *Cluster) alive() error {
+// checkAlive returns an error if a server has ended unexpectedly.
+func (c *Cluster) checkAlive() error {
 	for _, p := range c.children {
 		err := p.Ended()
 		if err != nil && strings.Contains(err.Error(), "address already in use") {
@@ -173,14 +173,14 @@ func (c *Cluster) awaitAPI(ctx context.Context) error {
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
+			return false, nil //nolint:nilerr // not listening yet
 		}
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK, nil
 	})
 }
 
-// addNodes creates the nodes that kwok plays.
+// addNodes creates the nodes that kwok simulates.
 func (c *Cluster) addNodes(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
@@ -206,7 +206,7 @@ func simulatedNode(i int) *corev1.Node {
 			Name: name,
 			Labels: map[string]string{
 				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", corev1.LabelHostname: name,
-				// Operators select such nodes, most by the newer name.
+				// Operators select such nodes, most of them by the newer label.
 				"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "", "node-role.kubernetes.io/worker": "",
 			},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
@@ -245,7 +245,7 @@ func (c *Cluster) await(ctx context.Context, what string, yes func(context.Conte
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := c.alive(); err != nil {
+		if err := c.checkAlive(); err != nil {
 			return err
 		}
 		if ok, err := yes(ctx); err != nil || ok {

@@ -48,7 +48,7 @@ func Restore(ctx context.Context, config *rest.Config, services *Services, objec
 		services: services, uids: map[string]string{},
 	}
 	for _, o := range objects {
-		if !isOLMObject(o) {
+		if !createdByKubernetes(o) {
 			r.todo = append(r.todo, o.DeepCopy())
 		}
 	}
@@ -65,11 +65,11 @@ type restorer struct {
 	made []*unstructured.Unstructured // as in the dump
 
 	mu   sync.Mutex
-	uids map[string]string // by that in the dump; "" for one to come
+	uids map[string]string // by the UID in the dump; "" if the object does not exist yet
 }
 
-// isOLMObject reports whether Kubernetes' own controllers make an object.
-func isOLMObject(o *unstructured.Unstructured) bool {
+// createdByKubernetes reports whether Kubernetes itself creates the object.
+func createdByKubernetes(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ReplicaSet" || o.GetName() == "kube-root-ca.crt" || o.GetName() == "extension-apiserver-authentication" ||
 		o.GetKind() == "Service" && o.GetName() == "kubernetes"
 }
@@ -91,7 +91,7 @@ func (r *restorer) run(ctx context.Context) error {
 	if err := r.create(ctx, of("CustomResourceDefinition")); err != nil {
 		return err
 	}
-	if err := r.established(ctx); err != nil {
+	if err := r.awaitCRDs(ctx); err != nil {
 		return err
 	}
 	for _, kind := range []string{"Namespace", "OperatorGroup"} {
@@ -99,12 +99,12 @@ func (r *restorer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.label(ctx); err != nil {
+	if err := r.labelNamespaces(ctx); err != nil {
 		return err
 	}
 	for len(r.todo) > 0 {
 		left := len(r.todo)
-		if err := r.create(ctx, r.owned); err != nil {
+		if err := r.create(ctx, r.hasOwners); err != nil {
 			return err
 		}
 		if len(r.todo) == left {
@@ -113,13 +113,13 @@ func (r *restorer) run(ctx context.Context) error {
 	}
 	r.mapper.Reset()
 	r.todo = last
-	if err := r.create(ctx, r.owned); err != nil {
+	if err := r.create(ctx, r.hasOwners); err != nil {
 		return err
 	}
-	if err := r.each(ctx, r.made, r.finish); err != nil {
+	if err := r.forEach(ctx, r.made, r.setStatusAndManagers); err != nil {
 		return err
 	}
-	return r.controllers(ctx)
+	return r.createControllers(ctx)
 }
 
 // create creates the remaining objects that satisfy is.
@@ -134,11 +134,11 @@ func (r *restorer) create(ctx context.Context, is func(*unstructured.Unstructure
 	}
 	r.todo = later
 	r.made = append(r.made, now...)
-	return r.each(ctx, now, r.one)
+	return r.forEach(ctx, now, r.createOne)
 }
 
-// owned reports whether all owners of an object exist.
-func (r *restorer) owned(o *unstructured.Unstructured) bool {
+// hasOwners reports whether all owners of the object exist.
+func (r *restorer) hasOwners(o *unstructured.Unstructured) bool {
 	for _, owner := range o.GetOwnerReferences() {
 		if uid, known := r.uids[string(owner.UID)]; known && uid == "" {
 			return false
@@ -147,12 +147,12 @@ func (r *restorer) owned(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// one creates one object. An existing object is not changed.
-func (r *restorer) one(ctx context.Context, o *unstructured.Unstructured) error {
-	if err := r.services.trust(o); err != nil {
+// createOne creates an object, unless it exists.
+func (r *restorer) createOne(ctx context.Context, o *unstructured.Unstructured) error {
+	if err := r.services.replaceCerts(o); err != nil {
 		return err
 	}
-	fresh, err := r.mapped(o)
+	fresh, err := r.withNewUIDs(o)
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,8 @@ func (r *restorer) one(ctx context.Context, o *unstructured.Unstructured) error 
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// mapped returns an object with references to the new UIDs of created objects.
-func (r *restorer) mapped(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// withNewUIDs returns an object with references to the new UIDs of created objects.
+func (r *restorer) withNewUIDs(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := objectText(o)
 	if err != nil {
 		return nil, err
@@ -219,13 +219,13 @@ func (r *restorer) mapped(o *unstructured.Unstructured) (*unstructured.Unstructu
 	return out, out.UnmarshalJSON(data)
 }
 
-// label sets OLM's labels of Namespaces, which contain the UIDs of OperatorGroups.
-func (r *restorer) label(ctx context.Context) error {
-	return r.each(ctx, r.made, func(ctx context.Context, o *unstructured.Unstructured) error {
+// labelNamespaces sets OLM's labels of Namespaces, which contain the UIDs of OperatorGroups.
+func (r *restorer) labelNamespaces(ctx context.Context) error {
+	return r.forEach(ctx, r.made, func(ctx context.Context, o *unstructured.Unstructured) error {
 		if o.GetKind() != "Namespace" {
 			return nil
 		}
-		whole, err := r.mapped(o)
+		whole, err := r.withNewUIDs(o)
 		if err != nil {
 			return err
 		}
@@ -233,9 +233,10 @@ func (r *restorer) label(ctx context.Context) error {
 	})
 }
 
-// finish sets the managers of an object, and its status unless a running controller does.
-func (r *restorer) finish(ctx context.Context, o *unstructured.Unstructured) error {
-	whole, err := r.mapped(o)
+// setStatusAndManagers sets the managers of an object, and its status unless a running controller
+// sets it.
+func (r *restorer) setStatusAndManagers(ctx context.Context, o *unstructured.Unstructured) error {
+	whole, err := r.withNewUIDs(o)
 	if err != nil {
 		return err
 	}
@@ -277,8 +278,8 @@ func (r *restorer) resource(o *unstructured.Unstructured) (dynamic.ResourceInter
 	return r.client.Resource(mapping.Resource), nil
 }
 
-// each calls a function for every object, several at once, and returns the joined errors.
-func (r *restorer) each(ctx context.Context, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
+// forEach calls a function for every object, several at once, and returns the joined errors.
+func (r *restorer) forEach(ctx context.Context, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) error {
 	errs := make([]error, len(objects))
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 12)
@@ -295,8 +296,8 @@ func (r *restorer) each(ctx context.Context, objects []*unstructured.Unstructure
 	return errors.Join(errs...)
 }
 
-// established waits until the custom resources are served.
-func (r *restorer) established(ctx context.Context) error {
+// awaitCRDs waits until the custom resources are served.
+func (r *restorer) awaitCRDs(ctx context.Context) error {
 	for _, o := range r.made {
 		of, err := r.resource(o)
 		if err != nil {
@@ -321,8 +322,8 @@ func (r *restorer) established(ctx context.Context) error {
 	return nil
 }
 
-// controllers creates the Deployments that replace OLM's controllers.
-func (r *restorer) controllers(ctx context.Context) error {
+// createControllers creates the Deployments that replace OLM's controllers.
+func (r *restorer) createControllers(ctx context.Context) error {
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		labels := map[string]any{"app": name}
 		o := &unstructured.Unstructured{Object: map[string]any{

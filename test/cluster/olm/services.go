@@ -30,14 +30,14 @@ import (
 // Its certificates are issued by a CA for the Service's namespace, like those of OLM for each
 // operator.
 type Services struct {
-	Socket string // where the API server's calls of Services go
+	Socket string // receives the API server's calls to Services
 
-	calls    handed
+	calls    handedListener
 	answerer *http.Server
 
 	mu     sync.Mutex
 	cas    map[string]*ca              // by namespace
-	leaves map[string]*tls.Certificate // by name of a Service
+	leaves map[string]*tls.Certificate // by Service name
 }
 
 type ca struct {
@@ -46,10 +46,10 @@ type ca struct {
 	pem  []byte
 }
 
-// NewServices starts to answer; it ends with the test.
+// NewServices starts the servers. They end with the test.
 func NewServices(t testing.TB) *Services {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "svc") // that of the test may be too long for a socket
+	dir, err := os.MkdirTemp("", "svc") // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func NewServices(t testing.TB) *Services {
 		t.Fatal(err)
 	}
 	proxy := &http.Server{Handler: http.HandlerFunc(s.connect), ReadHeaderTimeout: 10 * time.Second}
-	s.calls = handed{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
+	s.calls = handedListener{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
 	go func() { _ = proxy.Serve(proxied) }()
 	listener := tls.NewListener(s.calls, &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12})
 	s.answerer = &http.Server{Handler: http.HandlerFunc(answerRequest), ReadHeaderTimeout: 10 * time.Second}
@@ -93,15 +93,15 @@ func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handed is a listener for connections that were already accepted.
-type handed struct {
+// handedListener is a listener that returns connections that were already accepted.
+type handedListener struct {
 	conns  chan net.Conn
 	addr   net.Addr
 	closed chan struct{}
 }
 
-// Accept waits for a connection.
-func (h handed) Accept() (net.Conn, error) {
+// Accept returns the next connection.
+func (h handedListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
 		return c, nil
@@ -110,11 +110,11 @@ func (h handed) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept.
-func (h handed) Close() error { close(h.closed); return nil }
+// Close makes Accept return an error.
+func (h handedListener) Close() error { close(h.closed); return nil }
 
-// Addr returns where the connections came in.
-func (h handed) Addr() net.Addr { return h.addr }
+// Addr returns the address at which the connections were accepted.
+func (h handedListener) Addr() net.Addr { return h.addr }
 
 // certificate returns the certificate for a host name: "webhook.my-etcd.svc".
 func (s *Services) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -201,9 +201,9 @@ func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, data, nil
 }
 
-// trust replaces OLM's CA in an object by the CA of its Service's namespace, and OLM's certificate
-// in a Secret by one from that CA.
-func (s *Services) trust(o *unstructured.Unstructured) error {
+// replaceCerts replaces OLM's CA in an object by the CA of its Service's namespace, and OLM's
+// certificate in a Secret by one from that CA.
+func (s *Services) replaceCerts(o *unstructured.Unstructured) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if data, has, _ := unstructured.NestedMap(o.Object, "data"); has && o.GetKind() == "Secret" && data["olmCAKey"] != nil {
@@ -220,11 +220,11 @@ func (s *Services) trust(o *unstructured.Unstructured) error {
 		}
 		return unstructured.SetNestedMap(o.Object, data, "data")
 	}
-	return s.replace(o.Object)
+	return s.replaceCAs(o.Object)
 }
 
-// replace sets the CA in every nested value with a Service and a CA.
-func (s *Services) replace(v any) error {
+// replaceCAs sets the CA in every nested value with a Service and a CA.
+func (s *Services) replaceCAs(v any) error {
 	switch v := v.(type) {
 	case map[string]any:
 		service, _ := v["service"].(map[string]any)
@@ -239,13 +239,13 @@ func (s *Services) replace(v any) error {
 			if key == "schema" || key == "managedFields" {
 				continue
 			}
-			if err := s.replace(inner); err != nil {
+			if err := s.replaceCAs(inner); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, inner := range v {
-			if err := s.replace(inner); err != nil {
+			if err := s.replaceCAs(inner); err != nil {
 				return err
 			}
 		}

@@ -12,56 +12,56 @@ import (
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
-// teller renders the causes of one conflict as text.
-type teller struct {
-	b      *builder
-	causes []tagged
-	told   map[int]bool // by tag
-	in     map[int]bool // atoms that take part in the conflict
-	ways   []remedy
+// explainer renders the causes of one conflict as text, and finds its remedies.
+type explainer struct {
+	b         *builder
+	causes    []taggedCause
+	explained map[int]bool // by tag: it has a line in the chain
+	involved  map[int]bool // atoms that take part in the conflict
+	suggested []remedy
 }
 
-type tagged struct {
+type taggedCause struct {
 	cause
 	tag int
 	of  []int // the atoms that can meet it, or that it excludes from each other
 }
 
-// teller returns a teller for a core of p. Rule 2.
-func (b *builder) teller(p solve.Problem, core []int) *teller {
-	t := &teller{b: b, told: map[int]bool{}, in: map[int]bool{}}
+// newExplainer returns the explainer for a core of p. Rule 2.
+func (b *builder) newExplainer(p solve.Problem, core []int) *explainer {
+	t := &explainer{b: b, explained: map[int]bool{}, involved: map[int]bool{}}
 	for _, tag := range core {
-		of := b.of[tag]
+		of := b.atomsByTag[tag]
 		if i := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == tag }); i >= 0 {
 			of = p.Roots[i].Of
 		}
-		t.causes = append(t.causes, tagged{b.causes[tag], tag, of})
+		t.causes = append(t.causes, taggedCause{b.causes[tag], tag, of})
 	}
-	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(x.order(), y.order()) })
+	slices.SortStableFunc(t.causes, func(x, y taggedCause) int { return cmp.Compare(x.order(), y.order()) })
 	for _, x := range t.causes {
 		for _, id := range x.of {
-			t.in[id] = t.in[id] || x.order() != whatForbids
+			t.involved[id] = t.involved[id] || x.order() != orderExclusion
 		}
 	}
 	return t
 }
 
 // conflict returns the core as a conflict without changes.
-func (t *teller) conflict() *explain.Conflict {
+func (t *explainer) conflict() *explain.Conflict {
 	c := &explain.Conflict{Subscriptions: []string{}, Changes: []explain.Change{}}
-	argued := ""
+	targetPos := ""
 	for _, x := range t.causes {
 		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
-		if by, ok := x.cause.(asking); ok {
+		if by, ok := x.cause.(requestCause); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
 			c.At = cmp.Or(c.At, by.where())
-			if n := t.b.w.boundTarget(by.want); n != nil && argued == "" {
-				argued = n.At.String()
+			if n := t.b.w.boundTarget(by.want); n != nil && targetPos == "" {
+				targetPos = n.At.String()
 			}
-			c.Waits = append(c.Waits, t.b.w.unreadableNeeds(by.want)...)
+			c.UnreadableCatalogs = append(c.UnreadableCatalogs, t.b.w.unreadableNeeds(by.want)...)
 		}
 	}
-	c.At = cmp.Or(argued, c.At)
+	c.At = cmp.Or(targetPos, c.At)
 	slices.Sort(c.Subscriptions)
 	c.Subscriptions = slices.Compact(c.Subscriptions)
 	c.Chain = t.chain()
@@ -78,18 +78,18 @@ func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 
 // chain returns the lines, root first: each declaration with its candidates' requirements below
 // it, then the broken rules.
-func (t *teller) chain() []explain.Link {
+func (t *explainer) chain() []explain.Link {
 	var out []explain.Link
 	for _, x := range t.causes {
-		if o := x.order(); o == whoAsks || o == whatIsThere {
+		if o := x.order(); o == orderRequest || o == orderInstalled {
 			out = append(out, explain.Link{At: x.where(), Text: x.describe(t, x.of)})
 			out = append(out, t.consequences(x.of, 1)...)
-			t.told[x.tag] = true
+			t.explained[x.tag] = true
 		}
 	}
 	for _, x := range t.causes { // causes without a line yet
-		if !t.told[x.tag] {
-			t.told[x.tag] = true
+		if !t.explained[x.tag] {
+			t.explained[x.tag] = true
 			out = append(out, explain.Link{Text: x.describe(t, x.of)})
 		}
 	}
@@ -98,7 +98,7 @@ func (t *teller) chain() []explain.Link {
 
 // consequences returns the requirements and bans of the atoms' bundles that are part of the
 // conflict, with their consequences. Causes shared by several bundles appear once.
-func (t *teller) consequences(atoms []int, depth int) []explain.Link {
+func (t *explainer) consequences(atoms []int, depth int) []explain.Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
 		names[fact{t.b.atoms[id].ns, t.b.atoms[id].bundle()}] = true
@@ -112,15 +112,15 @@ func (t *teller) consequences(atoms []int, depth int) []explain.Link {
 	for _, x := range t.causes {
 		var common cause
 		switch c := x.cause.(type) {
-		case needing:
-			common = needing{req: c.req}
-		case banning:
-			common = banning{why: c.why}
+		case requirementCause:
+			common = requirementCause{req: c.req}
+		case banCause:
+			common = banCause{why: c.why}
 		}
-		if common == nil || t.told[x.tag] || !names[x.about()] {
+		if common == nil || t.explained[x.tag] || !names[x.about()] {
 			continue
 		}
-		t.told[x.tag] = true
+		t.explained[x.tag] = true
 		i := slices.IndexFunc(groups, func(g *group) bool { return g.common == common })
 		if i < 0 {
 			i = len(groups)
@@ -132,9 +132,9 @@ func (t *teller) consequences(atoms []int, depth int) []explain.Link {
 	var out []explain.Link
 	for _, g := range groups {
 		switch c := g.common.(type) {
-		case banning:
+		case banCause:
 			out = append(out, explain.Link{Depth: depth, Text: list(g.bundles) + " " + pluralize(c.why.text, len(g.bundles))})
-		case needing:
+		case requirementCause:
 			out = append(out, explain.Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
 			if depth < 20 {
 				out = append(out, t.consequences(g.atoms, depth+1)...)
@@ -144,7 +144,7 @@ func (t *teller) consequences(atoms []int, depth int) []explain.Link {
 	return out
 }
 
-func (t *teller) names(atoms []int) []string {
+func (t *explainer) names(atoms []int) []string {
 	var names []string
 	for _, id := range atoms {
 		if n := t.b.atoms[id].bundle(); !slices.Contains(names, n) {
@@ -155,12 +155,12 @@ func (t *teller) names(atoms []int) []string {
 }
 
 // requires describes the requirement of some bundles and the atoms that meet it.
-func (t *teller) requires(bundles []string, r *requirement, atoms []int) string {
+func (t *explainer) requires(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {
 		verb = " require "
 	}
-	text := list(bundles) + verb + r.words
+	text := list(bundles) + verb + r.text
 	if r.note != "" {
 		text += fmt.Sprintf(" (%q)", r.note)
 	}
@@ -176,9 +176,9 @@ func (t *teller) requires(bundles []string, r *requirement, atoms []int) string 
 
 // otherVersions lists the bundles that provide another version of the APIs of r, for APIs that no
 // bundle provides: "; the API b.example.com/v1 B is offered by b.v1.0.0".
-func (t *teller) otherVersions(r *requirement) string {
+func (t *explainer) otherVersions(r *requirement) string {
 	text := ""
-	for _, g := range r.where.apis {
+	for _, g := range r.scope.apis {
 		offers := map[model.GVK][]string{} // names of bundles
 		for _, c := range t.b.w.x.Catalogs() {
 			for _, p := range c.Packages() {
@@ -201,14 +201,14 @@ func (t *teller) otherVersions(r *requirement) string {
 	return text
 }
 
-// takingPart lists the atoms that take part in the conflict.
-func (t *teller) takingPart(atoms []int) string {
-	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.in[id] }))
+// listInvolved lists the atoms that take part in the conflict.
+func (t *explainer) listInvolved(atoms []int) string {
+	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.involved[id] }))
 	if len(names) < 2 {
 		// The bundle occurs twice: as the installed one and as a catalog's entry.
 		names = nil
 		for _, id := range atoms {
-			if t.in[id] {
+			if t.involved[id] {
 				names = append(names, t.b.atoms[id].origin())
 			}
 		}
