@@ -14,7 +14,7 @@ func fieldsInstall() map[Field]string {
 }
 
 func (r *reader) install(n *yaml.Node) {
-	var o declared[specInstall, *yaml.Node]
+	var o typedObject[specInstall, *yaml.Node]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)

@@ -47,6 +47,6 @@ func loadFlat(fsys fs.FS) (*Bundle, error) {
 	}
 	b := &Bundle{Package: k8s.Text(objects[i].Object, "package"), Channels: []string{"stable"}, DefaultChannel: "stable"}
 	var errs diag.List
-	b.take(slices.Delete(objects, i, i+1), flatFile, &errs)
+	b.splitCSV(slices.Delete(objects, i, i+1), flatFile, &errs)
 	return b, errs.Err()
 }
