@@ -96,7 +96,8 @@ func (w *world) options(s *want) options {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
-		if s.current != nil && s.current.pin != nil && (how != preferUpgrade || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
+		keeps := s.current != nil && s.current.pin != nil && !w.isEdited(s)
+		if keeps && (how != preferUpgrade || w.named(s) == nil && (s.generated || w.pinToReach(s) != nil)) {
 			return options{of: []option{{current: s.current}}, keepReason: bad.msg}
 		}
 		return options{fault: bad}
@@ -111,6 +112,17 @@ func (w *world) options(s *want) options {
 		return w.reinstallCandidates(s, pkgs)
 	}
 	return w.upgradeCandidates(s, pkgs, how)
+}
+
+// isEdited reports whether the declaration of s has changed since the pin of its installed bundle
+// was locked, and requests another channel or catalog. If that is missing, it is a mistake in
+// the declaration, and not a change of the catalog.
+func (w *world) isEdited(s *want) bool {
+	pin := s.current.pin
+	if s.decl == nil || pin.Declaration == "" || !slices.Equal(pin.RequestedBy, []string{s.key()}) || pin.Declaration == w.declaration(s.ns, []*want{s}) {
+		return false
+	}
+	return len(s.channels) > 0 && !slices.Contains(s.channels, pin.Channel) || s.cat != nil && *s.cat != pin.Catalog.ID
 }
 
 // packages returns the package that s requests from each eligible catalog, in order of preference.

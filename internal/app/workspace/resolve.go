@@ -59,6 +59,9 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
+	if err := checkMisspelled(set, in.Read); err != nil {
+		return nil, err
+	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {
 		if err := p.errUndeclared(); err != nil {
 			return nil, err
@@ -107,6 +110,24 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	}
 	in.Options.Named, err = withNamespaces(named, in.Read, in.Declared)
 	return in, err
+}
+
+// checkMisspelled returns an error for each object with a misspelled API that has the name of a
+// declaration of a pinned operator: the operator would be removed.
+func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
+	if lock == nil {
+		return nil
+	}
+	var faults diag.List
+	for _, w := range set.Warnings {
+		for _, pin := range lock.Pins {
+			declared := slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == w.Subject })
+			if w.Code == declare.CodeUnknownAPI && slices.Contains(pin.RequestedBy, w.Subject) && !declared {
+				faults.Add(w.Pos, diag.Hintf(w.Pos, "correct apiVersion; to remove the operator, delete the object", "%s, but %s is pinned for it", w.Msg, pin.Key()))
+			}
+		}
+	}
+	return faults.Err()
 }
 
 // DeclarationWarnings returns warnings about the declarations. Waived warnings are marked.
