@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestPermissions(t *testing.T) {
 		},
 		{"exec by subresource wildcard", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "'*/exec'", "create")), binding, account}, []string{"high rbac.pods-exec */exec: - → create"}},
 		{"kubelet", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "nodes/proxy", "get")), binding, account}, []string{"critical rbac.nodes-proxy nodes/proxy: - → get"}},
-		{"tokens", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "serviceaccounts/token", "create")), binding, account}, []string{"high rbac.tokens serviceaccounts/token: - → create"}},
+		{"tokens", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "serviceaccounts/token", "create")), binding, account}, []string{"critical rbac.tokens serviceaccounts/token: - → create"}},
 		{
 			"webhooks",
 			[]string{clusterRole(), binding, account},
@@ -102,7 +103,17 @@ func TestPermissions(t *testing.T) {
 		{"nodes", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "nodes", "delete")), binding, account}, []string{"medium rbac.node-write nodes: - → delete"}},
 		{"namespaces", []string{clusterRole(), binding, account}, []string{clusterRole(rule("''", "namespaces", "delete")), binding, account}, []string{"medium rbac.namespace-write namespaces: - → delete"}},
 		{"metrics", []string{clusterRole(), binding, account}, []string{clusterRole("{nonResourceURLs: [/metrics], verbs: [get]}"), binding, account}, []string{"low rbac.gained /metrics: - → get"}},
-		{"an unknown role", []string{clusterRole(), binding, account}, []string{clusterRole(), account, strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: view")}, []string{`high immutable.field-changed roleRef: {"kind":"ClusterRole","name":"demo"} → {"kind":"ClusterRole","name":"view"}`, "medium rbac.unknown-role ClusterRole view: - → ClusterRole view"}},
+		{"an unknown role", []string{account}, []string{account, strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: other")}, []string{"medium rbac.unknown-role ClusterRole other: - → ClusterRole other"}},
+		{"a role of Kubernetes", []string{account}, []string{account, strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: 'system:kube-dns'")}, []string{"low rbac.gained endpoints, services: - → list, watch"}},
+		{
+			"an aggregated role of Kubernetes, by its parts",
+			[]string{account, strings.ReplaceAll(local, "ClusterRole, name: demo", "ClusterRole, name: 'system:aggregate-to-view'")},
+			[]string{
+				account, strings.ReplaceAll(local, "ClusterRole, name: demo", "ClusterRole, name: 'system:aggregate-to-view'"),
+				strings.NewReplacer("metadata: {name: demo", "metadata: {name: two", "ClusterRole, name: demo", "ClusterRole, name: view").Replace(local),
+			},
+			nil,
+		},
 		{
 			"built-in role grows",
 			[]string{},
@@ -122,6 +133,12 @@ func TestPermissions(t *testing.T) {
 			[]string{"low rbac.gained pods: - → get, list"},
 		},
 		{
+			"a permission that all accounts have",
+			[]string{clusterRole(), binding, account},
+			[]string{clusterRole(rule("authorization.k8s.io", "selfsubjectaccessreviews", "create"), "{nonResourceURLs: [/version], verbs: [get]}"), binding, account},
+			nil,
+		},
+		{
 			"account renamed",
 			[]string{clusterRole(pods), binding, account},
 			[]string{clusterRole(pods), strings.ReplaceAll(binding, "ServiceAccount, name: demo", "ServiceAccount, name: other"), strings.ReplaceAll(account, "name: demo", "name: other")},
@@ -135,6 +152,105 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
+	}
+}
+
+// named returns a rule with resourceNames.
+func named(groups, resources, verbs, names string) string {
+	return strings.TrimSuffix(rule(groups, resources, verbs), "}") + ", resourceNames: [" + names + "]}"
+}
+
+// TestNamedPermissions: a permission on one name is as strong as what has the name.
+func TestNamedPermissions(t *testing.T) {
+	const authz = "rbac.authorization.k8s.io"
+	strong := doc(
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: strong, namespace: ops}",
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: weak, namespace: ops}",
+		strings.NewReplacer("metadata: {name: demo", "metadata: {name: strong", "ClusterRole, name: demo", "ClusterRole, name: cluster-admin", "ServiceAccount, name: demo", "ServiceAccount, name: strong").Replace(binding),
+		strings.Replace(clusterRole(rule("''", "configmaps", "get")), "name: demo", "name: small", 1),
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: link, namespace: ops}",
+		strings.NewReplacer("metadata: {name: demo", "metadata: {name: link", "ClusterRole, name: demo", "ClusterRole, name: link", "ServiceAccount, name: demo", "ServiceAccount, name: link").Replace(binding),
+		strings.Replace(clusterRole(named("''", "serviceaccounts/token", "create", "strong")), "name: demo", "name: link", 1),
+	)
+	in := func(namespace string) string {
+		return strings.Replace(local, "name: demo, namespace: ops}\n", "name: demo, namespace: "+namespace+"}\n", 1)
+	}
+	cases := []struct{ rule, by, want string }{
+		{named("''", "groups", "impersonate", "'system:masters'"), binding, `critical rbac.impersonate groups "system:masters": - → impersonate`},
+		{named("''", "users", "impersonate", "alice"), binding, `high rbac.impersonate users "alice": - → impersonate`},
+		{named("''", "users", "impersonate", "'system:serviceaccount:ops:strong'"), binding, `critical rbac.impersonate users "system:serviceaccount:ops:strong": - → impersonate`},
+		{named("''", "users", "impersonate", "'system:kube-controller-manager'"), binding, `critical rbac.impersonate users "system:kube-controller-manager": - → impersonate`},
+		{named("''", "serviceaccounts", "impersonate", "strong"), in("ops"), `critical rbac.impersonate serviceaccounts "strong": - → impersonate`},
+		{named("''", "serviceaccounts", "impersonate", "strong"), in("other"), `high rbac.impersonate serviceaccounts "strong": - → impersonate`},
+		{rule("''", "serviceaccounts", "impersonate"), in("other"), `high rbac.impersonate serviceaccounts: - → impersonate`},
+		{named("authentication.k8s.io", "groups", "'impersonate:user-info'", "admins"), binding, `high rbac.impersonate groups.authentication.k8s.io "admins": - → impersonate:user-info`},
+		{named(authz, "clusterroles", "bind", "cluster-admin"), binding, `critical rbac.escalate clusterroles.rbac.authorization.k8s.io "cluster-admin": - → bind`},
+		{named(authz, "clusterroles", "bind", "edit"), binding, `critical rbac.escalate clusterroles.rbac.authorization.k8s.io "edit": - → bind`},
+		{named(authz, "clusterroles", "bind", "small"), binding, `medium rbac.escalate clusterroles.rbac.authorization.k8s.io "small": - → bind`},
+		{named(authz, "clusterroles", "bind", "unknown"), binding, `high rbac.escalate clusterroles.rbac.authorization.k8s.io "unknown": - → bind`},
+		{named(authz, "clusterroles", "escalate", "demo"), binding, `critical rbac.escalate clusterroles.rbac.authorization.k8s.io "demo": - → escalate`},
+		{named("''", "serviceaccounts/token", "create", "strong"), binding, `critical rbac.tokens serviceaccounts/token "strong": - → create`},
+		{named("''", "serviceaccounts/token", "create", "link"), binding, `critical rbac.tokens serviceaccounts/token "link": - → create`},
+		{named("''", "serviceaccounts/token", "create", "weak"), binding, `high rbac.tokens serviceaccounts/token "weak": - → create`},
+		{named("''", "serviceaccounts/token", "create", "demo"), binding, `medium rbac.tokens serviceaccounts/token "demo": - → create`},
+		{named("''", "serviceaccounts/token", "create", "default"), binding, `high rbac.tokens serviceaccounts/token "default": - → create`},
+		{rule("''", "serviceaccounts/token", "create"), in("ops"), `critical rbac.tokens serviceaccounts/token: - → create`},
+		{named("''", "serviceaccounts/token", "create", "clusterrole-aggregation-controller"), in("kube-system"), `critical rbac.tokens serviceaccounts/token "clusterrole-aggregation-controller": - → create`},
+		{named("admissionregistration.k8s.io", "validatingwebhookconfigurations", "patch", "theirs"), binding, `high rbac.webhook-write validatingwebhookconfigurations.admissionregistration.k8s.io "theirs": - → patch`},
+		{named("admissionregistration.k8s.io", "validatingadmissionpolicies", "patch", "theirs"), binding, `high rbac.webhook-write validatingadmissionpolicies.admissionregistration.k8s.io "theirs": - → patch`},
+		{named("certificates.k8s.io", "signers", "approve", "kubernetes.io/kube-apiserver-client"), binding, `high rbac.csr-approve signers.certificates.k8s.io "kubernetes.io/kube-apiserver-client": - → approve`},
+		{named("certificates.k8s.io", "signers", "approve", "demo.io/*"), binding, `medium rbac.csr-approve signers.certificates.k8s.io "demo.io/*": - → approve`},
+		{named("''", "secrets", "get", "mine"), binding, `medium rbac.secrets secrets "mine": - → get`},
+		{named("'*'", "'*'", "'*'", "'system:masters'"), binding, `critical rbac.escalate *.* "system:masters": - → *`},
+		{rule(authz, "'*'", "'*'"), binding, `critical rbac.escalate *.rbac.authorization.k8s.io: - → *`},
+		{rule("''", "'*'", "get"), binding, `critical rbac.nodes-proxy *: - → get`},
+		{rule("apps", "'*'", "'*'"), in("ops"), `medium rbac.wildcard *.apps: - → *`},
+	}
+	for _, c := range cases {
+		got := lines(compareManifests(t, doc(clusterRole(), c.by, account, strong), doc(clusterRole(c.rule), c.by, account, strong)))
+		if d := cmp.Diff([]string{c.want}, got); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.rule, d)
+		}
+	}
+}
+
+// TestRolesOfOthers: what is added to roles whose bindings are in the cluster.
+func TestRolesOfOthers(t *testing.T) {
+	role := func(name, rest string, rules ...string) string {
+		return rbacHead + "kind: ClusterRole\nmetadata: {name: '" + name + "'" + rest + "}\nrules: [" + strings.Join(rules, ", ") + "]"
+	}
+	selects := func(name, label, selector string) string {
+		return role(name, ", labels: {"+label+": 'true'}") + "\naggregationRule: {clusterRoleSelectors: [{matchLabels: {" + selector + ": 'true'}}]}"
+	}
+	widgets, secrets := rule("demo.io", "widgets", "get"), rule("''", "secrets", "get")
+	crossplane := role("x", ", labels: {rbac.crossplane.io/aggregate-to-crossplane: 'true'}", widgets)
+	cases := []struct {
+		name, before, after string
+		want                []string
+	}{
+		{"another tool's label", account, doc(account, crossplane), []string{"high rbac.tool-role widgets.demo.io: - → get"}},
+		{"another tool's label, read Secrets", account, doc(account, strings.Replace(crossplane, widgets, secrets, 1)), []string{"high rbac.secrets secrets: - → get"}},
+		{"the tool is in the tree", doc(account, binding, selects("demo", "a", "rbac.crossplane.io/aggregate-to-crossplane")), doc(account, binding, selects("demo", "a", "rbac.crossplane.io/aggregate-to-crossplane"), crossplane), []string{"low rbac.gained widgets.demo.io: - → get"}},
+		{"another tool's name", account, doc(account, role("argocd-server", "", widgets)), []string{"high rbac.tool-role widgets.demo.io: - → get"}},
+		{"another tool's name, no rules", account, doc(account, role("argocd-server", "")), []string{"high rbac.tool-role"}},
+		{"another tool's name, everything", account, doc(account, role("crossplane", "", rule("'*'", "'*'", "'*'"))), []string{"critical rbac.cluster-admin *.*: - → *"}},
+		{"another tool's name, bound here", account, doc(account, role("argocd-server", "", widgets), strings.ReplaceAll(binding, "ClusterRole, name: demo", "ClusterRole, name: argocd-server")), []string{"low rbac.gained widgets.demo.io: - → get"}},
+		{"no tool's name", account, doc(account, role("argocdish", "", widgets)), nil},
+		{"the API that OLM adds to everybody's roles", account, doc(account, role("x", ", labels: {rbac.authorization.k8s.io/aggregate-to-view: 'true', olm.opgroup.permissions/aggregate-to-a1-view: 'true'}", widgets)), []string{"low rbac.aggregated widgets.demo.io: - → get"}},
+		{"a role of Kubernetes, which everybody has", account, doc(account, role("system:basic-user", "", secrets)), []string{"high objects.reserved-name metadata.name: - → system:basic-user", "high rbac.secrets secrets: - → get"}},
+		{"a cycle", account, doc(account, selects("a", "a", "b"), selects("b", "b", "a")), []string{"critical rbac.aggregation-cycle aggregationRule: - → a, b"}},
+		{"one that selects itself", account, doc(account, selects("a", "a", "a")), nil},
+		{"rules through two roles", doc(account, binding, selects("demo", "a", "b"), selects("b", "b", "c")), doc(account, binding, selects("demo", "a", "b"), selects("b", "b", "c"), role("c", ", labels: {c: 'true'}", secrets)), []string{"high rbac.secrets secrets: - → get"}},
+	}
+	for _, c := range cases {
+		if d := cmp.Diff(append([]string{}, c.want...), lines(compareManifests(t, c.before, c.after))); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.name, d)
+		}
+	}
+	// Whoever may view gets what edit has.
+	got := lines(compareManifests(t, account, doc(account, selects("a", "rbac.authorization.k8s.io/aggregate-to-view", "rbac.authorization.k8s.io/aggregate-to-edit"))))
+	if len(got) == 0 || got[0] != "critical rbac.aggregation-cycle aggregationRule: - → a, view" || !slices.Contains(got, "critical rbac.tokens serviceaccounts/token: - → create") {
+		t.Errorf("a cycle with a role of Kubernetes: %v", got)
 	}
 }
 

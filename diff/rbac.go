@@ -41,7 +41,14 @@ func comparePermissions(c *comparison) {
 	for _, was := range renamed {
 		replaced[was] = true
 	}
+	c.addCycles(old.Cycles(), now.Cycles())
+	for name, o := range toolRoles(c.after) {
+		if c.before.byKey[o.Key()] == nil && len(now.Direct(k8s.Subject{Kind: "ClusterRole", Name: name})) == 0 {
+			c.add("rbac.tool-role", o, Finding{Message: "has no rules: a role of that name in the cluster loses its permissions"})
+		}
+	}
 	bound := boundRoles(c)
+	rates := c.newRater(now)
 	var bindings []k8s.Key
 	c.each(func(p pair) {
 		if p.both() {
@@ -53,11 +60,11 @@ func comparePermissions(c *comparison) {
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
-		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings}
+		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s), roles: bound[s], bindings: bindings, rates: rates}
 		if d.home = isAt[s]; d.home == nil {
 			d.home = wasAt[s]
 		}
-		d.fresh = len(d.had) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
+		d.fresh = len(old.Direct(was)) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
 		d.gained(k8s.GainedGrants(d.had, now.Direct(s)))
 		if !replaced[s] {
 			d.lost(k8s.GainedGrants(d.has, old.Direct(was)))
@@ -65,9 +72,29 @@ func comparePermissions(c *comparison) {
 	}
 }
 
-// computePermissions returns the permissions of the subjects of a state.
+// addCycles adds findings for the new cycles of ClusterRoles.
+func (c *comparison) addCycles(old, now [][]string) {
+	for _, cycle := range now {
+		if slices.ContainsFunc(old, func(known []string) bool { return slices.Equal(known, cycle) }) {
+			continue
+		}
+		var first *Object
+		for _, name := range cycle {
+			o := c.after.byKey[k8s.Key{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: name}]
+			first = cmp.Or(first, o)
+		}
+		c.add("rbac.aggregation-cycle", first, Finding{
+			Field: "aggregationRule", After: strings.Join(cycle, ", "), Message: "ClusterRoles aggregate each other: " + diag.Some(cycle, 12),
+			steps: stepPath("aggregationRule"),
+		})
+	}
+}
+
+// computePermissions returns the permissions of the subjects of a state, with those of a new
+// cluster.
 func computePermissions(v *view) (*k8s.Permissions, error) {
-	var objects []map[string]any
+	_, defaults := k8s.DefaultRBAC()
+	objects := slices.Clone(defaults)
 	for _, o := range v.order {
 		if o.Key().Is(rbacKinds()...) {
 			objects = append(objects, o.Content)
@@ -77,6 +104,12 @@ func computePermissions(v *view) (*k8s.Permissions, error) {
 		if v.Resources[i].Key().Is(rbacKinds()...) {
 			objects = append(objects, v.Resources[i].Content)
 		}
+	}
+	for name := range toolRoles(v) {
+		objects = append(objects, map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+			"roleRef": map[string]any{"kind": "ClusterRole", "name": name}, "subjects": []any{map[string]any{"kind": "ClusterRole", "name": name}},
+		})
 	}
 	m, err := k8s.NewPermissions(objects)
 	if err != nil {
@@ -129,15 +162,17 @@ func accountHomes(v *view) map[k8s.Subject]*Object {
 			out[k8s.Subject{Kind: "ServiceAccount", Namespace: r.Namespace, Name: r.Name}] = o
 		}
 	}
+	named := toolRoles(v)
 	for _, o := range v.order {
 		r := o.Key()
 		switch {
 		case r.Group != "rbac.authorization.k8s.io":
 		case r.Kind == "ClusterRole":
-			for label, value := range k8s.Map(o.Content, "metadata", "labels") {
-				if role := k8s.AggregatesTo(label); role != "" && value == "true" {
-					first(k8s.Subject{Kind: "ClusterRole", Name: role}, o)
-				}
+			for _, role := range aggregatesTo(o) {
+				first(k8s.Subject{Kind: "ClusterRole", Name: role}, o)
+			}
+			if named[r.Name] != nil {
+				first(k8s.Subject{Kind: "ClusterRole", Name: r.Name}, o)
 			}
 		case strings.HasSuffix(r.Kind, "RoleBinding"):
 			for _, m := range k8s.Items(o.Content, "subjects") {
@@ -152,15 +187,9 @@ func accountHomes(v *view) map[k8s.Subject]*Object {
 	return out
 }
 
-// isAggregatedInto reports whether the API server aggregates a ClusterRole into one of its
-// own.
-func isAggregatedInto(o *Object, into string) bool {
-	for label, value := range k8s.Map(o.Content, "metadata", "labels") {
-		if value == "true" && k8s.AggregatesTo(label) == into {
-			return true
-		}
-	}
-	return false
+// aggregatesTo returns the names of the roles of the cluster that a ClusterRole adds to.
+func aggregatesTo(o *Object) []string {
+	return k8s.AggregatesTo(k8s.TextMap(o.Content, "metadata", "labels"))
 }
 
 // rbacDiff compares the permissions of one subject.
@@ -171,6 +200,7 @@ type rbacDiff struct {
 	home     *Object
 	fresh    bool // of a new operator
 
+	rates           *rater
 	roles, bindings []k8s.Key // changed roles that are bound to the subject, and all changed bindings
 }
 
@@ -181,6 +211,7 @@ type clause struct {
 	grant   k8s.Grant // of the first object, without the verb
 	verbs   []string  // sorted
 	objects []string  // "pods/exec", "deployments.apps"; sorted
+	worst   Severity  // of its grants
 	own     bool      // of a kind whose CRD the operator ships
 	who     string    // the subject, if the finding is about another object
 }
@@ -231,17 +262,24 @@ func (d rbacDiff) clauses(grants []k8s.Grant) []clause {
 	var single []clause
 	at := map[about]int{}
 	for _, g := range grants {
-		rule, verb := dangerOf(g), g.Verb
-		if rule == "rbac.gained" && d.subject.Kind == "ClusterRole" {
+		rule, worst := d.rates.rate(d.subject, g, maxDepth)
+		own, verb := d.own(g), g.Verb
+		switch {
+		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole" && k8s.IsBuiltInRole(d.subject.Name):
 			rule = "rbac.aggregated"
+		case rule == "rbac.gained" && d.subject.Kind == "ClusterRole":
+			rule, worst = "rbac.tool-role", High
+		case rule == "rbac.gained" && own:
+			worst = min(worst, Low)
 		}
 		g.Verb = ""
 		i, seen := at[about{rule, g}]
 		if !seen {
 			i = len(single)
 			at[about{rule, g}] = i
-			single = append(single, clause{rule: rule, grant: g, objects: []string{grantObject(g)}, own: d.own(g)})
+			single = append(single, clause{rule: rule, grant: g, objects: []string{grantObject(g)}, own: own})
 		}
+		single[i].worst = max(single[i].worst, worst)
 		single[i].verbs = append(single[i].verbs, verb)
 	}
 	return joinClauses(single)
@@ -252,12 +290,13 @@ func joinClauses(single []clause) []clause {
 	type alike struct {
 		rule, namespace, group, alone, verbs string
 		named, own                           bool
+		worst                                Severity
 	}
 	var out []clause
 	at := map[alike]int{}
 	for _, b := range single {
 		slices.Sort(b.verbs)
-		k := alike{b.rule, b.grant.Namespace, b.grant.Group, b.grant.URL + b.grant.Role, strings.Join(b.verbs, ","), b.grant.Name != "", b.own}
+		k := alike{b.rule, b.grant.Namespace, b.grant.Group, b.grant.URL + b.grant.Role, strings.Join(b.verbs, ","), b.grant.Name != "", b.own, b.worst}
 		if i, seen := at[k]; seen {
 			out[i].objects = append(out[i].objects, b.objects...)
 			continue
@@ -300,32 +339,11 @@ func (d rbacDiff) say(b clause) {
 	home := d.home
 	if o, i := d.source(d.c.after, b); o != nil {
 		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
-		if d.subject.Kind == "ClusterRole" {
+		if d.subject.Kind == "ClusterRole" || home == nil {
 			home = o // several objects may add to the role: the finding is about the one that does
 		}
 	}
-	d.c.add(b.rule, home, f, capSeverities(b)...)
-}
-
-// capSeverities returns limits for narrow permissions: in one namespace, on one name,
-// read-only, or on a kind of the operator.
-func capSeverities(b clause) []Severity {
-	var out []Severity
-	narrow := !slices.Contains([]string{"rbac.escalate", "rbac.impersonate", "rbac.engine-write", "rbac.constraints-use"}, b.rule)
-	if b.grant.Namespace != "" && narrow {
-		out = append(out, Medium)
-	}
-	if b.grant.Name != "" && b.rule != "rbac.constraints-use" {
-		out = append(out, Medium)
-	}
-	if b.own && b.rule == "rbac.gained" {
-		out = append(out, Low)
-	}
-	reads := !slices.ContainsFunc(b.verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-	if b.rule == "rbac.gained" && (reads || b.grant.Namespace != "") {
-		out = append(out, Low)
-	}
-	return out
+	d.c.add(b.rule, home, f, b.worst)
 }
 
 func (d rbacDiff) lost(grants []k8s.Grant) {
@@ -363,7 +381,7 @@ func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
 			}
-			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && !isAggregatedInto(o, d.subject.Name) {
+			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && d.subject.Name != r.Name && !slices.Contains(aggregatesTo(o), d.subject.Name) {
 				continue
 			}
 			for i, rule := range k8s.Items(o.Content, "rules") {
@@ -418,10 +436,8 @@ func boundRoles(c *comparison) map[k8s.Subject][]k8s.Key {
 					add(subjectOf(key.Namespace, m), role)
 				}
 			case key.Kind == "ClusterRole":
-				for label, value := range k8s.Map(o.Content, "metadata", "labels") {
-					if into := k8s.AggregatesTo(label); into != "" && value == "true" {
-						add(k8s.Subject{Kind: "ClusterRole", Name: into}, key)
-					}
+				for _, into := range append(aggregatesTo(o), key.Name) {
+					add(k8s.Subject{Kind: "ClusterRole", Name: into}, key)
 				}
 			}
 		}

@@ -17,7 +17,7 @@ func rbacRules() []Rule {
 		{"rbac.secrets", High, "read or write Secrets", "Secrets hold credentials, including tokens of other accounts; list and watch return their content"},
 		{"rbac.rbac-write", High, "write roles or bindings", "the account can grant each of its permissions to any subject"},
 		{"rbac.pods-exec", High, "run commands in other pods", "exec, attach and ephemeral containers give access to the pod's identity and data, port-forward to its ports"},
-		{"rbac.tokens", High, "create tokens of ServiceAccounts", "the account can act as any ServiceAccount in scope"},
+		{"rbac.tokens", Critical, "create tokens of ServiceAccounts", "the account is as strong as the named ServiceAccount, or as any in scope; those of the controllers in kube-system can make themselves cluster-admin"},
 		{"rbac.csr-approve", High, "approve or sign certificates", "a signed client certificate can carry any identity"},
 		{"rbac.webhook-write", High, "write admission configuration", "an admission webhook or policy can read, change or block every write in the cluster"},
 		{"rbac.engine-write", High, "write objects that install others", "whoever writes Subscriptions, Applications, Kustomizations or MachineConfigs has the permissions of the controller that applies them"},
@@ -31,6 +31,8 @@ func rbacRules() []Rule {
 		{"rbac.urls", Medium, "non-resource URLs", "non-resource URLs reach debugging and metrics endpoints of the API server"},
 		{"rbac.unknown-role", Medium, "role outside of the rendered manifests", "the referenced role defines the permissions"},
 		{"rbac.aggregated", Low, "permissions added to a built-in role", "every subject bound to that role gets them"},
+		{"rbac.aggregation-cycle", Critical, "ClusterRoles that aggregate each other", "the controller copies rules around the cycle: a rule that was once in one of the roles stays in all of them, although no manifest has it"},
+		{"rbac.tool-role", High, "permissions added to a role of another tool", "every subject that is bound to that role in the cluster gets them; the binding is outside of the rendered manifests"},
 		{"rbac.gained", Medium, "permission gained", "a compromise of the operator reaches further than before"},
 		{"rbac.lost", Info, "permission removed", "the operator can do less; features that depend on it stop"},
 		{"rbac.account-renamed", Info, "ServiceAccount renamed", "bindings outside of the rendered manifests still reference the old account"},
@@ -44,82 +46,261 @@ type danger struct {
 	resources []string
 	verbs     []string
 	clusterly bool // only for grants without a namespace
+
+	// power returns the severity for a grant of a subject on one of the resources, Off if it is
+	// no danger; nil: that of the rule, at most medium for one namespace or one name.
+	power powerOfGrant
 }
+
+// powerOfGrant rates a grant of a subject.
+type powerOfGrant func(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity
 
 func dangerRules() []danger {
 	write := []string{"create", "update", "patch"}
-	const authz = "rbac.authorization.k8s.io"
+	const authz, authn = "rbac.authorization.k8s.io", "authentication.k8s.io"
 	roles := []string{"roles", "clusterroles"}
 	return []danger{
-		{"rbac.escalate", authz, roles, []string{"escalate", "bind"}, false},
-		{"rbac.impersonate", "", []string{"users", "groups", "serviceaccounts"}, []string{"impersonate"}, false},
-		{"rbac.impersonate", "authentication.k8s.io", []string{"uids", "userextras/scopes"}, []string{"impersonate"}, false},
-		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false},
-		{"rbac.secrets", "", []string{"secrets"}, []string{"get", "list", "watch", "create", "update", "patch"}, false},
-		{"rbac.rbac-write", authz, append(roles, "rolebindings", "clusterrolebindings"), write, false},
-		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward"}, []string{"create", "get", "update", "patch"}, false},
-		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false},
-		{"rbac.csr-approve", "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, []string{"update", "patch"}, false},
-		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false},
+		{"rbac.escalate", authz, roles, []string{"escalate"}, false, fixedPower(Critical)},
+		{"rbac.escalate", authz, roles, []string{"bind"}, false, bindPower},
+		{"rbac.impersonate", "", []string{"users", "groups"}, []string{"impersonate"}, false, userPower},
+		{"rbac.impersonate", "", []string{"serviceaccounts"}, []string{"impersonate"}, false, accountPower},
+		{"rbac.impersonate", authn, []string{"uids", "userextras/scopes"}, []string{"impersonate"}, false, limitedPower(Critical, High)},
+		{"rbac.impersonate", authn, []string{"users", "groups", "uids", "serviceaccounts", "nodes"}, []string{"impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node"}, false, fixedPower(High)},
+		{"rbac.nodes-proxy", "", []string{"nodes/proxy"}, []string{"get", "create", "update", "patch", "delete"}, false, limitedPower(Critical, High)},
+		{"rbac.secrets", "", []string{"secrets"}, []string{"get", "list", "watch", "create", "update", "patch"}, false, nil},
+		{"rbac.rbac-write", authz, append(roles, "rolebindings", "clusterrolebindings"), write, false, nil},
+		{"rbac.pods-exec", "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward"}, []string{"create", "get", "update", "patch"}, false, nil},
+		{"rbac.tokens", "", []string{"serviceaccounts/token"}, []string{"create"}, false, accountPower},
+		{"rbac.csr-approve", "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, []string{"update", "patch"}, false, nil},
+		{"rbac.csr-approve", "certificates.k8s.io", []string{"signers"}, []string{"approve", "sign"}, false, signerPower},
 		{"rbac.webhook-write", "admissionregistration.k8s.io", []string{
 			"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
 			"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		}, append(write, "delete", "deletecollection"), false},
-		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false},
-		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false},
-		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false},
-		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false},
-		{"rbac.engine-write", "operators.coreos.com", []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false},
-		{"rbac.engine-write", "olm.operatorframework.io", []string{"clusterextensions", "clustercatalogs"}, write, false},
-		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false},
-		{"rbac.apiservice-write", "apiregistration.k8s.io", []string{"apiservices"}, write, false},
-		{"rbac.workload-write", "", []string{"pods", "replicationcontrollers"}, write, true},
-		{"rbac.workload-write", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, write, true},
-		{"rbac.workload-write", "batch", []string{"jobs", "cronjobs"}, write, true},
-		{"rbac.volume-write", "", []string{"persistentvolumes"}, write, false},
-		{"rbac.crd-write", "apiextensions.k8s.io", []string{"customresourcedefinitions"}, append(write, "delete", "deletecollection"), false},
-		{"rbac.node-write", "", []string{"nodes", "nodes/status"}, append(write, "delete"), false},
-		{"rbac.namespace-write", "", []string{"namespaces"}, append(write, "delete"), true},
+		}, append(write, "delete", "deletecollection"), false, limitedPower(High, High)},
+		{"rbac.engine-write", "argoproj.io", []string{"applications", "applicationsets", "appprojects"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "kustomize.toolkit.fluxcd.io", []string{"kustomizations"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "helm.toolkit.fluxcd.io", []string{"helmreleases"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories", "buckets"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "operators.coreos.com", []string{"subscriptions", "catalogsources", "installplans", "clusterserviceversions"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "olm.operatorframework.io", []string{"clusterextensions", "clustercatalogs"}, write, false, fixedPower(High)},
+		{"rbac.engine-write", "machineconfiguration.openshift.io", []string{"machineconfigs", "machineconfigpools", "kubeletconfigs"}, write, false, fixedPower(High)},
+		{"rbac.constraints-use", "security.openshift.io", []string{"securitycontextconstraints"}, []string{"use"}, false, constraintPower},
+		{"rbac.apiservice-write", "apiregistration.k8s.io", []string{"apiservices"}, write, false, nil},
+		{"rbac.workload-write", "", []string{"pods", "replicationcontrollers"}, write, true, nil},
+		{"rbac.workload-write", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, write, true, nil},
+		{"rbac.workload-write", "batch", []string{"jobs", "cronjobs"}, write, true, nil},
+		{"rbac.volume-write", "", []string{"persistentvolumes"}, write, false, nil},
+		{"rbac.crd-write", "apiextensions.k8s.io", []string{"customresourcedefinitions"}, append(write, "delete", "deletecollection"), false, nil},
+		{"rbac.node-write", "", []string{"nodes", "nodes/status"}, append(write, "delete"), false, nil},
+		{"rbac.namespace-write", "", []string{"namespaces"}, append(write, "delete"), true, nil},
 	}
 }
 
-// dangerOf returns the rule for a gained grant: of the worst danger it contains, or
-// "rbac.gained".
-func dangerOf(g k8s.Grant) string {
+// fixedPower returns the power of a danger that neither a name nor a namespace limits.
+func fixedPower(s Severity) powerOfGrant {
+	return func(*rater, k8s.Subject, k8s.Grant, int) Severity { return s }
+}
+
+// limitedPower returns the power over all objects, and over one of them.
+func limitedPower(all, one Severity) powerOfGrant {
+	return func(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+		switch {
+		case g.Namespace != "":
+			return min(Medium, all)
+		case g.Name != "":
+			return one
+		}
+		return all
+	}
+}
+
+// signerPower rates the use of signers of certificates: those of Kubernetes sign clients.
+func signerPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+	if g.Namespace == "" && (g.Name == "" || strings.HasPrefix(g.Name, "kubernetes.io/")) {
+		return High
+	}
+	return Medium
+}
+
+// constraintPower rates the use of SecurityContextConstraints: those that give access to the
+// node, or all.
+func constraintPower(_ *rater, _ k8s.Subject, g k8s.Grant, _ int) Severity {
+	if slices.Contains([]string{"", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, g.Name) {
+		return High
+	}
+	return Off
+}
+
+// bindPower rates the verb bind: as strong as the role, and high if the role is unknown.
+func bindPower(r *rater, _ k8s.Subject, g k8s.Grant, depth int) Severity {
+	if g.Name == "" {
+		return Critical
+	}
+	who := k8s.Subject{Kind: "Role", Namespace: g.Namespace, Name: g.Name}
+	if g.Resource == "clusterroles" {
+		who.Kind = "ClusterRole"
+	}
+	return r.strength(who, depth)
+}
+
+// userPower rates the impersonation of users and groups.
+func userPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+	if g.Name == "" {
+		return Critical
+	}
+	who := k8s.Subject{Kind: "Group", Name: g.Name}
+	if g.Resource == "users" {
+		who.Kind = "User"
+	}
+	if account, ok := strings.CutPrefix(g.Name, "system:serviceaccount:"); ok && who.Kind == "User" {
+		who.Kind = "ServiceAccount"
+		who.Namespace, who.Name, _ = strings.Cut(account, ":")
+	}
+	return r.powerOver(of, who, depth)
+}
+
+// accountPower rates tokens and the impersonation of ServiceAccounts. Whoever can take any
+// account of the cluster can take those of its controllers.
+func accountPower(r *rater, of k8s.Subject, g k8s.Grant, depth int) Severity {
+	if g.Name == "" && g.Namespace == "" {
+		return Critical
+	}
+	return r.powerOver(of, k8s.Subject{Kind: "ServiceAccount", Namespace: g.Namespace, Name: g.Name}, depth)
+}
+
+// covers reports whether a grant includes a verb of the danger on the resource.
+func (d danger) covers(g k8s.Grant, resource string) bool {
+	if d.clusterly && g.Namespace != "" {
+		return false
+	}
+	return slices.ContainsFunc(d.verbs, func(verb string) bool {
+		return g.Covers(k8s.Grant{Namespace: g.Namespace, Verb: verb, Group: d.group, Resource: resource, Name: g.Name})
+	})
+}
+
+// rater rates grants by the permissions of a state: who can act as an account is as strong as
+// the account.
+type rater struct {
+	all      *k8s.Permissions
+	dangers  []danger
+	rules    map[string]Rule
+	accounts map[k8s.Subject][]k8s.Subject // ServiceAccounts of a name, or of a namespace
+	memo     map[rated]Severity
+}
+
+// rated is a subject, and the number of further subjects that its permissions may lead to.
+type rated struct {
+	subject k8s.Subject
+	depth   int
+}
+
+// maxDepth limits how many subjects a chain of permissions leads through. Those behind are
+// rated high.
+const maxDepth = 4
+
+func (c *comparison) newRater(all *k8s.Permissions) *rater {
+	r := &rater{all, dangerRules(), c.rules, map[k8s.Subject][]k8s.Subject{}, map[rated]Severity{}}
+	for _, s := range all.Subjects() {
+		if s.Kind == "ServiceAccount" {
+			for _, key := range []k8s.Subject{{Kind: s.Kind, Name: s.Name}, {Kind: s.Kind, Namespace: s.Namespace}} {
+				r.accounts[key] = append(r.accounts[key], s)
+			}
+		}
+	}
+	return r
+}
+
+// rate returns the rule for a gained grant of a subject, and its severity: of the worst danger
+// that the grant contains, or "rbac.gained".
+func (r *rater) rate(of k8s.Subject, g k8s.Grant, depth int) (string, Severity) {
+	rule, worst := "rbac.gained", Medium
+	if g.Namespace != "" || slices.Contains([]string{"get", "list", "watch"}, g.Verb) {
+		worst = Low
+	}
 	switch {
 	case g.Role != "":
-		return "rbac.unknown-role"
+		return "rbac.unknown-role", Medium
 	case g.URL != "":
-		if slices.Contains([]string{"/metrics", "/healthz", "/livez", "/readyz", "/version"}, g.URL) {
-			return "rbac.gained"
+		if !slices.Contains([]string{"/metrics", "/healthz", "/livez", "/readyz", "/version"}, g.URL) {
+			rule, worst = "rbac.urls", Medium
 		}
-		return "rbac.urls"
-	case g.Group == "*" && g.Resource == "*" && g.Verb == "*" && g.Namespace == "" && g.Name == "":
-		return "rbac.cluster-admin"
-	case g.Group == "security.openshift.io" && g.Resource == "securitycontextconstraints" && (g.Verb == "use" || g.Verb == "*") && usesPrivileged(g.Name):
-		return "rbac.constraints-use"
+		return rule, worst
+	case g.Covers(k8s.Grant{Verb: "*", Group: "*", Resource: "*"}):
+		return "rbac.cluster-admin", Critical
 	case g.Resource == "*" || g.Group == "*":
-		return "rbac.wildcard"
+		rule, worst = "rbac.wildcard", r.limited("rbac.wildcard", g)
 	}
-	for _, d := range dangerRules() {
-		if g.Group == d.group && d.names(g.Resource) && (g.Verb == "*" || slices.Contains(d.verbs, g.Verb)) && (!d.clusterly || g.Namespace == "") {
-			return d.rule
+	for _, d := range r.dangers {
+		if g.Group != "*" && g.Group != d.group {
+			continue
+		}
+		for _, resource := range d.resources {
+			if !d.covers(g, resource) {
+				continue
+			}
+			if s := r.danger(d, of, k8s.Grant{Namespace: g.Namespace, Resource: resource, Name: g.Name}, depth); s > worst || s != Off && rule == "rbac.gained" {
+				rule, worst = d.rule, s
+			}
 		}
 	}
-	return "rbac.gained"
+	return rule, worst
 }
 
-// usesPrivileged reports whether SecurityContextConstraints of that name, "" for all, give
-// access to the node.
-func usesPrivileged(name string) bool {
-	return slices.Contains([]string{"", "*", "privileged", "hostaccess", "hostmount-anyuid", "hostnetwork", "hostnetwork-v2", "node-exporter"}, name)
-}
-
-// names reports whether a resource, possibly "*/sub", is among the danger's resources.
-func (d danger) names(resource string) bool {
-	if slices.Contains(d.resources, resource) {
-		return true
+func (r *rater) danger(d danger, of k8s.Subject, g k8s.Grant, depth int) Severity {
+	if d.power == nil {
+		return r.limited(d.rule, g)
 	}
-	sub, every := strings.CutPrefix(resource, "*/")
-	return every && slices.ContainsFunc(d.resources, func(r string) bool { return strings.HasSuffix(r, "/"+sub) })
+	return d.power(r, of, g, depth)
+}
+
+// limited returns the severity of a rule, at most medium for one namespace or one name.
+func (r *rater) limited(rule string, g k8s.Grant) Severity {
+	if g.Namespace != "" || g.Name != "" {
+		return min(Medium, r.rules[rule].Severity)
+	}
+	return r.rules[rule].Severity
+}
+
+// powerOver returns the severity of acting as another subject, at least high, because it may
+// have permissions outside of the rendered manifests. An account is itself in every namespace
+// that has no other one of its name.
+func (r *rater) powerOver(of, who k8s.Subject, depth int) Severity {
+	same := r.accounts[k8s.Subject{Kind: who.Kind, Name: who.Name}]
+	if who == of || slices.Equal(same, []k8s.Subject{of}) && who.Name != "" && who.Name != "default" {
+		return Medium
+	}
+	return max(High, r.strength(who, depth))
+}
+
+// strength returns the severity of everything that a subject may do. The subject is also a
+// Role or ClusterRole, bound in a namespace or anywhere, and all ServiceAccounts of a name or namespace.
+func (r *rater) strength(who k8s.Subject, depth int) Severity {
+	if depth == 0 {
+		return High
+	}
+	if s, ok := r.memo[rated{who, depth}]; ok {
+		return s
+	}
+	worst := Medium
+	add := func(of k8s.Subject, grants []k8s.Grant) {
+		for _, g := range grants {
+			_, s := r.rate(of, g, depth-1)
+			worst = max(worst, s)
+		}
+	}
+	switch {
+	case who.Kind == "Role" || who.Kind == "ClusterRole":
+		grants, known := r.all.RoleGrants(who.Kind, who.Namespace, who.Name)
+		if add(k8s.Subject{}, grants); !known {
+			worst = High
+		}
+	case who.Kind == "ServiceAccount" && (who.Namespace == "" || who.Name == ""):
+		for _, s := range r.accounts[who] {
+			add(s, r.all.Of(s))
+		}
+	default:
+		add(who, r.all.Of(who))
+	}
+	r.memo[rated{who, depth}] = worst
+	return worst
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -23,63 +24,78 @@ type Permissions struct {
 	direct       map[Subject][]Grant
 	known        []Subject // ServiceAccounts that exist, sorted
 	objectGrants []ObjectGrants
+	roles        map[roleID]*role
+	cycles       [][]string
 }
 
 // ObjectGrants holds the grants of one object to one subject. The object is a binding,
-// or a ClusterRole that is aggregated into a built-in role.
+// or a ClusterRole that is aggregated into a role of the cluster.
 type ObjectGrants struct {
 	To     Subject
 	Grants []Grant // not reduced; must not be modified
 }
 
-// roleID names a role; Namespace is empty for a ClusterRole.
-type roleID struct{ namespace, name string }
+// roleID names a role.
+type roleID struct{ kind, namespace, name string }
+
+func roleIDOf(o map[string]any) roleID {
+	id := roleID{Text(o, "kind"), Text(o, "metadata", "namespace"), Text(o, "metadata", "name")}
+	if id.kind == "ClusterRole" {
+		id.namespace = ""
+	}
+	return id
+}
 
 type role struct {
-	rules      []rule
+	rules      []rule // as written; of an aggregated role, the controller replaces them
 	labels     map[string]string
+	aggregated bool
 	aggregates []labels.Selector // ClusterRoles to add
-	resolved   bool
-	resolving  bool // ends recursion in a cycle
+	all        []rule            // with those of the aggregated roles
+	bound      bool              // by a binding of the set, directly or through aggregation
 }
 
 type rule struct{ verbs, groups, resources, names, urls []string }
 
 // NewPermissions collects the permissions in ServiceAccounts, Roles,
 // ClusterRoles and bindings, each as decoded from JSON. It ignores other kinds
-// and the order of objects, and modifies nothing. The error is ErrTooManyGrants,
-// with the binding.
+// and the order of objects, and modifies nothing. Several roles of one name are
+// one role, as for a role of Kubernetes ([DefaultRBAC]) that the set extends.
+// The error is ErrTooManyGrants, with the binding.
 func NewPermissions(objects []map[string]any) (*Permissions, error) {
-	m := &Permissions{direct: map[Subject][]Grant{}}
-	roles := map[roleID]*role{}
+	m := &Permissions{direct: map[Subject][]Grant{}, roles: map[roleID]*role{}}
 	var bindings []map[string]any
 	for _, o := range objects {
 		group, _, _ := strings.Cut(Text(o, "apiVersion"), "/")
-		kind, ns, name := Text(o, "kind"), Text(o, "metadata", "namespace"), Text(o, "metadata", "name")
+		kind := Text(o, "kind")
 		switch {
 		case kind == "ServiceAccount" && group == "v1":
-			m.known = append(m.known, Subject{"ServiceAccount", ns, name})
+			m.known = append(m.known, Subject{"ServiceAccount", Text(o, "metadata", "namespace"), Text(o, "metadata", "name")})
 		case group != "rbac.authorization.k8s.io":
-		case kind == "ClusterRole":
-			roles[roleID{"", name}] = newRole(o)
-		case kind == "Role":
-			roles[roleID{ns, name}] = newRole(o)
+		case kind == "ClusterRole" || kind == "Role":
+			id := roleIDOf(o)
+			m.roles[id] = newRole(o).merge(m.roles[id])
 		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
 			bindings = append(bindings, o)
 		}
 	}
 	slices.SortFunc(m.known, Subject.Compare)
-	ids := slices.SortedFunc(maps.Keys(roles), compareIDs)
-	for _, id := range ids {
-		resolveAggregation(roles, ids, roles[id])
+	ids := slices.SortedFunc(maps.Keys(m.roles), compareIDs)
+	for _, b := range bindings {
+		if r := m.roles[boundRole(b)]; r != nil {
+			r.bound = true
+		}
+	}
+	if err := m.aggregate(ids); err != nil {
+		return nil, err
 	}
 	total := 0
 	for _, o := range bindings {
-		if err := m.bind(roles, o, &total); err != nil {
+		if err := m.bind(o, &total); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.addBuiltInSubjects(roles, ids, &total); err != nil {
+	if err := m.addBuiltInSubjects(ids, &total); err != nil {
 		return nil, err
 	}
 	for _, g := range m.objectGrants {
@@ -92,49 +108,115 @@ func NewPermissions(objects []map[string]any) (*Permissions, error) {
 }
 
 func compareIDs(a, b roleID) int {
-	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// resolveAggregation adds the rules of aggregated roles to a role, in the order of ids.
-func resolveAggregation(roles map[roleID]*role, ids []roleID, r *role) {
-	if r.resolved || r.resolving {
-		return
+// maxAggregation limits the pairs of an aggregated role and another role.
+const maxAggregation = 20_000_000
+
+// aggregate sets the rules of each role: its own, or those of all roles that its selectors
+// reach. The rules in the manifest of an aggregated role count if there are no others, because
+// the controller does not replace them by none, and in a cycle, where another role may copy
+// them first, and the copies remain.
+func (m *Permissions) aggregate(ids []roleID) error {
+	var aggregated []int
+	for i, id := range ids {
+		r := m.roles[id]
+		if r.all = r.rules; r.aggregated {
+			aggregated = append(aggregated, i)
+		}
 	}
-	if len(r.aggregates) == 0 {
-		r.resolved = true
-		return
+	if len(aggregated)*len(ids) > maxAggregation {
+		return fmt.Errorf("%d aggregated roles: %w", len(aggregated), ErrTooManyGrants)
 	}
-	r.resolving = true
-	for _, id := range ids {
-		other := roles[id]
-		if id.namespace != "" || other == r || !slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool { return s.Matches(labels.Set(other.labels)) }) {
+	reach := map[int]*big.Int{} // sets of indices of ids
+	for _, i := range aggregated {
+		reach[i] = new(big.Int)
+		for j, id := range ids {
+			if i != j && id.kind == "ClusterRole" && m.roles[ids[i]].selects(m.roles[id].labels) {
+				reach[i].SetBit(reach[i], j, 1)
+			}
+		}
+	}
+	for _, via := range aggregated {
+		for _, i := range aggregated {
+			if reach[i].Bit(via) == 1 {
+				reach[i].Or(reach[i], reach[via])
+			}
+		}
+	}
+	kept := map[int]bool{} // whose rules in the manifest count
+	for _, i := range aggregated {
+		kept[i] = reach[i].Bit(i) == 1 || !m.reachesRules(ids, reach[i])
+	}
+	total := 0
+	for _, i := range aggregated {
+		all := m.aggregatedRules(ids, i, reach[i], kept)
+		if total += len(all); total > MaxGrants {
+			return fmt.Errorf("ClusterRole %q: %w", ids[i].name, ErrTooManyGrants)
+		}
+		m.roles[ids[i]].all = all
+		m.addCycle(ids, i, reach)
+		for j, id := range ids {
+			if m.roles[ids[i]].bound && reach[i].Bit(j) == 1 {
+				m.roles[id].bound = true
+			}
+		}
+	}
+	return nil
+}
+
+// aggregatedRules returns the rules of an aggregated role, and of the roles that it reaches.
+func (m *Permissions) aggregatedRules(ids []roleID, i int, reached *big.Int, kept map[int]bool) []rule {
+	var out []rule
+	for j, id := range ids {
+		if i != j && reached.Bit(j) == 0 {
 			continue
 		}
-		resolveAggregation(roles, ids, other)
-		r.rules = append(r.rules, other.rules...)
+		r := m.roles[id]
+		if !r.aggregated || kept[j] {
+			out = append(out, r.rules...)
+		}
+		// Only cluster-admin is labelled so, in every cluster.
+		if r.aggregated && r.selects(map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}) {
+			all, _ := wellKnown(roleID{"ClusterRole", "", "cluster-admin"})
+			out = append(out, all...)
+		}
 	}
-	// Every cluster has exactly one role with this label: cluster-admin.
-	if slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool {
-		return s.Matches(labels.Set{"kubernetes.io/bootstrapping": "rbac-defaults"})
-	}) {
-		all, _ := wellKnown(roleID{"", "cluster-admin"})
-		r.rules = append(r.rules, all...)
-	}
-	r.resolving, r.resolved = false, true
+	return out
 }
 
+// reachesRules reports whether a reached role has rules in its manifest.
+func (m *Permissions) reachesRules(ids []roleID, reached *big.Int) bool {
+	for j, id := range ids {
+		if reached.Bit(j) == 1 && len(m.roles[id].rules) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// addCycle adds the names of the roles that role i aggregates and that aggregate it, if it is
+// the first of them.
+func (m *Permissions) addCycle(ids []roleID, i int, reach map[int]*big.Int) {
+	var names []string
+	for j, other := range reach {
+		if reach[i].Bit(j) == 1 && other.Bit(i) == 1 {
+			names = append(names, ids[j].name)
+		}
+	}
+	if slices.Sort(names); len(names) > 0 && names[0] == ids[i].name {
+		m.cycles = append(m.cycles, names)
+	}
+}
+
+// Cycles returns the names of ClusterRoles that aggregate each other, sorted.
+func (m *Permissions) Cycles() [][]string { return m.cycles }
+
 // bind adds the grants of a binding to its subjects.
-func (m *Permissions) bind(roles map[roleID]*role, b map[string]any, total *int) error {
-	kind, scope := Text(b, "kind"), ""
-	if kind == "RoleBinding" {
-		scope = Text(b, "metadata", "namespace")
-	}
-	refers := Text(b, "roleRef", "kind")
-	id := roleID{"", Text(b, "roleRef", "name")}
-	if refers == "Role" {
-		id.namespace = scope
-	}
-	grants := expandRole(roles, id, refers, scope)
+func (m *Permissions) bind(b map[string]any, total *int) error {
+	kind := Text(b, "kind")
+	grants, _ := m.expandRole(boundRole(b), bindingScope(b))
 	for _, s := range bindingSubjects(b) {
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, Text(b, "metadata", "name"), ErrTooManyGrants)
@@ -144,16 +226,49 @@ func (m *Permissions) bind(roles map[roleID]*role, b map[string]any, total *int)
 	return nil
 }
 
-// expandRole returns the grants of a role in a scope ("" is the whole cluster).
-func expandRole(roles map[roleID]*role, id roleID, kind, scope string) []Grant {
+// bindingScope returns the namespace that a binding is limited to, or "".
+func bindingScope(b map[string]any) string {
+	if Text(b, "kind") == "RoleBinding" {
+		return Text(b, "metadata", "namespace")
+	}
+	return ""
+}
+
+// boundRole returns the role of a binding.
+func boundRole(b map[string]any) roleID {
+	id := roleID{Text(b, "roleRef", "kind"), "", Text(b, "roleRef", "name")}
+	if id.kind == "Role" {
+		id.namespace = bindingScope(b)
+	}
+	return id
+}
+
+// RoleGrants returns the grants of a ClusterRole or Role to those bound to it in a namespace,
+// or anywhere if that is "", and reports whether the role is known.
+func (m *Permissions) RoleGrants(kind, namespace, name string) (out []Grant, known bool) {
+	if kind == "ClusterRole" {
+		return m.expandRole(roleID{kind, "", name}, namespace)
+	}
+	for id := range m.roles {
+		if id.kind == kind && id.name == name && (namespace == "" || id.namespace == namespace) {
+			grants, _ := m.expandRole(id, id.namespace)
+			out, known = append(out, grants...), true
+		}
+	}
+	return out, known
+}
+
+// expandRole returns the grants of a role in a scope ("" is the whole cluster), and reports
+// whether the role is known.
+func (m *Permissions) expandRole(id roleID, scope string) ([]Grant, bool) {
 	rules, known := wellKnown(id) // API servers restore missing rules of built-in roles
-	if r := roles[id]; r != nil {
-		rules, known = append(rules, r.rules...), true
+	if r := m.roles[id]; r != nil {
+		rules, known = append(rules, r.all...), true
 	}
 	if known {
-		return expandRules(rules, scope)
+		return expandRules(rules, scope), true
 	}
-	return []Grant{{Namespace: scope, Role: strings.TrimSpace(kind + " " + id.name)}}
+	return []Grant{{Namespace: scope, Role: strings.TrimSpace(id.kind + " " + id.name)}}, false
 }
 
 // expandRules returns the grants of rules: the products of their lists. As in the API server,
@@ -183,17 +298,19 @@ func expandRules(rules []rule, scope string) []Grant {
 	return out
 }
 
-// addBuiltInSubjects adds a subject for each built-in role that aggregates ClusterRoles of the
-// set. It stands for all subjects bound to that role.
-func (m *Permissions) addBuiltInSubjects(roles map[roleID]*role, ids []roleID, total *int) error {
+// addBuiltInSubjects adds the pseudo-subjects: all subjects that are bound to roles of the
+// cluster into which ClusterRoles of the set are aggregated.
+func (m *Permissions) addBuiltInSubjects(ids []roleID, total *int) error {
 	for _, id := range ids {
-		r := roles[id]
-		for label, value := range r.labels {
-			name := AggregatesTo(label)
-			if id.namespace != "" || value != "true" || name == "" {
-				continue
+		r := m.roles[id]
+		if d := defaultRoles()[id]; id.kind != "ClusterRole" || d != nil && d.aggregated {
+			continue // those bound to admin get anyway what is added to edit
+		}
+		for _, name := range AggregatesTo(r.labels) {
+			if r.bound && !IsBuiltInRole(name) {
+				continue // the aggregating role is in the set
 			}
-			grants := expandRules(r.rules, "")
+			grants := expandRules(r.all, "")
 			if *total += len(grants); *total > MaxGrants {
 				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooManyGrants)
 			}
@@ -203,17 +320,37 @@ func (m *Permissions) addBuiltInSubjects(roles map[roleID]*role, ids []roleID, t
 	return nil
 }
 
-// AggregatesTo returns the role of Kubernetes or OpenShift into which
-// ClusterRoles with a label are aggregated, or "".
-func AggregatesTo(label string) string {
-	role, ok := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
-	if !ok {
-		role, ok = strings.CutPrefix(label, "authorization.openshift.io/aggregate-to-")
+// AggregatesTo returns the names of the roles into which ClusterRoles with these labels are
+// aggregated, by the convention of Kubernetes, OpenShift and others: "aggregate-to-edit" of
+// any domain. They are sorted. What a built-in role gets is not repeated for the roles that OLM
+// makes of it.
+func AggregatesTo(labels map[string]string) []string {
+	var builtIn, others, olm []string
+	for label, value := range labels {
+		domain, name, _ := strings.Cut(label, "/")
+		role, is := strings.CutPrefix(name, "aggregate-to-")
+		switch {
+		case !is || role == "" || value != "true":
+		case IsBuiltInRole(role) && slices.Contains([]string{"rbac.authorization.k8s.io", "authorization.openshift.io"}, domain):
+			builtIn = append(builtIn, role)
+		case domain == "olm.opgroup.permissions":
+			olm = append(olm, role)
+		default:
+			others = append(others, role)
+		}
 	}
-	if ok && slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, role) {
-		return role
+	if len(builtIn) == 0 {
+		others = append(others, olm...)
 	}
-	return ""
+	out := append(builtIn, others...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// IsBuiltInRole reports whether Kubernetes or OpenShift has an aggregated ClusterRole of that
+// name, for people.
+func IsBuiltInRole(name string) bool {
+	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, name)
 }
 
 // Subjects returns all subjects with grants and every ServiceAccount of the set,

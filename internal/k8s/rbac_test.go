@@ -3,6 +3,7 @@ package k8s
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,7 +166,7 @@ func TestBuiltInRolesGrow(t *testing.T) {
 		"rbac.authorization.k8s.io/aggregate-to-edit":             "edit",
 		"rbac.authorization.k8s.io/aggregate-to-cluster-reader":   "cluster-reader",
 		"authorization.openshift.io/aggregate-to-basic-user":      "basic-user",
-		"rbac.authorization.k8s.io/aggregate-to-things":           "",
+		"rbac.crossplane.io/aggregate-to-crossplane":              "crossplane",
 		"example.com/rbac.authorization.k8s.io/aggregate-to-edit": "",
 	} {
 		m, err := NewPermissions(parse(t, head+"kind: ClusterRole\nmetadata: {name: c, labels: {"+label+": 'true'}}\nrules: [{apiGroups: [x.io], resources: [xs], verbs: [create]}]"))
@@ -225,4 +226,121 @@ func TestSetAgrees(t *testing.T) {
 			t.Fatalf("%+v covers %+v: %v, by the set %v", have, want, a, b)
 		}
 	})
+}
+
+// TestModelAgrees holds the model, which expands roles to grants, against the API server's way:
+// the controller copies rules between aggregated roles until nothing changes, and the authorizer
+// looks for a rule. The cluster test TestRandomRoleSets asks a real API server.
+func TestModelAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(from ...string) string { return rapid.SampledFrom(from).Draw(t, "word") }
+		some := func(from ...string) []any {
+			out := []any{pick(from...)}
+			for rapid.IntRange(0, 2).Draw(t, "more") == 0 {
+				out = append(out, pick(from...))
+			}
+			return out
+		}
+		var objects []map[string]any
+		var roles []string
+		for i := range rapid.IntRange(1, 5).Draw(t, "roles") {
+			name := fmt.Sprint("r", i)
+			roles = append(roles, name)
+			o := map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name, "labels": map[string]any{"l": pick("x", "y", "z")}}}
+			aggregated := rapid.Bool().Draw(t, "aggregated")
+			if aggregated {
+				o["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"l": pick("x", "y", "z")}}}}
+			}
+			if alone := rapid.IntRange(0, 3).Draw(t, "alone") == 0; alone || !aggregated {
+				if aggregated { // no other role copies its rules before they are replaced
+					delete(o["metadata"].(map[string]any), "labels")
+				}
+				rule := map[string]any{"apiGroups": some("", "apps", "*"), "resources": some("pods", "pods/exec", "*", "*/exec"), "verbs": some("get", "list", "*")}
+				if rapid.Bool().Draw(t, "named") {
+					rule["resourceNames"] = some("a", "b")
+				}
+				o["rules"] = []any{rule, map[string]any{"nonResourceURLs": some("/a", "/a/*", "*"), "verbs": some("get", "*")}}
+			}
+			objects = append(objects, o)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "bindings") {
+			b := map[string]any{
+				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": pick("ClusterRoleBinding", "RoleBinding"), "metadata": map[string]any{"name": "b", "namespace": "ops"},
+				"roleRef": map[string]any{"kind": "ClusterRole", "name": pick(append(roles, "missing")...)}, "subjects": []any{map[string]any{"kind": "ServiceAccount", "name": pick("a", "b"), "namespace": "ops"}},
+			}
+			objects = append(objects, b)
+		}
+		m, err := NewPermissions(objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		may := NewGrantSet(m.Of(Subject{"ServiceAccount", "ops", "a"}))
+		for _, verb := range []string{"get", "list"} {
+			for _, url := range []string{"/a", "/a/b", "/b"} {
+				agree(t, objects, may, Grant{Verb: verb, URL: url})
+			}
+			for _, resource := range []string{"pods", "pods/exec", "jobs/exec"} {
+				for _, name := range []string{"", "a"} {
+					for _, namespace := range []string{"", "ops", "other"} {
+						agree(t, objects, may, Grant{Namespace: namespace, Verb: verb, Group: "apps", Resource: resource, Name: name})
+					}
+				}
+			}
+		}
+	})
+}
+
+func agree(t *rapid.T, objects []map[string]any, may GrantSet, g Grant) {
+	if got, want := may.Covers(g), authorized(objects, g); got != want {
+		t.Fatalf("%+v: the model says %v, the authorizer %v: %v", g, got, want, objects)
+	}
+}
+
+// authorized reports whether the ServiceAccount ops/a may do g.
+func authorized(objects []map[string]any, g Grant) bool {
+	rules := map[string][]map[string]any{}
+	for _, o := range objects {
+		if o["kind"] == "ClusterRole" {
+			rules[Text(o, "metadata", "name")] = Items(o, "rules")
+		}
+	}
+	for range len(objects) {
+		for _, o := range objects {
+			if selectors := Items(o, "aggregationRule", "clusterRoleSelectors"); len(selectors) > 0 {
+				var all []map[string]any
+				for _, other := range objects {
+					if other["kind"] == "ClusterRole" && Text(other, "metadata", "name") != Text(o, "metadata", "name") && Text(other, "metadata", "labels", "l") == Text(selectors[0], "matchLabels", "l") {
+						all = append(all, rules[Text(other, "metadata", "name")]...)
+						slices.SortFunc(all, func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+						all = slices.CompactFunc(all, func(a, b map[string]any) bool { return fmt.Sprint(a) == fmt.Sprint(b) })
+					}
+				}
+				if len(all) > 0 {
+					rules[Text(o, "metadata", "name")] = all
+				}
+			}
+		}
+	}
+	matches := func(rule map[string]any, field, want string) bool {
+		return slices.ContainsFunc(Texts(rule, field), func(s string) bool { return s == "*" || s == want })
+	}
+	for _, b := range objects {
+		if !strings.HasSuffix(Text(b, "kind"), "Binding") || Text(Items(b, "subjects")[0], "name") != "a" || b["kind"] == "RoleBinding" && g.Namespace != "ops" {
+			continue
+		}
+		for _, rule := range rules[Text(b, "roleRef", "name")] {
+			_, sub, _ := strings.Cut(g.Resource, "/")
+			names := Texts(rule, "resourceNames")
+			switch {
+			case !matches(rule, "verbs", g.Verb):
+			case g.URL != "":
+				if b["kind"] == "ClusterRoleBinding" && (matches(rule, "nonResourceURLs", g.URL) || matches(rule, "nonResourceURLs", "/a/*") && strings.HasPrefix(g.URL, "/a/")) {
+					return true
+				}
+			case matches(rule, "apiGroups", g.Group) && (matches(rule, "resources", g.Resource) || sub != "" && matches(rule, "resources", "*/"+sub)) && (len(names) == 0 || slices.Contains(names, g.Name)):
+				return true
+			}
+		}
+	}
+	return false
 }

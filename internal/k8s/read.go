@@ -1,24 +1,42 @@
 package k8s
 
 import (
+	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 func newRole(o map[string]any) *role {
-	r := &role{labels: TextMap(o, "metadata", "labels")}
-	if Map(o, "aggregationRule") != nil {
-		// The API server overwrites the rules of an aggregated role.
-		for _, s := range Items(o, "aggregationRule", "clusterRoleSelectors") {
-			if selects, ok := SelectorOf(s); ok {
-				r.aggregates = append(r.aggregates, selects)
-			}
+	r := &role{labels: TextMap(o, "metadata", "labels"), aggregated: Text(o, "kind") == "ClusterRole" && Map(o, "aggregationRule") != nil}
+	for _, s := range Items(o, "aggregationRule", "clusterRoleSelectors") {
+		if selects, ok := SelectorOf(s); ok && r.aggregated {
+			r.aggregates = append(r.aggregates, selects)
 		}
-		return r
 	}
 	for _, one := range Items(o, "rules") {
 		r.rules = append(r.rules, newRule(one))
 	}
 	return r
+}
+
+// merge adds the content of another role of the same name, which may be nil.
+func (r *role) merge(other *role) *role {
+	if other == nil {
+		return r
+	}
+	all := map[string]string{}
+	maps.Copy(all, other.labels)
+	maps.Copy(all, r.labels)
+	return &role{
+		rules: slices.Concat(other.rules, r.rules), labels: all,
+		aggregated: r.aggregated || other.aggregated, aggregates: slices.Concat(other.aggregates, r.aggregates),
+	}
+}
+
+// selects reports whether the role aggregates roles with these labels.
+func (r *role) selects(have map[string]string) bool {
+	return slices.ContainsFunc(r.aggregates, func(s labels.Selector) bool { return s.Matches(labels.Set(have)) })
 }
 
 func newRule(m map[string]any) rule {
@@ -52,24 +70,12 @@ func bindingSubjects(b map[string]any) []Subject {
 	return out
 }
 
-// wellKnown returns the rules of roles that exist in every cluster and do not depend on
-// installed components (kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
+// wellKnown returns the rules of the roles that every API server has and that do not depend on
+// installed components.
 func wellKnown(id roleID) ([]rule, bool) {
-	one := func(group, resource string, verbs ...string) rule {
-		return rule{verbs: verbs, groups: []string{group}, resources: []string{resource}, names: []string{""}}
+	r := defaultRoles()[id]
+	if r == nil || r.aggregated {
+		return nil, false
 	}
-	switch id {
-	case roleID{"", "cluster-admin"}:
-		return []rule{one("*", "*", "*"), {verbs: []string{"*"}, urls: []string{"*"}}}, true
-	case roleID{"", "system:auth-delegator"}:
-		return []rule{
-			one("authentication.k8s.io", "tokenreviews", "create"),
-			one("authorization.k8s.io", "subjectaccessreviews", "create"),
-		}, true
-	case roleID{"kube-system", "extension-apiserver-authentication-reader"}:
-		r := one("", "configmaps", "get", "list", "watch")
-		r.names = []string{"extension-apiserver-authentication"}
-		return []rule{r}, true
-	}
-	return nil, false
+	return slices.Clone(r.rules), true
 }

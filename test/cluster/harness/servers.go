@@ -41,7 +41,7 @@ func (c *Cluster) startControllers(context.Context) error {
 	}
 	loopback := []string{"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir=" + c.file("run")}
 	login := "--kubeconfig=" + c.Kubeconfig
-	manager := append(loopback, login)
+	manager := append(loopback, login, "--kube-api-qps=500", "--kube-api-burst=1000")
 	if c.opt.Migrations {
 		manager = append(manager, migrator)
 	}

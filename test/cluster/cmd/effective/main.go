@@ -5,6 +5,9 @@
 // ServiceAccount in the arguments (namespace/name), including permissions that only others of them
 // have.
 //
+// Without arguments it reads a JSON list of sets of objects in a new cluster, each with questions,
+// and prints the lists of answers.
+//
 // It belongs to the program's module, because it uses internal packages, and is built there by its
 // file name.
 package main
@@ -33,7 +36,46 @@ func main() {
 	}
 }
 
+// questions are about the permissions that a set of objects gives in a new cluster.
+type questions struct {
+	Objects   []map[string]any
+	Questions []answer
+}
+
+// answerAll answers the questions about each set.
+func answerAll(in io.Reader, out io.Writer) error {
+	var sets []questions
+	if err := json.NewDecoder(in).Decode(&sets); err != nil {
+		return err
+	}
+	_, defaults := k8s.DefaultRBAC()
+	answers := make([][]answer, len(sets))
+	for i, set := range sets {
+		model, err := k8s.NewPermissions(slices.Concat(defaults, set.Objects))
+		if err != nil {
+			return err
+		}
+		may := map[string]k8s.GrantSet{}
+		for _, q := range set.Questions {
+			if may[q.Account] == nil {
+				may[q.Account] = k8s.NewGrantSet(model.Of(accountOf(q.Account)))
+			}
+			q.Allowed = may[q.Account].Covers(q.Grant)
+			answers[i] = append(answers[i], q)
+		}
+	}
+	return json.NewEncoder(out).Encode(answers)
+}
+
+func accountOf(text string) k8s.Subject {
+	namespace, name, _ := strings.Cut(text, "/")
+	return k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
+}
+
 func run(in io.Reader, out io.Writer, accounts []string) error {
+	if len(accounts) == 0 {
+		return answerAll(in, out)
+	}
 	var objects []map[string]any
 	if err := json.NewDecoder(in).Decode(&objects); err != nil {
 		return err
@@ -45,8 +87,7 @@ func run(in io.Reader, out io.Writer, accounts []string) error {
 	may := map[string][]k8s.Grant{}
 	var questions []k8s.Grant
 	for _, account := range accounts {
-		namespace, name, _ := strings.Cut(account, "/")
-		may[account] = model.Of(k8s.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+		may[account] = model.Of(accountOf(account))
 		questions = append(questions, may[account]...)
 	}
 	slices.SortFunc(questions, k8s.Grant.Compare)
