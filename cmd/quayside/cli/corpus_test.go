@@ -227,7 +227,7 @@ func measureCommand(t testing.TB, prefix []string, cache, dir, command string) u
 	t.Helper()
 	args := append(slices.Clone(prefix), "quayside", "-C", dir, command, "--offline")
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, workspace.AllowedEnv+"="+os.Getenv("QUAYSIDE_CORPUS"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}

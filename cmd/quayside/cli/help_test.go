@@ -183,6 +183,8 @@ func commitAll(t *testing.T, dir string) {
 		{"commit", "-q", "-m", "start"},
 		{"init", "-q", "--bare", "-b", "main", filepath.Join(dir, ".git", "remote")},
 		{"remote", "add", "origin", filepath.Join(dir, ".git", "remote")},
+		{"update-ref", "refs/remotes/origin/main", "HEAD"},
+		{"symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"},
 	} {
 		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
