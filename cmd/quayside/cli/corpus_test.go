@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/cmd/quayside/clitest"
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/model"
 )
 

@@ -373,7 +373,14 @@ func (p *Project) LockIfAny() (*lockfile.File, error) {
 func (p *Project) NeedLock() (*lockfile.File, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
-		err = cmp.Or(p.SuggestWorkspaces(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location()))
+		err = p.SuggestWorkspaces()
+		switch {
+		case err != nil:
+		case p.Configured():
+			err = fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Location())
+		default:
+			err = fmt.Errorf("no workspace in %s: run 'quayside init' to create one", p.Location())
+		}
 	}
 	return lock, err
 }

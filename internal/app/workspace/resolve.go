@@ -59,7 +59,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
-	if err := checkMisspelled(set, in.Read); err != nil {
+	if err := errors.Join(p.checkPatterns(), checkMisspelled(set, in.Read)); err != nil {
 		return nil, err
 	}
 	if len(set.Subscriptions) == 0 && (in.Read == nil || len(in.Read.Pins) == 0) {

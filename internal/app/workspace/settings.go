@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/settings"
 )
 
@@ -45,4 +47,26 @@ func (r Root) fromWorkspace(name string) string {
 		return name
 	}
 	return filepath.ToSlash(rel)
+}
+
+// checkPatterns returns an error for each name of a cluster in the settings of this workspace that
+// matches none of its clusters. Inherited settings may name clusters of other workspaces.
+func (p *Project) checkPatterns() error {
+	w, have := p.Settings, p.Clusters()
+	var faults diag.List
+	check := func(field string, patterns []string) {
+		for i, pattern := range patterns {
+			at := w.At(diag.Item(field, i))
+			if at.File == w.File && !slices.ContainsFunc(have, func(name string) bool { return diag.Matches(pattern, name) }) {
+				faults.Addf(at, "%s: no cluster %q in this workspace (have %s)%s", diag.Item(field, i), pattern, strings.Join(have, ", "), diag.DidYouMean(pattern, have))
+			}
+		}
+	}
+	for i, l := range w.Policy.Clusters {
+		check(diag.Item("spec.policy.clusters", i)+".names", l.Names)
+	}
+	for i, v := range w.Policy.Waivers {
+		check(diag.Item("spec.policy.waivers", i)+".clusters", v.Clusters)
+	}
+	return faults.Err()
 }

@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -54,6 +55,9 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 		return v, err
 	}
 	hash, err := r.git.ResolveRevision(plumbing.Revision(v.Hash() + steps))
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("no revision %q: the history ends before it%s", name, r.fetchHint())
+	}
 	if err != nil {
 		return nil, r.unresolved(name, err)
 	}
