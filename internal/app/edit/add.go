@@ -183,7 +183,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	o.Namespace = cmp.Or(a.options.Namespace, workspace.SuggestedNamespace(b.Metadata().Annotations), name)
+	o.Namespace = cmp.Or(a.options.Namespace, a.declaredNamespace(name), workspace.SuggestedNamespace(b.Metadata().Annotations), name)
 	if slices.ContainsFunc(a.wanted, func(w operator) bool { return w.Namespace == o.Namespace && w.Package == o.Package }) {
 		return fmt.Errorf("%s is given twice", name)
 	}
@@ -193,13 +193,28 @@ func (a *adder) add(ctx context.Context, text string) error {
 	}
 	if len(have) > 0 {
 		if !o.equals(have[0]) {
-			return fmt.Errorf("%s/%s is already declared at %s, with other settings", o.Namespace, name, have[0].Pos)
+			return diag.Hintf(diag.Pos{File: text}, fmt.Sprintf("edit %s; 'quayside upgrade %s/%s' upgrades it as declared; --namespace declares another installation", have[0].Pos.File, o.Namespace, name),
+				"%s/%s is already declared at %s, with other settings", o.Namespace, name, have[0].Pos)
 		}
 		a.notes = append(a.notes, fmt.Sprintf("%s/%s is already declared at %s", o.Namespace, name, have[0].Pos))
 		return nil
 	}
 	a.wanted = append(a.wanted, o)
 	return a.place(o, text)
+}
+
+// declaredNamespace returns the namespace of the only declaration of a package, or "".
+func (a *adder) declaredNamespace(name string) string {
+	var out []string
+	for _, s := range a.set.Subscriptions {
+		if s.Package == name {
+			out = append(out, s.Namespace)
+		}
+	}
+	if len(out) != 1 {
+		return ""
+	}
+	return out[0]
 }
 
 // pick returns the package with a name. It is an error if no catalog or several catalogs have it.
