@@ -21,7 +21,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not some parts of it") //nolint:gochecknoglobals // a flag
+var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators and put every lie in every field, not some") //nolint:gochecknoglobals // a flag
 
 // subscribeToAll writes a workspace with the bundles of the corpus as its catalog, and a
 // subscription to every solvable package, each in its own namespace. It returns the packages.
