@@ -125,7 +125,7 @@ golden: ## Update the golden files.
 	done
 
 examples: ## Update the catalogs, locks and trees of the examples.
-	$(GO) test ./examples/... -update
+	$(GO) test ./cmd/quayside/cli -run '^TestExample' -update
 
 # Links from a page to files outside of docs/ become links to the repository. The index
 # defines the navigation.
