@@ -98,7 +98,7 @@ corpus: ## Test with all real operators: render every bundle in every install mo
 	$(GO) test ./internal/app/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsTold)$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies)$$' -timeout 60m -v -whole
-	$(GO) test ./olmexit/inspect -run '^TestDumps$$' -timeout 60m -v -whole
+	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its

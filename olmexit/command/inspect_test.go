@@ -1,4 +1,4 @@
-package inspect_test
+package command_test
 
 import (
 	"archive/tar"
@@ -167,6 +167,19 @@ func dumps(all fs.FS) []string {
 	before, _ := fs.Glob(all, "*/before.json")
 	after, _ := fs.Glob(all, "*/after.json")
 	return append(before, after...)
+}
+
+// env returns an environment with its own store, and without temporary directories.
+func env(t testing.TB) workspace.Env {
+	cache := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))
+	getenv := func(key string) string {
+		if key == "XDG_CACHE_HOME" {
+			return cache
+		}
+		return ""
+	}
+	return workspace.Env{Getenv: getenv, Version: "test", Offline: true}
 }
 
 // TestDumps inspects every dump once and runs all checks on it. Without -whole, it executes the plans of
