@@ -94,11 +94,11 @@ bench: build ## Run the benchmarks; those with real operators need QUAYSIDE_CORP
 
 corpus: ## Test with all real operators: render every bundle in every install mode, apply overlays, build the tree, and adopt every cluster from OLM and return it (QUAYSIDE_CORPUS; 10 minutes; make test uses a part).
 	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost|TestUnionOfPiecesInCorpus)$$' -timeout 60m -v -whole
-	$(GO) test ./catalog/fbc ./resolve -run '^(TestBlock|TestRewriter|TestPartOfTheIndex)' -timeout 60m -v -whole
+	$(GO) test ./catalog/fbc ./internal/bundle ./resolve -run '^(TestBlock|TestRewriter|TestCorpusIsRead|TestPartOfTheIndex)' -timeout 60m -v -whole
 	$(GO) test ./internal/app/compare -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./diff -run '^(TestHonestUpgrades|TestEveryRealFieldIsTold)$$' -timeout 60m -v -whole
-	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
-	$(GO) test ./olmexit/inspect -run '^TestDumps$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/cli -run '^(TestCorpus|TestLies)$$' -timeout 60m -v -whole
+	$(GO) test ./olmexit/command -run '^TestDumps$$' -timeout 60m -v -whole
 
 # The migration from OLM is an optional part of the program. This target removes it from a
 # copy: the folder, its line in the table of parts, its rows in the table of layers, its
@@ -125,7 +125,7 @@ golden: ## Update the golden files.
 	done
 
 examples: ## Update the catalogs, locks and trees of the examples.
-	$(GO) test ./examples/... -update
+	$(GO) test ./cmd/quayside/cli -run '^TestExample' -update
 
 # Links from a page to files outside of docs/ become links to the repository. The index
 # defines the navigation.

@@ -1,3 +1,4 @@
+// Package examples_test holds the examples for other tools to the trees that quayside renders.
 package examples_test
 
 import (

@@ -28,11 +28,11 @@ func corpusBundles(tb testing.TB) []string {
 	return dirs
 }
 
-// sampleBundles returns a quarter of the corpus bundles, or all of them with -whole.
+// sampleBundles returns an eighth of the corpus bundles, or all of them with -whole.
 func sampleBundles(tb testing.TB) (some []string) {
 	tb.Helper()
 	for i, dir := range corpusBundles(tb) {
-		if *whole || i%4 == 0 {
+		if *whole || i%8 == 0 {
 			some = append(some, dir)
 		}
 	}

@@ -217,7 +217,7 @@ func TestUnionOfPieces(t *testing.T) {
 // TestUnionOfPiecesInCorpus checks the same with real operators that can be rendered together, and
 // with drawn overlays.
 func TestUnionOfPiecesInCorpus(t *testing.T) {
-	every := 5
+	every := 10
 	if *whole {
 		every = 1
 	}

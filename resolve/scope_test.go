@@ -201,7 +201,7 @@ func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	for _, file := range files {
 		for i, p := range readProblems(t, file) {
 			x, ok := p.index(t, corpora)
-			if !ok || !*whole && i%4 != 0 {
+			if !ok || !*whole && i%10 != 0 {
 				continue
 			}
 			decl, opt := p.declarations(t)

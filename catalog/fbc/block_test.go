@@ -67,7 +67,7 @@ func TestBlockReadsTheCorpus(t *testing.T) {
 		if err != nil || e.IsDir() || !strings.HasSuffix(name, "ml") {
 			return err
 		}
-		if files++; !isSampled(files, 4) {
+		if files++; !isSampled(files, 10) {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)

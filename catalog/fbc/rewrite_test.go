@@ -145,7 +145,7 @@ func everyFile(tb testing.TB, fsys fs.FS, each func(data []byte)) {
 
 // TestRewriterReadsCatalogs converts a part of the full-size catalogs to YAML with two emitters.
 func TestRewriterReadsCatalogs(t *testing.T) {
-	nth := 400
+	nth := 1000
 	if *whole {
 		nth = 100
 	}
@@ -180,7 +180,7 @@ func TestRewriterReadsManifests(t *testing.T) {
 	}
 	all, taken, files := 0, 0, 0
 	everyFile(t, os.DirFS(filepath.Join(root, "bundles")), func(data []byte) {
-		if files++; !isSampled(files, 4) {
+		if files++; !isSampled(files, 10) {
 			return
 		}
 		var docs yamlnode.Stream

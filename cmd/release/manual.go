@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/quayside/quayside/cmd/quayside/manual"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
 )
@@ -22,7 +21,7 @@ func writeManual(dir string) error {
 	if err != nil {
 		return err
 	}
-	pages, err := manual.Pages(commit.Version, commit.Time)
+	pages, err := manualPages(commit.Version, commit.Time)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/cmd/quayside/manual"
 	"github.com/quayside/quayside/internal/app/inventory"
 	"github.com/quayside/quayside/internal/base/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
@@ -118,7 +117,7 @@ func buildRelease(builds []build, extra map[string][]byte, url string, snapshot 
 		return nil, err
 	}
 	version := commit.Version
-	pages, err := manual.Pages(version, commit.Time)
+	pages, err := manualPages(version, commit.Time)
 	if err != nil {
 		return nil, err
 	}

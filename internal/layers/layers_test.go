@@ -69,7 +69,6 @@ func outside() map[string][]string {
 		"cmd/quayside-report":           {"os", "os/signal", "syscall", "context", "log/slog"},
 		"cmd/quayside/cli":              {"os", "os/exec", "os/signal", "syscall", "context", "time"},
 		"cmd/quayside/clitest":          {"context", "net/http", "os", "os/exec"},
-		"cmd/quayside/manual":           {"time"},
 		"cmd/release":                   {"os", "os/signal", "context", "time"},
 		"internal/app/build":            {"context"},
 		"internal/app/compare":          {"os", "context", "time"},
@@ -135,7 +134,7 @@ func owned() map[string][]string {
 		"sigs.k8s.io/controller-runtime":         {"internal/reporter", "cmd/quayside-report"},
 		"github.com/prometheus":                  {"internal/reporter"},
 		"k8s.io/client-go":                       {"internal/cluster", "internal/reporter", "cmd/quayside-report", "olmexit/run/runtest"},
-		"github.com/spf13/cobra":                 {"olmexit/command", "cmd/quayside/cli", "cmd/quayside/clitest", "cmd/quayside/manual"},
+		"github.com/spf13/cobra":                 {"olmexit/command", "cmd/quayside/cli", "cmd/quayside/clitest", "cmd/release"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 	}
 }

@@ -118,7 +118,7 @@ type checked struct {
 // loadProgram checks the types of all packages of the module in dir. What they
 // import from elsewhere comes from the compiler.
 func loadProgram(dir string) (*program, error) {
-	cmd := exec.Command("go", "list", "-deps", "-export", "-json=Dir,ImportPath,Name,Export,GoFiles,Module", "./...")
+	cmd := exec.Command("go", "list", "-tags", "kustomize_disable_go_plugin_support", "-deps", "-export", "-json=Dir,ImportPath,Name,Export,GoFiles,Module", "./...")
 	var complaint bytes.Buffer
 	cmd.Dir, cmd.Stderr = dir, &complaint
 	out, err := cmd.Output()

@@ -82,7 +82,7 @@ func TestHelpExamples(t *testing.T) {
 				planned(t, dir)
 			}
 			if strings.Contains(cmd.Example, "quayside import") {
-				dumped(t, dir)
+				writeDump(t, dir)
 			}
 			ran := 0
 			for line := range strings.Lines(cmd.Example) {
@@ -200,7 +200,7 @@ func put(t *testing.T, dir, name, data string) {
 	check(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666))
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -238,8 +238,8 @@ func planned(t *testing.T, dir string) {
 	}
 }
 
-// dumped writes the objects of a cluster to files below dir.
-func dumped(t *testing.T, dir string) {
+// writeDump writes the objects of a cluster to files below dir.
+func writeDump(t *testing.T, dir string) {
 	t.Helper()
 	const text = `{"kind": "List", "apiVersion": "v1", "items": [
 		{"kind": "CatalogSource", "apiVersion": "operators.coreos.com/v1alpha1", "metadata": {"name": "quickstart", "namespace": "olm"}}]}`

@@ -22,7 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/model"
 )
 
-var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not some parts of it") //nolint:gochecknoglobals // a flag
+var wholeCorpus = flag.Bool("whole", false, "build all of the tree over the corpus' operators and put every lie in every field, not some") //nolint:gochecknoglobals // a flag
 
 // subscribeToAll writes a workspace with the bundles of the corpus as its catalog, and a
 // subscription to every solvable package, each in its own namespace. It returns the packages.
@@ -113,13 +113,24 @@ func findUnmet(b *model.Bundle, heads map[string]*model.Bundle) string {
 	return ""
 }
 
-// TestCorpus resolves and renders real operators without a network, and builds parts of the tree,
-// or all of it with -whole. It repeats this in the same workspace, and in another workspace with a
+// TestCorpus resolves and renders a quarter of the real operators without a network, and builds
+// parts of the tree, or all of them and all of it with -whole. It repeats this in the same workspace, and in another workspace with a
 // different order of declarations.
 func TestCorpus(t *testing.T) {
 	parent := t.TempDir()
 	first, second := filepath.Join(parent, "first"), filepath.Join(parent, "second")
 	pkgs := subscribeToAll(t, first)
+	if !*wholeCorpus {
+		i := -1
+		pkgs = slices.DeleteFunc(pkgs, func(pkg string) bool {
+			i++
+			if i%4 == 0 || pkg == "etcd" || pkg == "prometheus" { // the cluster lab gets these
+				return false
+			}
+			remove(t, first, "subscriptions/"+pkg+".yaml")
+			return true
+		})
+	}
 	t.Logf("%d packages: %s", len(pkgs), strings.Join(pkgs, " "))
 	cache := filepath.Join(parent, "cache")
 	prefix := withoutNetwork(t)

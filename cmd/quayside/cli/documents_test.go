@@ -74,7 +74,7 @@ func TestDocuments(t *testing.T) {
 	}
 	for place, spoil := range places {
 		t.Run(place, func(t *testing.T) {
-			dir := quickstart(t)
+			dir, cache := quickstart(t), t.TempDir()
 			spoil(dir)
 			for _, name := range clitest.Documented(nil) {
 				some := lines[name]
@@ -82,16 +82,16 @@ func TestDocuments(t *testing.T) {
 					some = some[:1]
 				}
 				for _, line := range some {
-					quayside(t, dir, append(strings.Fields(line), "-o", "json")...)
+					quaysideIn(t, dir, cache, append(strings.Fields(line), "-o", "json")...)
 				}
 			}
 		})
 	}
 	t.Run("error/usage", func(t *testing.T) {
-		dir := quickstart(t)
+		dir, cache := quickstart(t), t.TempDir()
 		for _, line := range lines {
 			for _, args := range [][]string{{"--nothing", "-o", "json"}, {"--nothing=1", "--output=yaml"}, {"-oyaml", "--offline=maybe"}, {"-o", "json", "a", "b", "c", "d"}} {
-				quayside(t, dir, append(strings.Fields(line[0]), args...)...)
+				quaysideIn(t, dir, cache, append(strings.Fields(line[0]), args...)...)
 			}
 		}
 	})

@@ -30,8 +30,9 @@ func forgeries() []string {
 	}
 }
 
-// TestLies puts each lie into each field of a catalog, a bundle and a declaration, and runs the
-// commands that print them. Fields that reject the lie are tested alone, others together.
+// TestLies puts a lie into each field of a catalog, a bundle and a declaration, and runs the
+// commands that print them. Fields that reject the lie are tested alone, others together. With
+// -whole, each field gets every lie.
 func TestLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command for every field of a bundle")
@@ -69,6 +70,9 @@ func TestLies(t *testing.T) {
 			var accepted []int
 			proposals := 0
 			for i, f := range fields {
+				if !*wholeCorpus && i%2 != n {
+					continue
+				}
 				t.Run(f.path, func(t *testing.T) {
 					if well, _ := told(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
 						accepted = append(accepted, i)
@@ -82,7 +86,7 @@ func TestLies(t *testing.T) {
 					proposals += checkProposal(t, dir, cache)
 				})
 			}
-			if len(accepted) < len(fields)/4 || proposals == 0 {
+			if len(accepted) < len(fields)/8 || proposals == 0 {
 				t.Errorf("%d of %d fields take the lie, %d upgrades are proposed: the test is not about anything", len(accepted), len(fields), proposals)
 			}
 		})

@@ -98,20 +98,24 @@ func TestLinksOutOfRepository(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			refused := regexp.MustCompile(regexp.QuoteMeta(c.link) + " is a symbolic link that leads out(side)? of the repository" + map[bool]string{true: "|" + c.want}[c.want != ""])
-			for _, command := range c.commands {
-				top, dir := newAttackedRepo(t, c.settings)
-				if strings.HasPrefix(c.link, "fbc/") {
-					put(t, dir, "fbc/etcd/catalog.yaml", "schema: olm.package\nname: etcd\ndefaultChannel: a\n")
+			var top, dir string
+			for i, command := range c.commands {
+				committed := strings.HasPrefix(command, "diff") || strings.HasPrefix(command, "push oci")
+				if i == 0 || committed {
+					top, dir = newAttackedRepo(t, c.settings)
+					if strings.HasPrefix(c.link, "fbc/") {
+						put(t, dir, "fbc/etcd/catalog.yaml", "schema: olm.package\nname: etcd\ndefaultChannel: a\n")
+					}
+					if strings.Contains(c.link, "overlays/default/patch") {
+						put(t, dir, "overlays/default/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: patch.yaml}]\n")
+					}
+					if committed {
+						git(t, dir, "add", "-A")
+						git(t, dir, "commit", "-qm", "before")
+					}
+					replaceByLink(t, dir, c.link, c.target)
 				}
-				if strings.Contains(c.link, "overlays/default/patch") {
-					put(t, dir, "overlays/default/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: patch.yaml}]\n")
-				}
-				if strings.HasPrefix(command, "diff") || strings.HasPrefix(command, "push oci") {
-					git(t, dir, "add", "-A")
-					git(t, dir, "commit", "-qm", "before")
-				}
-				replaceByLink(t, dir, c.link, c.target)
-				if c.link == "quayside.lock" || !strings.HasPrefix(command, "diff") && !strings.HasPrefix(command, "push oci") {
+				if c.link == "quayside.lock" || !committed {
 					git(t, dir, "add", "-A")
 				}
 				before := snapshot(t, filepath.Join(top, "victim"))

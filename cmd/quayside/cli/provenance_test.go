@@ -67,6 +67,15 @@ func TestProvenanceAttacks(t *testing.T) {
 		return s
 	}
 	owner, mallory := signer(pair), signer(stranger)
+	dir, server := quickstart(t), ocitest.NewReferring(t)
+	put(t, dir, "cosign.pub", string(pair.Public))
+	put(t, dir, "quayside.yaml", read(t, dir, "quayside.yaml")+"  trust:\n  - {match: \""+server.Host+"/*\", keys: [cosign.pub]}\n")
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
+		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
 	for name, c := range map[string]struct {
 		do     func(s *signedArtifact)
 		verify string // message with exit code 2, or with exit code 1 after "1:"; empty: exit code 0
@@ -121,16 +130,7 @@ func TestProvenanceAttacks(t *testing.T) {
 		}, "1:the provenance has operator at-operator/at-operator 0.1.1 (sha256:1111", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, server := quickstart(t), ocitest.NewReferring(t)
-			repo := "oci://" + server.Host + "/fleet"
-			put(t, dir, "cosign.pub", string(pair.Public))
-			put(t, dir, "quayside.yaml", read(t, dir, "quayside.yaml")+"  trust:\n  - {match: \""+server.Host+"/*\", keys: [cosign.pub]}\n")
-			for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
-				out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
-				if err != nil {
-					t.Fatalf("git %q: %v\n%s", args, err, out)
-				}
-			}
+			repo := "oci://" + server.Host + "/" + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name)
 			run := func(code int, args ...string) string {
 				t.Helper()
 				got := quaysideIn(t, dir, t.TempDir(), args...)

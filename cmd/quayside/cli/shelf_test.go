@@ -189,7 +189,7 @@ func TestIndexDamaged(t *testing.T) {
 			t.Fatalf("%s: the index is neither mended nor as it was", what)
 		}
 	}
-	for i := 0; i < len(whole); i += 1 + len(whole)/40 {
+	for i := 0; i < len(whole); i += 1 + len(whole)/20 {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x10
 		damage(fmt.Sprintf("byte %d of %d", i, len(whole)), bad)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
@@ -55,7 +56,13 @@ func schemaName(cmd *cobra.Command) string {
 	return strings.ReplaceAll(path, " ", "-")
 }
 
+// schemas are the compiled schemas of a process, by name.
+var schemas sync.Map //nolint:gochecknoglobals // to compile one takes as long as a command
+
 func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {
+	if known, ok := schemas.Load(name); ok {
+		return known.(*jsonschema.Schema), nil
+	}
 	var text bytes.Buffer
 	if cli.Main(parts, []string{"schema", name}, nil, &text, io.Discard, nil) != 0 {
 		return nil, errors.New("no schema " + name)
@@ -69,7 +76,11 @@ func compileSchema(parts []cli.Part, name string) (*jsonschema.Schema, error) {
 	if err := c.AddResource("schema.json", document); err != nil {
 		return nil, err
 	}
-	return c.Compile("schema.json")
+	compiled, err := c.Compile("schema.json")
+	if err == nil {
+		schemas.Store(name, compiled)
+	}
+	return compiled, err
 }
 
 // Documented returns the sorted names of the commands that print a document.

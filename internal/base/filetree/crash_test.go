@@ -76,7 +76,7 @@ func TestKilledWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	putFile(t, dir, "d1/mine", "m")
-	rounds := 60
+	rounds := 30
 	if testing.Short() {
 		rounds = 10
 	}

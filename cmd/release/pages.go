@@ -1,8 +1,4 @@
-// Package manual generates the manual pages of the program from its command tree. The
-// released program does not link it: cmd/release generates the pages.
-//
-// Start from [Pages].
-package manual
+package main
 
 import (
 	"bytes"
@@ -20,10 +16,10 @@ import (
 	"github.com/quayside/quayside/cmd/quayside/parts"
 )
 
-// Pages returns one roff page for the program and one for each command in its help. The
+// manualPages returns one roff page for the program and one for each command in its help. The
 // keys are paths in the layout of man: "man1/quayside-catalog-show.1". The header contains
 // the version, and the month and year of date. The same arguments give the same bytes.
-func Pages(version string, date time.Time) (map[string][]byte, error) {
+func manualPages(version string, date time.Time) (map[string][]byte, error) {
 	pages := map[string][]byte{}
 	date = date.UTC()
 	for _, cmd := range listCommands(cli.Commands(parts.All())) {

@@ -1,4 +1,4 @@
-package inspect_test
+package command_test
 
 import (
 	"context"

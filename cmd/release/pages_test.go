@@ -1,4 +1,4 @@
-package manual
+package main
 
 import (
 	"bytes"
@@ -22,15 +22,15 @@ import (
 
 func testPages(t *testing.T) map[string][]byte {
 	t.Helper()
-	pages, err := Pages("1.2.3", time.Date(2026, 2, 28, 23, 30, 0, 0, time.FixedZone("", -3600)))
+	pages, err := manualPages("1.2.3", time.Date(2026, 2, 28, 23, 30, 0, 0, time.FixedZone("", -3600)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pages
 }
 
-// TestPages tests that each command has one page with all texts of its help.
-func TestPages(t *testing.T) {
+// TestManualPages tests that each command has one page with all texts of its help.
+func TestManualPages(t *testing.T) {
 	pages := testPages(t)
 	if !reflect.DeepEqual(pages, testPages(t)) {
 		t.Error("made twice, they differ")
