@@ -294,10 +294,6 @@ func otherKinds() []string {
 	}
 }
 
-// CodeUnknownAPI is the code of the warning about an object whose API looks misspelled. Its
-// subject is the namespace and name of the object.
-const CodeUnknownAPI = "unknown-api"
-
 // ignoreUnrelated ignores an object of an unsupported kind. It reports kinds and groups that look
 // misspelled, so that no declaration is ignored silently.
 func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
@@ -325,7 +321,7 @@ func (r *reader) ignoreUnrelated(n *yaml.Node, group, apiVersion, kind string) {
 		_, v := yamlnode.Field(n, "apiVersion")
 		_, meta := yamlnode.Field(n, "metadata")
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
-			Pos: r.at(v), Code: CodeUnknownAPI, Msg: kind + " of " + apiVersion + " is ignored" + hint,
+			Pos: r.at(v), Code: "unknown-api", Msg: kind + " of " + apiVersion + " is ignored" + hint,
 			Subject: scalarField(meta, "namespace") + "/" + scalarField(meta, "name"),
 		})
 	}

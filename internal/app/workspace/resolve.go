@@ -122,7 +122,7 @@ func checkMisspelled(set *declare.Set, lock *lockfile.File) error {
 	for _, w := range set.Warnings {
 		for _, pin := range lock.Pins {
 			declared := slices.ContainsFunc(set.Subscriptions, func(s declare.Subscription) bool { return s.Key() == w.Subject })
-			if w.Code == declare.CodeUnknownAPI && slices.Contains(pin.RequestedBy, w.Subject) && !declared {
+			if w.Code == "unknown-api" && slices.Contains(pin.RequestedBy, w.Subject) && !declared {
 				faults.Add(w.Pos, diag.Hintf(w.Pos, "correct apiVersion; to remove the operator, delete the object", "%s, but %s is pinned for it", w.Msg, pin.Key()))
 			}
 		}
