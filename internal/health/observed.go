@@ -24,13 +24,18 @@ const (
 	Kind       = "Observed"
 )
 
+// SystemNamespace is the Namespace whose UID identifies a cluster.
+const SystemNamespace = "kube-system"
+
 // FormatObserved returns the canonical bytes of an observed file.
 func FormatObserved(s Summary) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Written by quayside status, for quayside resolve --observed.\n")
+	b.WriteString("# Written by quayside status, for --observed.\n")
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %q\n", APIVersion, Kind, s.At.UTC().Format(time.RFC3339))
-	if s.Cluster != "" {
-		fmt.Fprintf(&b, "cluster: %s\n", yamlnode.Quote(s.Cluster))
+	for _, f := range [][2]string{{"environment", s.Environment}, {"cluster", s.Cluster}, {"clusterUID", s.ClusterUID}} {
+		if f[1] != "" {
+			fmt.Fprintf(&b, "%s: %s\n", f[0], yamlnode.Quote(f[1]))
+		}
 	}
 	if len(s.Operators) == 0 {
 		b.WriteString("operators: []\n")
@@ -49,8 +54,12 @@ func FormatObserved(s Summary) []byte {
 		field("package", o.Package)
 		field("version", o.Version)
 		field("pin", string(o.Pin))
+		field("bundleDigest", string(o.Bundle))
 		field("state", string(o.State))
 		field("message", o.Message)
+		if !o.ReadySince.IsZero() {
+			field("readySince", o.ReadySince.UTC().Format(time.RFC3339))
+		}
 		field("upgradeable", string(o.Upgradeable))
 		field("upgradeMessage", o.UpgradeMessage)
 		if len(o.Applied) > 0 {
@@ -78,11 +87,13 @@ func formatStored(b *bytes.Buffer, list []v1alpha1.StoredVersions) {
 }
 
 type wireFile struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	ObservedAt string       `json:"observedAt"`
-	Cluster    string       `json:"cluster"`
-	Operators  []*yaml.Node `json:"operators"`
+	APIVersion  string       `json:"apiVersion"`
+	Kind        string       `json:"kind"`
+	ObservedAt  string       `json:"observedAt"`
+	Environment string       `json:"environment"`
+	Cluster     string       `json:"cluster"`
+	ClusterUID  string       `json:"clusterUID"`
+	Operators   []*yaml.Node `json:"operators"`
 }
 
 type wireOperator struct {
@@ -90,8 +101,10 @@ type wireOperator struct {
 	Package        string       `json:"package"`
 	Version        string       `json:"version"`
 	Pin            string       `json:"pin"`
+	BundleDigest   string       `json:"bundleDigest"`
 	State          string       `json:"state"`
 	Message        string       `json:"message"`
+	ReadySince     string       `json:"readySince"`
 	Upgradeable    string       `json:"upgradeable"`
 	UpgradeMessage string       `json:"upgradeMessage"`
 	Applied        []string     `json:"applied"`
@@ -103,39 +116,23 @@ type wireStored struct {
 	Versions   []string `json:"versions"`
 }
 
-// ParseObserved parses an observed file as written by FormatObserved. The error is a diag.List of
-// all faults.
-func ParseObserved(file string, data []byte) (*Summary, error) {
-	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 20, Nodes: 1_000_000})
-	if err != nil {
-		return nil, err
-	}
-	if len(docs) != 1 {
-		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: write it with 'quayside status --save'", len(docs))}
-	}
-	var errs diag.List
+// parseObserved parses an observed file as written by FormatObserved; nil after a fault.
+func (r *reader) parseObserved(n *yaml.Node) *Summary {
 	var w wireFile
-	if yamlnode.Header(file, docs[0], APIVersion, Kind, &errs) {
-		errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &w))
+	before := len(r.errs)
+	if yamlnode.Header(r.file, n, APIVersion, Kind, &r.errs) {
+		r.errs.Add(diag.Pos{File: r.file}, yamlnode.Decode(r.file, n, &w))
 	}
-	if err := errs.Err(); err != nil {
-		return nil, err
+	if len(r.errs) > before {
+		return nil
 	}
-	p := parser{file: file}
-	out := &Summary{At: p.parseTime(docs[0], w.ObservedAt), Cluster: clipMessage(w.Cluster)}
+	out := &Summary{At: r.parseTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID)}
 	for _, n := range w.Operators {
-		out.Operators = append(out.Operators, p.parseOperator(n))
+		var w wireOperator
+		r.errs.Add(yamlnode.At(r.file, n), yamlnode.Decode(r.file, n, &w))
+		out.Operators = append(out.Operators, r.newOperator(n, w))
 	}
-	slices.SortStableFunc(out.Operators, byName)
-	for i, o := range out.Operators {
-		if i > 0 && o.Package != "" && byName(out.Operators[i-1], o) == 0 {
-			p.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, out.Operators[i-1].Pos)
-		}
-	}
-	if err := p.errs.Err(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out
 }
 
 type parser struct {
@@ -151,17 +148,16 @@ func (p *parser) position(n *yaml.Node, field string) diag.Pos {
 	return yamlnode.At(p.file, n)
 }
 
-func (p *parser) parseTime(n *yaml.Node, s string) time.Time {
+func (p *parser) parseTime(n *yaml.Node, field, s string) time.Time {
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		p.errs.Addf(p.position(n, "observedAt"), "observedAt: %q is not a time such as 2026-01-31T12:00:00Z", s)
+		p.errs.Addf(p.position(n, field), "%s: %q is not a time such as 2026-01-31T12:00:00Z", field, s)
 	}
 	return at.UTC()
 }
 
-func (p *parser) parseOperator(n *yaml.Node) OperatorHealth {
-	var w wireOperator
-	p.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
+// newOperator checks the fields of an operator.
+func (p *parser) newOperator(n *yaml.Node, w wireOperator) OperatorHealth {
 	for _, f := range [][2]string{{"namespace", w.Namespace}, {"package", w.Package}, {"state", w.State}} {
 		if f[1] == "" {
 			p.errs.Addf(yamlnode.At(p.file, n), "operator %q: no %s", w.Namespace+"/"+w.Package, f[0])
@@ -176,12 +172,15 @@ func (p *parser) parseOperator(n *yaml.Node) OperatorHealth {
 	if w.Pin != "" && !imageref.IsDigest(w.Pin) {
 		p.errs.Addf(p.position(n, "pin"), "pin: %q is not a checksum", w.Pin)
 	}
+	if w.BundleDigest != "" && !imageref.IsDigest(w.BundleDigest) {
+		p.errs.Addf(p.position(n, "bundleDigest"), "bundleDigest: %q is not a digest", w.BundleDigest)
+	}
 	for i, v := range w.Applied {
 		w.Applied[i] = clipMessage(v)
 	}
 	return OperatorHealth{
 		Namespace: w.Namespace, Package: w.Package, Version: clipMessage(w.Version), Pin: model.Digest(w.Pin), Applied: w.Applied,
-		State: State(w.State), Message: inert.Line(w.Message),
+		Bundle: model.Digest(w.BundleDigest), State: State(w.State), Message: inert.Line(w.Message), ReadySince: p.parseOptionalTime(n, "readySince", w.ReadySince),
 		Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: inert.Line(w.UpgradeMessage),
 		StoredVersions: p.parseStoredVersions(n, w.StoredVersions), Pos: yamlnode.At(p.file, n),
 	}

@@ -46,10 +46,13 @@ func compareStored(a, b v1alpha1.StoredVersions) int {
 }
 
 // StoredVersions returns the versions in which clusters store objects, by CRD name, sorted and
-// without duplicates. A CRD that is missing in all files is missing in the result.
+// without duplicates. A CRD that is missing in all files that are evidence is missing in the result.
 func StoredVersions(files []*Summary) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range files {
+		if f.Problem != "" {
+			continue
+		}
 		for _, o := range f.Operators {
 			for _, s := range o.StoredVersions {
 				all := append(out[s.Definition], s.Versions...)

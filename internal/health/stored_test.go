@@ -57,7 +57,7 @@ func TestStoredVersions(t *testing.T) {
 	if line := "  - {crd: widgets.demo.io, versions: [v1, v1beta1]}\n"; !strings.Contains(string(text), line) {
 		t.Errorf("no %q in\n%s", line, text)
 	}
-	f, err := ParseObserved("observed.yaml", text)
+	f, err := readOne("observed.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,10 @@ func TestStoredVersions(t *testing.T) {
 		if d := cmp.Diff(all, StoredVersions(files)); d != "" {
 			t.Errorf("of two clusters (-want +got):\n%s", d)
 		}
+	}
+	other.Problem = "at 2025-01-01T00:00:00Z"
+	if d := cmp.Diff(map[string][]string{"gadgets.demo.io": {"v1"}, "widgets.demo.io": {"v1", "v1beta1"}}, StoredVersions([]*Summary{f, other})); d != "" {
+		t.Errorf("one is no evidence (-want +got):\n%s", d)
 	}
 }
 
@@ -92,7 +96,7 @@ func TestStoredVersionsBound(t *testing.T) {
 func TestStoredVersionsFaults(t *testing.T) {
 	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"
-		if _, err := ParseObserved("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: want a CRD and its versions") {
+		if _, err := readOne("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: want a CRD and its versions") {
 			t.Errorf("%s: %v", item, err)
 		}
 	}

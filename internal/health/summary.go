@@ -45,23 +45,36 @@ func States() []State {
 	return []State{StateFailed, StateMissing, StateOutOfDate, StateUnpinned, StateProgressing, StateUnknown, StateReady}
 }
 
-// Summary is the comparison of a lock with a cluster. 'quayside status --save' writes it to an
-// observed file for 'quayside resolve --observed'.
+// Summary compares the operators of a lock with those of a cluster. An observed file
+// keeps it for later: quayside status saves it, and --observed of every command reads it.
 type Summary struct {
-	At        time.Time        // observation time in UTC, in whole seconds
-	Cluster   string           // name of the cluster in quayside.yaml; empty if unknown
-	Operators []OperatorHealth // by namespace, then package
+	At          time.Time        // time of the observation, in whole seconds, UTC; zero if unknown
+	Environment string           // of the cluster; may be empty
+	Cluster     string           // name of the cluster in quayside.yaml; may be empty
+	ClusterUID  string           // of its SystemNamespace; may be empty
+	Operators   []OperatorHealth // by namespace, then package
+	Combined    bool             // the operators have times of their own, and At is the latest
+
+	File     *SavedFile // that it was read from
+	Unsigned string     // reason why File is not signed as required; not part of the observed file
+	Problem  string     // reason why it is no evidence; likewise
 }
+
+// SavedFile is a file with observations, and the sigstore bundle beside it.
+type SavedFile struct{ Data, Signature []byte }
 
 // OperatorHealth is the result for one operator.
 type OperatorHealth struct {
 	Namespace, Package string
 	Version            string       // pinned version; empty if unpinned
 	Pin                model.Digest // checksum of the pin; empty if unpinned
+	Bundle             model.Digest // of the pinned bundle; empty if unpinned or unknown
 	Applied            []string     // versions in the cluster, sorted
 	State              State
-	Message            string                 // reason for the state; empty if it is Ready
-	Upgradeable        metav1.ConditionStatus // reported by the operator; empty if it reports none
+	Message            string                 // reason for the state; empty if Ready
+	ReadySince         time.Time              // Ready since, without interruption, according to the reporter; zero if unknown
+	At                 time.Time              // time of its observation in a combined summary; zero if unknown
+	Upgradeable        metav1.ConditionStatus // as reported by the operator; may be empty
 	UpgradeMessage     string
 	StoredVersions     []v1alpha1.StoredVersions   // of CRDs with several versions, by name
 	Status             v1alpha1.InstallationStatus // result of Judge; not part of an observed file

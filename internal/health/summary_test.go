@@ -128,16 +128,21 @@ func TestApplied(t *testing.T) {
 	}
 }
 
-const observedText = `# Written by quayside status, for quayside resolve --observed.
+const observedText = `# Written by quayside status, for --observed.
 apiVersion: quayside.dev/v1alpha1
 kind: Observed
 observedAt: "2026-01-01T00:00:00Z"
+environment: dev
+cluster: c1
+clusterUID: u1
 operators:
 - namespace: a
   package: zz
   version: 1.0.0
   pin: ` + digestA + `
+  bundleDigest: ` + digestB + `
   state: Ready
+  readySince: 2025-12-31T00:00:00Z
   upgradeable: "False"
   upgradeMessage: "a backup runs: wait"
   applied:
@@ -148,8 +153,20 @@ operators:
   message: the cluster has it
 `
 
+// readOne reads a file with one summary.
+func readOne(file string, data []byte) (*Summary, error) {
+	all, err := Read(file, data)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%d summaries", len(all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
 func TestObserved(t *testing.T) {
-	f, err := ParseObserved("observed.yaml", []byte(observedText))
+	f, err := readOne("observed.yaml", []byte(observedText))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,17 +174,17 @@ func TestObserved(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	o, ok := f.Operator("a", "zz")
-	if !ok || o.State != StateReady || o.Upgradeable != metav1.ConditionFalse || o.UpgradeMessage != "a backup runs: wait" || o.Pos.String() != "observed.yaml:6:3" {
+	if !ok || o.State != StateReady || o.Upgradeable != metav1.ConditionFalse || o.UpgradeMessage != "a backup runs: wait" || o.Pos.String() != "observed.yaml:9:3" {
 		t.Errorf("%+v at %s", o, o.Pos)
 	}
 	if _, ok := f.Operator("a", "old"); ok {
 		t.Error("a/old is there")
 	}
-	odd, err := ParseObserved("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
+	odd, err := readOne("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
 	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
 		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
 	}
-	empty, err := ParseObserved("f", FormatObserved(Summary{At: noon()}))
+	empty, err := readOne("f", FormatObserved(Summary{At: noon()}))
 	if err != nil || len(empty.Operators) != 0 || !empty.At.Equal(noon()) {
 		t.Errorf("%+v, %v", empty, err)
 	}
@@ -176,19 +193,19 @@ func TestObserved(t *testing.T) {
 func TestParseObservedErrors(t *testing.T) {
 	edit := func(old, now string) string { return strings.Replace(observedText, old, now, 1) }
 	for name, c := range map[string]struct{ in, want string }{
-		"empty":         {"", "f: want one document, got 0: write it with 'quayside status --save'"},
-		"header":        {"kind: Lock\n", "f:1:1: no apiVersion (want quayside.dev/v1alpha1)\nf:1:7: kind: \"Lock\" is not Observed"},
-		"unknown field": {edit("upgradeable:", "upgradable:"), `f:11:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
-		"state":         {edit("state: Ready", "state: Fine"), `f:10:10: state: "Fine" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
-		"upgradeable":   {edit(`"False"`, "perhaps"), `f:11:16: upgradeable: "perhaps" is not one of True, False, Unknown`},
-		"pin":           {edit(digestA, "sha256:x"), `f:9:8: pin: "sha256:x" is not a checksum`},
+		"empty":         {"", "f: empty: " + supportedInput},
+		"header":        {"kind: Observed\n", "f:1:1: no apiVersion (want quayside.dev/v1alpha1)"},
+		"unknown field": {edit("upgradeable:", "upgradable:"), `f:16:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
+		"state":         {edit("state: Ready", "state: Fine"), `f:14:10: state: "Fine" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready`},
+		"upgradeable":   {edit(`"False"`, "perhaps"), `f:16:16: upgradeable: "perhaps" is not one of True, False, Unknown`},
+		"pin":           {edit(digestA, "sha256:x"), `f:12:8: pin: "sha256:x" is not a checksum`},
 		"time":          {edit("2026-01-01T00:00:00Z", "yesterday"), `f:4:13: observedAt: "yesterday" is not a time such as 2026-01-31T12:00:00Z`},
-		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:15:3: operator "a/zz" twice, first at f:6:3`},
-		"nameless":      {edit("  package: zz\n", ""), `f:6:3: operator "a/": no package`},
-		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:10:10: state: \"Fine\" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:19:3: operator \"/\": no namespace\nf:19:3: operator \"/\": no package\nf:19:3: operator \"/\": no state"},
+		"twice":         {edit("namespace: b\n  package: old", "namespace: a\n  package: zz"), `f:20:3: operator "a/zz" twice, first at f:9:3`},
+		"nameless":      {edit("  package: zz\n", ""), `f:9:3: operator "a/": no package`},
+		"two faults":    {edit("state: Ready", "state: Fine") + "- {}\n", "f:14:10: state: \"Fine\" is not one of Failed, Missing, OutOfSync, Unpinned, Progressing, Unknown, Ready\nf:24:3: operator \"/\": no namespace\nf:24:3: operator \"/\": no package\nf:24:3: operator \"/\": no state"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseObserved("f", []byte(c.in))
+			_, err := readOne("f", []byte(c.in))
 			if got := fmt.Sprint(err); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -201,12 +218,12 @@ func FuzzParseObserved(f *testing.F) {
 	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: 2026-01-01T00:00:00+02:00\noperators: [{namespace: \"\\n\", package: ~, state: Ready, applied: [\"\"]}]\n"))
 	f.Add([]byte("---\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		first, err := ParseObserved("f", data)
+		first, err := readOne("f", data)
 		if err != nil {
 			return
 		}
 		text := FormatObserved(*first)
-		second, err := ParseObserved("f", text)
+		second, err := readOne("f", text)
 		if err != nil {
 			t.Fatalf("%v of\n%s", err, text)
 		}

@@ -24,11 +24,11 @@ func (r Ref) Key() Key {
 	return Key{Group: Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// HoldsOthers reports whether deleting the object deletes others: all objects in a Namespace, or
-// all custom resources of a CRD.
+// HoldsOthers reports whether deleting the object deletes others: all objects in a Namespace, all
+// custom resources of a CRD, or the data of a claim.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()
-	return key.Group == "" && key.Kind == "Namespace" || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"
+	return key.Group == "" && (key.Kind == "Namespace" || key.Kind == "PersistentVolumeClaim") || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"
 }
 
 // String returns the reference as text.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/base/yamlnode"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/profile"
 	"github.com/quayside/quayside/internal/profile/certificates"
 )
@@ -387,6 +389,9 @@ func (v validator) checkPromotion(p *Promotion) {
 	}
 	if p.ObservedWithin == 0 {
 		v.Addf("spec.promotion.observedWithin", "0: every observation would be too old")
+	}
+	if p.Signed && !slices.ContainsFunc(v.w.Trust, func(t Trust) bool { return t.Match == trust.Observations }) {
+		v.Addf("spec.promotion.signed", "no signer: add an entry with match: %s to spec.trust", trust.Observations)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/oci/trust"
 )
 
 // checkTrust checks that each trust rule is complete, and that no earlier rule shadows it.
@@ -68,6 +69,8 @@ func (v validator) checkMatch(field string, i int) {
 	m := v.w.Trust[i].Match
 	prefix, _ := strings.CutSuffix(m, "*")
 	switch {
+	case m == trust.Observations:
+		return
 	case m == "":
 		v.Addf(field, "missing: give the repositories, such as quay.io/org/*")
 		return

@@ -75,10 +75,11 @@ type Catalog struct {
 // ID returns the catalog's identity.
 func (c Catalog) ID() model.ID { return model.ID{Namespace: c.Namespace, Name: c.Name} }
 
-// Trust requires signatures for the catalog and bundle images in matching repositories. A signature
+// Trust requires signatures for the catalog and bundle images in matching repositories, or
+// for observations. A signature
 // must be by one of Keys, or by an identity that TrustRoot certifies.
 type Trust struct {
-	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*."`
+	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at the end matches any text, as in quay.io/org/*. \"observations\" matches files of 'quayside status --save --sign' instead."`
 	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
 	Identity       string   `json:"identity" doc:"Subject of the signer's certificate, such as an e-mail address or the URL of a workflow, instead of keys."`
 	IdentityRegexp string   `json:"identityRegexp" doc:"Regular expression for the whole subject, instead of identity."`
@@ -124,11 +125,12 @@ type Promotion struct {
 	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"Soak time: how long they must have been healthy without interruption, such as 24h."`
 	Clusters       int        `json:"clusters" default:"1" doc:"Minimum number of clusters."`
 	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"Maximum age of an observation. An older one counts as missing."`
+	Signed         bool       `json:"signed" default:"false" doc:"Whether observations must be signed, by a signer of an entry of spec.trust with match: observations."`
 }
 
 // Rule returns the promotion rule.
 func (p *Promotion) Rule() gate.Rule {
-	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin}
+	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin, Identified: true, Signed: p.Signed}
 }
 
 // Level overrides Policy.FailOn for some clusters.

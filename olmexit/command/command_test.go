@@ -26,6 +26,7 @@ import (
 	"github.com/quayside/quayside/internal/oci/ocitest"
 	"github.com/quayside/quayside/olmexit/command"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
 	"github.com/quayside/quayside/olmexit/run/runtest"
 )
 
@@ -207,7 +208,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// planned writes a plan with only manual steps to dir.
+// planned writes a plan with only manual steps to dir, of which one has begun.
 func planned(t *testing.T, dir string) {
 	t.Helper()
 	ws, err := workspace.Open(workspace.Dir(dir), workspace.Env{Getenv: func(string) string { return "" }, Log: terminal.NewLogger(terminal.New(io.Discard, nil))})
@@ -233,9 +234,9 @@ func planned(t *testing.T, dir string) {
 	for i := range 3 {
 		p.Steps = append(p.Steps, plan.Step{Number: i + 1, Name: plan.Certificates, Title: "Look after the certificates", Manual: "Look after them."})
 	}
-	if err := os.WriteFile(filepath.Join(dir, "adopt-plan.yaml"), plan.Format(p), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Join(dir, "adopt-plan.journal"), 0o700))
+	put(t, dir, "adopt-plan.yaml", string(plan.Format(p)))
+	put(t, dir, "adopt-plan.journal/log.jsonl", `{"event":"opened","schema":2,"plan":"`+run.Digest(p)+`"}`+"\n"+`{"event":"began","step":1}`+"\n")
 }
 
 // writeDump writes the objects of a cluster to files below dir.

@@ -1,8 +1,10 @@
 package command_test
 
 import (
+	"bytes"
 	stdcmp "cmp"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,8 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/olmexit"
+	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/render"
@@ -49,6 +54,7 @@ func checkPlans(t *testing.T, _ fstest.MapFS) dumpCheck {
 				if diff := cmp.Diff(p, back); diff != "" {
 					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
 				}
+				check(t, p.CheckLimits())
 				checkRules(t, name, p, d.found.Rendered)
 				checkPlan(t, name, d, in, p)
 				if some == nil && mode == plan.Stopped {
@@ -73,7 +79,7 @@ func checkRules(t *testing.T, name string, p *plan.Plan, rendered []render.Rende
 		objects = append(objects, r.Object)
 	}
 	given := map[string]bool{}
-	for _, r := range plan.Rules(p, objects) {
+	for _, r := range plan.Rules(p, objects, nil) {
 		if r.Resource == "" || slices.Contains(r.Verbs, "*") {
 			t.Errorf("%s: rule %+v", name, r)
 		}
@@ -322,4 +328,41 @@ func forgottenIn(forgotten map[k8s.Key]int, namespace string) bool {
 		}
 	}
 	return false
+}
+
+// checkDerivation checks that the plan of one namespace of a dump is derived again without the
+// Secrets of other namespaces, and not once an object of the plan was recreated.
+func checkDerivation(t *testing.T, all fstest.MapFS) dumpCheck {
+	derived := 0
+	each := func(file string, d clusterDump, _ *olmexit.Report) {
+		d.stand.write(t, workspace.LockFile, lockfile.Format(d.found.Lock))
+		project := d.stand.open(t)
+		read := func(fsys fs.FS, namespaces ...string) *snapshot.Snapshot {
+			seen, err := snapshot.Load(fsys, file, "", snapshot.Options{ManagedFields: true, Namespaces: namespaces})
+			check(t, err)
+			return seen
+		}
+		for _, namespace := range d.namespaces() {
+			p, _, err := inspect.Plan(t.Context(), project, read(all), inspect.PlanOptions{Cluster: "default", Mode: plan.Stopped, Namespaces: []string{namespace}})
+			check(t, err)
+			if len(p.Operators) == 0 {
+				continue
+			}
+			derived++
+			if err := inspect.CheckPlan(t.Context(), project, p, read(all, p.Namespaces()...)); err != nil {
+				t.Errorf("%s: %s: %v", file, namespace, err)
+			}
+			uid := p.Steps[0].Actions[0].UID
+			changed := fstest.MapFS{file: {Data: bytes.ReplaceAll(all[file].Data, []byte(uid), []byte("another"))}}
+			if err := inspect.CheckPlan(t.Context(), project, p, read(changed, p.Namespaces()...)); err == nil {
+				t.Errorf("%s: %s: an object was made again after the plan, and it is still the plan", file, namespace)
+			}
+			break
+		}
+	}
+	return dumpCheck{each, func() {
+		if derived == 0 {
+			t.Error("no plan was derived again")
+		}
+	}}
 }

@@ -187,9 +187,9 @@ func env(t testing.TB) workspace.Env {
 func TestDumps(t *testing.T) {
 	all := dumpFiles(t)
 	checks := []func(*testing.T, fstest.MapFS) dumpCheck{
-		checkPodsUnchanged, checkStates, checkAllObjectsClassified, checkDifferences, checkDiagnoses, checkFinish, checkFinishedCleanUp, checkPlans, checkRuns, checkReverts, checkVerification,
+		checkPodsUnchanged, checkStates, checkAllObjectsClassified, checkDifferences, checkDiagnoses, checkFinish, checkFinishedCleanUp, checkPlans, checkRuns, checkReverts, checkVerification, checkDerivation,
 	}
-	const plans = 4 // the number of checks, the last ones, that execute plans
+	const plans = 5 // the number of checks, the last ones, that execute plans
 	s := newTestWorkspace(t, env(t), all)
 	var open []dumpCheck
 	for _, c := range checks {

@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/olmexit"
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/run"
 	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
@@ -67,8 +68,9 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			fields from their objects. Their pods restart once.
 
 			--rbac prints a ClusterRole and Roles with exactly the permissions for run, verify and
-			revert of the plan in --file. Bind them to the account that runs the plan, and delete
-			them afterwards. They allow this account to grant these roles (escalate, bind).
+			revert of the plan in --file, which must be the one that follows from the cluster. Bind
+			them to the account that runs the plan, and delete them afterwards. They allow this
+			account to grant these roles (escalate, bind).
 
 			See also: docs/adopt.md
 
@@ -91,10 +93,10 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 			switch {
 			case o.kubectl && !o.IsText():
 				return cli.Usagef(cmd, "--kubectl prints commands: leave out --output")
-			case o.rbac != "" && (len(args) > 0 || o.login.Given() || o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || !o.IsText()):
-				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: use only --file and --offline with it")
+			case o.rbac != "" && (o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || !o.IsText()):
+				return cli.Usagef(cmd, "--rbac prints the permissions that the plan in --file needs: with it, use only --file, --offline and the cluster")
 			case o.rbac != "":
-				return o.printRoles(cmd.Context())
+				return o.printRoles(cmd.Context(), args)
 			}
 			return o.run(cmd.Context(), args)
 		},
@@ -106,7 +108,7 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 	o.AddChoice(cmd, &o.mode, "mode", "how to handle OLM's controllers during the plan", []string{string(plan.Stopped), string(plan.Live)})
 	f.StringVarP(&o.file, "file", "f", "", "write the plan to this `FILE` (default: "+planFile+" in the workspace)")
 	f.BoolVar(&o.kubectl, "kubectl", false, "print the plan as kubectl commands; write no file")
-	f.StringVar(&o.rbac, "rbac", "", "print roles with this `NAME` and the permissions that the plan in --file needs; no cluster is read")
+	f.StringVar(&o.rbac, "rbac", "", "print roles with this `NAME` and the permissions that the plan in --file needs")
 	f.Lookup("rbac").NoOptDefVal = "quayside-adopt"
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
 	h.AddOutput(cmd, adoptPlanView{})
@@ -155,7 +157,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 }
 
 // printRoles prints the roles with the permissions required by the plan in --file.
-func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
+func (o *adoptPlanOptions) printRoles(ctx context.Context, args []string) error {
 	p, err := o.Open()
 	if err != nil {
 		return err
@@ -170,12 +172,27 @@ func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
 		return err
 	}
 	rendered, err := inspect.ForPlan(ctx, p, made)
+	if err != nil {
+		return err
+	}
+	if err := made.CheckLimits(); err != nil {
+		return err
+	}
+	dir, err := journalOf(name)
+	if err != nil {
+		return err
+	}
+	journal, err := run.OpenJournal(run.Dir(dir), made)
+	var seen *snapshot.Snapshot
+	if err == nil {
+		seen, err = checkDerived(ctx, o.Host, p, made, journal, args, o.login)
+	}
 	o.Log.Done()
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	for _, role := range plan.Roles(o.rbac, plan.Rules(made, rendered)) {
+	for _, role := range plan.Roles(o.rbac, plan.Rules(made, rendered, seen)) {
 		b.WriteString("---\n")
 		b.Write(yamlnode.Encode(role))
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/quayside/quayside/olmexit/inspect"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/run"
+	"github.com/quayside/quayside/olmexit/snapshot"
 	"github.com/quayside/quayside/olmexit/verify"
 )
 
@@ -49,6 +50,9 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 			and 'quayside adopt revert' write to a cluster. quayside asks before each step; --yes
 			skips the confirmation, and is required without a terminal. It checks the preconditions
 			and postconditions of each step, and stops if one fails.
+
+			Before the first step, quayside derives the plan again from the cluster, the lock and
+			the inspection, and refuses a plan that differs. Later, the journal decides.
 
 			Manual steps are yours, even with --yes: do the step, and confirm it when asked, or with
 			--done NUMBER.
@@ -180,6 +184,9 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	if err != nil {
 		return nil, err
 	}
+	if _, err := checkDerived(ctx, o.Host, ws, p, journal, nil, o.login); err != nil {
+		return nil, err
+	}
 	client, err := o.login.Open()
 	if err != nil {
 		return nil, err
@@ -187,6 +194,20 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	in := o.runInput(p, journal, run.Live(client))
 	in.Rendered = rendered
 	return in, nil
+}
+
+// checkDerived derives a plan again from the cluster, or from a dump of it, and returns an error if
+// it differs. It returns the derivation's view of the cluster; nil once a step has begun, because the
+// cluster differs then, and the journal identifies the plan.
+func checkDerived(ctx context.Context, h cli.Host, ws *workspace.Project, p *plan.Plan, journal *run.Journal, dump []string, login *cli.Login) (*snapshot.Snapshot, error) {
+	if journal.HasStarted() {
+		return nil, nil
+	}
+	seen, err := readCluster(ctx, h, dump, login, snapshot.Options{ManagedFields: true, Namespaces: p.Namespaces()})
+	if err != nil {
+		return nil, err
+	}
+	return seen, inspect.CheckPlan(ctx, ws, p, seen)
 }
 
 // runInput returns the input of a run with the options from the flags.

@@ -2,11 +2,30 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
+	"github.com/quayside/quayside/olmexit/verify"
 )
+
+// CheckPlan derives a plan again from the cluster, and returns an error if it differs.
+func CheckPlan(ctx context.Context, p *workspace.Project, pl *plan.Plan, s *snapshot.Snapshot) error {
+	if err := verify.CheckCluster(ctx, verify.Dump(s), pl); err != nil {
+		return err
+	}
+	cluster, err := p.Cluster(pl.Cluster, "cluster in the plan")
+	if err != nil {
+		return err
+	}
+	derived, _, err := Plan(ctx, p, s, PlanOptions{Cluster: cluster, Mode: pl.Mode, Namespaces: pl.Namespaces()})
+	if err != nil {
+		return fmt.Errorf("deriving the plan from the cluster again: %w", err)
+	}
+	return pl.CheckDerived(derived)
+}
 
 // ForPlan renders the lock for a plan's cluster. It returns an error if the lock or the rendered tree
 // has changed since the plan was made.

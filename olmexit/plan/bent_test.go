@@ -177,6 +177,9 @@ func TestBentClusters(t *testing.T) {
 		if _, err := plan.Parse("plan.yaml", plan.Format(p)); err != nil {
 			t.Fatal(err)
 		}
+		if err := p.CheckLimits(); err != nil {
+			t.Fatal(err)
+		}
 	})
 	if states[olmexit.Adoptable] == 0 || states[olmexit.Blocked] == 0 {
 		t.Errorf("%v: too much is bent, or too little", states)

@@ -30,6 +30,16 @@ type Plan struct {
 	Steps      []Step     `json:"steps" doc:"In order."`
 }
 
+// Namespaces returns the namespaces of the operators that the plan adopts, sorted.
+func (p *Plan) Namespaces() []string {
+	var out []string
+	for _, op := range p.Operators {
+		out = append(out, op.Namespace)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Mode is the handling of OLM's controllers during the detach.
 type Mode string
 

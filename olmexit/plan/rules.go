@@ -43,14 +43,18 @@ func scopeOf(r k8s.Ref) scope {
 // Rules returns exactly the permissions that are needed to execute a plan, to check the results,
 // and to return to OLM; by namespace, group, resource and names. rendered contains the objects
 // to apply. Roles and bindings need the permission to grant their permissions. For custom
-// resources, the usual resource name is assumed.
-func Rules(p *Plan, rendered []k8s.Object) []Rule {
+// resources, the usual resource name is assumed. Before the first step, the plan is derived again
+// from the cluster: seen is the cluster that it was derived from, nil if a step has begun.
+func Rules(p *Plan, rendered []k8s.Object, seen *snapshot.Snapshot) []Rule {
 	tree := map[k8s.Key]k8s.Object{}
 	for _, o := range rendered {
 		tree[o.Key()] = o
 	}
 	r := rights{}
 	r.give(scope{"", "", "namespaces", "kube-system"}, "get")
+	if seen != nil {
+		r.derivation(p, seen)
+	}
 	for _, s := range p.Steps {
 		for _, a := range s.Actions {
 			r.action(a, tree[a.Object.Key()])
@@ -58,6 +62,20 @@ func Rules(p *Plan, rendered []k8s.Object) []Rule {
 		r.checks(s)
 	}
 	return r.rules()
+}
+
+// derivation adds the permissions to list the kinds that the plan follows from.
+func (r rights) derivation(p *Plan, seen *snapshot.Snapshot) {
+	for _, k := range seen.ListedKinds() {
+		of := scope{"", k.Group, k8s.Resource(k.Group, k.Kind), ""}
+		if !k.IsConfidential() {
+			r.give(of, "list")
+			continue
+		}
+		for _, of.namespace = range p.Namespaces() {
+			r.give(of, "list")
+		}
+	}
 }
 
 // action adds the permissions to execute an action, and to undo it.

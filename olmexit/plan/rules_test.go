@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/internal/k8s"
 	"github.com/quayside/quayside/olmexit/plan"
+	"github.com/quayside/quayside/olmexit/snapshot"
 )
 
 func ref(text string) k8s.Ref {
@@ -46,7 +47,8 @@ func small() (*plan.Plan, []k8s.Object) {
 // TestRules checks that the permissions are exactly those for each action and for its reversal.
 func TestRules(t *testing.T) {
 	var got []string
-	for _, r := range plan.Rules(small()) {
+	p, rendered := small()
+	for _, r := range plan.Rules(p, rendered, nil) {
 		got = append(got, strings.Join([]string{r.Namespace, r.Group, r.Resource, strings.Join(r.Names, ","), strings.Join(r.Verbs, ",")}, "|"))
 	}
 	want := []string{
@@ -77,9 +79,46 @@ func TestRules(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	roles := plan.Roles("x", plan.Rules(small()))
+	roles := plan.Roles("x", plan.Rules(p, rendered, nil))
 	if len(roles) != 3 || roles[0].Kind() != "ClusterRole" || roles[1].Namespace() != "a" || roles[2].Namespace() != "olm" || roles[2].Name() != "x" {
 		t.Errorf("got %v", roles)
+	}
+}
+
+// TestRulesOfDerivation adds lists alone for a plan that has not begun, and those of Secrets and
+// ConfigMaps in the namespaces of its operators.
+func TestRulesOfDerivation(t *testing.T) {
+	p, rendered := small()
+	p.Operators = []plan.Operator{{Namespace: "a", Package: "x"}}
+	before := map[string]bool{}
+	flat := func(r plan.Rule) (out []string) {
+		for _, verb := range r.Verbs {
+			out = append(out, strings.Join([]string{r.Namespace, r.Group, r.Resource, strings.Join(r.Names, ","), verb}, "|"))
+		}
+		return out
+	}
+	for _, r := range plan.Rules(p, rendered, nil) {
+		for _, line := range flat(r) {
+			before[line] = true
+		}
+	}
+	confidential, added := []string{}, 0
+	for _, r := range plan.Rules(p, rendered, &snapshot.Snapshot{}) {
+		for _, line := range flat(r) {
+			if before[line] {
+				delete(before, line)
+				continue
+			}
+			if added++; !strings.HasSuffix(line, "||list") {
+				t.Errorf("more than a list: %s", line)
+			}
+			if strings.Contains(line, "|secrets|") || strings.Contains(line, "|configmaps|") {
+				confidential = append(confidential, line)
+			}
+		}
+	}
+	if d := cmp.Diff([]string{"a||configmaps||list", "a||secrets||list"}, confidential); d != "" || len(before) > 0 || added < 20 {
+		t.Errorf("%d added, missing %v, confidential (-want +got):\n%s", added, before, d)
 	}
 }
 

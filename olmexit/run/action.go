@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/olmexit/plan"
 )
 
@@ -117,10 +118,14 @@ func isRetryable(err error) bool {
 }
 
 func (a *action) entry(event Event, o k8s.Object) Entry {
-	return Entry{
+	e := Entry{
 		Event: event, Step: a.step.Number, Action: a.number, Do: a.Do, Object: &a.Object,
 		UID: k8s.Text(o, "metadata", "uid"), Version: k8s.Text(o, "metadata", "resourceVersion"),
 	}
+	if a.Do == plan.Keep && o != nil {
+		e.Digest = string(model.DigestOf(formatBackup(o)))
+	}
+	return e
 }
 
 func (a *action) recordIntent(live k8s.Object) error {
@@ -181,11 +186,8 @@ func (a *action) changedf(format string, args ...any) error {
 // isNever is settled for actions without a trace in the cluster. Only the journal records them.
 func isNever(a *action, live k8s.Object) (bool, error) { return false, a.checkSame(live) }
 
-// backUp writes an object to a file. For a Secret it writes only the metadata.
+// backUp writes an object to a file.
 func backUp(_ context.Context, a *action, live k8s.Object) (k8s.Object, error) {
-	if live.Is("", "Secret") {
-		live = k8s.Object{"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": live["metadata"]}
-	}
 	if a.DryRun {
 		return live, nil
 	}

@@ -48,6 +48,9 @@ func (j *Journal) PlanReturn(ctx context.Context, c Cluster, p *plan.Plan) (*pla
 		if err == nil {
 			way.Plan, err = plan.Parse(backDir+backName, text)
 		}
+		if err == nil {
+			err = p.CheckReturn(way.Plan)
+		}
 		if err != nil {
 			return nil, nil, err
 		}

@@ -179,3 +179,99 @@ func TestBackGivesFieldsUp(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// replace replaces a text in a file that has it.
+func replace(t *testing.T, f *runtest.Files, name, old, now string) {
+	t.Helper()
+	data, err := f.Read(name)
+	if err != nil || !strings.Contains(string(data), old) {
+		t.Fatalf("%s has no %q: %v", name, old, err)
+	}
+	if err := f.Write(name, []byte(strings.ReplaceAll(string(data), old, now))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForgedBackups alters, swaps and forges backups and the plan of a return, and removes the
+// digests from the journal: nothing is restored from them.
+func TestForgedBackups(t *testing.T) {
+	s := newBackScene(t)
+	for n := 1; n <= 6; n++ {
+		if _, err := s.run(t, func(in *run.Input) { in.Only = n }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := s.files.Clone()
+	open := func(t *testing.T) error {
+		t.Helper()
+		j, err := run.OpenJournal(s.files, s.plan)
+		if err == nil {
+			_, _, err = j.PlanReturn(context.Background(), s.cluster, s.plan)
+		}
+		return err
+	}
+	if err := open(t); err != nil {
+		t.Fatal(err)
+	}
+	const deployment, account = "backup/deployment.apps/ops/etcd.json", "backup/serviceaccount/ops/etcd.json"
+	for name, c := range map[string]struct {
+		forge func(f *runtest.Files)
+		want  string
+	}{
+		"altered": {func(f *runtest.Files) { replace(t, f, deployment, `"replicas": 1`, `"replicas": 9`) }, "the backup was altered"},
+		"swapped": {func(f *runtest.Files) {
+			data, err := f.Read(account)
+			if err != nil || data == nil || f.Write(deployment, data) != nil {
+				t.Fatal(err)
+			}
+		}, "the backup was altered"},
+		"without digests":           {func(f *runtest.Files) { replace(t, f, "log.jsonl", `"digest":"`, `"other":"`) }, "the backup was altered"},
+		"without the plan's digest": {func(f *runtest.Files) { replace(t, f, "log.jsonl", `"plan":"`, `"other":"`) }, "the journal belongs to another plan"},
+	} {
+		s.files = whole.Clone()
+		c.forge(s.files)
+		if err := open(t); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	s.files = whole.Clone()
+	s.killAfter(3, true)
+	if !dead(func() { _, _ = s.back(t) }) {
+		t.Fatal("it was not killed on the way back")
+	}
+	s.killAfter(1000, true)
+	replace(t, s.files, "back/plan.yaml", "apps/v1 Deployment ops/etcd", "apps/v1 Deployment ops/other")
+	// the journal of the return is of the plan that was saved: the forger fits it
+	text, _ := s.files.Read("back/plan.yaml")
+	forged, err := plan.Parse("plan.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, _ := s.files.Read("back/log.jsonl")
+	old := strings.Split(strings.SplitN(string(log), `"plan":"`, 2)[1], `"`)[0]
+	replace(t, s.files, "back/log.jsonl", old, run.Digest(forged))
+	if err := open(t); err == nil || !strings.Contains(err.Error(), "the plan does not name apps/v1 Deployment ops/other to restore") {
+		t.Errorf("a forged plan of the return: %v", err)
+	}
+}
+
+// TestForgedPlan runs a plan whose journal fits it, and that deletes a Namespace: nothing of it is
+// done.
+func TestForgedPlan(t *testing.T) {
+	s := newScene(t)
+	before := state(s.cluster)
+	s.plan.Steps = append(s.plan.Steps, plan.Step{Number: len(s.plan.Steps) + 1, Name: plan.CleanUp, Namespace: "ops", Title: "clean up", Actions: []plan.Action{
+		{Do: plan.Delete, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"},
+	}})
+	entries := `{"event":"opened","schema":2,"plan":"` + run.Digest(s.plan) + `"}` + "\n" + `{"event":"began","step":1}` + "\n"
+	if err := s.files.Write("log.jsonl", []byte(entries)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.run(t, nil); err == nil || !strings.Contains(err.Error(), "delete v1 Namespace ops is refused") {
+		t.Errorf("got %v", err)
+	}
+	if d := cmp.Diff(before, state(s.cluster)); d != "" {
+		t.Errorf("the cluster was changed (-before +after):\n%s", d)
+	}
+}

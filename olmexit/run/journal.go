@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/olmexit/plan"
 	"github.com/quayside/quayside/olmexit/verify"
 )
@@ -64,6 +66,7 @@ type Entry struct {
 	Object  *k8s.Ref  `json:"object,omitempty"`
 	UID     string    `json:"uid,omitempty"`             // of the object: before the action in Intends, after it in Did
 	Version string    `json:"resourceVersion,omitempty"` // likewise
+	Digest  string    `json:"digest,omitempty"`          // of the backup of the object
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Message string    `json:"message,omitempty"`
 }
@@ -72,7 +75,7 @@ type Entry struct {
 const logName = "log.jsonl"
 
 // journalSchema is the only supported schema version of journals.
-const journalSchema = 1
+const journalSchema = 2
 
 // maxLog is the maximum size of a journal, in bytes.
 const maxLog = 64 << 20
@@ -259,12 +262,24 @@ func (j *Journal) keepEvidence(e *verify.Evidence) error {
 
 func evidenceName(namespace string) string { return "evidence-" + fileName(namespace) + ".json" }
 
-// Backup returns the backup of an object; nil if there is none.
+// HasStarted reports whether any step of the plan has begun.
+func (j *Journal) HasStarted() bool {
+	return slices.ContainsFunc(j.entries, func(e Entry) bool { return e.Event == Began })
+}
+
+// Backup returns the backup of an object; nil if there is none. A backup without the digest that
+// the journal recorded is an error.
 func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 	name := backupName(ref)
 	data, err := j.files.Read(name)
 	if data == nil || err != nil {
 		return nil, err
+	}
+	digest := model.DigestOf(data)
+	if !slices.ContainsFunc(j.entries, func(e Entry) bool {
+		return e.Do == plan.Keep && e.Object != nil && *e.Object == ref && e.Digest == string(digest)
+	}) {
+		return nil, fmt.Errorf("%s: the backup was altered: the journal has no digest %s of %s", name, digest.Short(), ref)
 	}
 	var o map[string]any
 	if err := utiljson.Unmarshal(data, &o); err != nil {
@@ -274,11 +289,19 @@ func (j *Journal) Backup(ref k8s.Ref) (k8s.Object, error) {
 }
 
 func (j *Journal) keep(o k8s.Object) error {
+	return j.files.Write(backupName(k8s.RefTo(o)), formatBackup(o))
+}
+
+// formatBackup returns the backup of an object. For a Secret it has only the metadata.
+func formatBackup(o k8s.Object) []byte {
+	if o.Is("", "Secret") {
+		o = k8s.Object{"apiVersion": o["apiVersion"], "kind": o["kind"], "metadata": o["metadata"]}
+	}
 	data, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
-		return err
+		panic(err) // impossible: it was decoded from JSON
 	}
-	return j.files.Write(backupName(k8s.RefTo(o)), append(data, '\n'))
+	return append(data, '\n')
 }
 
 func backupName(ref k8s.Ref) string {

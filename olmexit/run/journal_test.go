@@ -55,10 +55,10 @@ func TestJournalOnDisk(t *testing.T) {
 	if j, err = run.OpenJournal(run.Dir(dir), s.plan); err != nil || !j.HasEnded(1) || !j.HasEnded(9) {
 		t.Error(err)
 	}
-	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":1`, `"schema":2`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(log, []byte(strings.Replace(string(whole), `"schema":2`, `"schema":3`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 2; this program reads 1") {
+	if _, err := run.OpenJournal(run.Dir(dir), s.plan); err == nil || !strings.Contains(err.Error(), "the journal has schema 3; this program reads 2") {
 		t.Errorf("of another schema: %v", err)
 	}
 	if err := os.WriteFile(log, append([]byte("{}x\n"), whole...), 0o600); err != nil {

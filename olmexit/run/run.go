@@ -117,6 +117,9 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
+	if err := r.Plan.CheckLimits(); err != nil {
+		return err
+	}
 	if err := verify.CheckCluster(ctx, r.Cluster, r.Plan); err != nil {
 		return err
 	}

@@ -68,13 +68,35 @@ func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error
 	return b.snapshot()
 }
 
+// ListedKind is a kind whose objects are listed to read a live cluster.
+type ListedKind struct{ Group, Kind string }
+
+// IsConfidential reports whether the objects are only listed in the namespaces of Options, if there
+// are any.
+func (k ListedKind) IsConfidential() bool {
+	return k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap")
+}
+
+// ListedKinds returns the kinds that Live lists in the cluster of the snapshot.
+func (s *Snapshot) ListedKinds() []ListedKind {
+	var out []ListedKind
+	for _, w := range slices.Concat(snapshotKinds(), s.plannedKinds()) {
+		out = append(out, ListedKind{k8s.Group(w.apiVersion), w.kind})
+	}
+	return out
+}
+
 // plannedKinds returns the kinds in InstallPlans that are not in snapshotKinds.
 func (b *builder) plannedKinds() []kindSelector {
-	s := Snapshot{objects: nil}
+	s := &Snapshot{objects: nil}
 	for _, o := range b.byKey {
 		s.objects = append(s.objects, o)
 	}
 	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
+	return s.plannedKinds()
+}
+
+func (s *Snapshot) plannedKinds() []kindSelector {
 	known := snapshotKinds()
 	var out []kindSelector
 	for _, p := range s.InstallPlans() {
@@ -93,8 +115,15 @@ func (b *builder) plannedKinds() []kindSelector {
 func (b *builder) readKinds(ctx context.Context, c *cluster.Client, kinds []kindSelector) error {
 	var opts []cluster.ListOptions
 	for _, w := range kinds {
-		if !b.isIgnored(k8s.Group(w.apiVersion), w.kind) {
-			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, WithContent: true, ManagedFields: b.opt.ManagedFields})
+		if b.isIgnored(k8s.Group(w.apiVersion), w.kind) {
+			continue
+		}
+		namespaces := []string{""}
+		if (ListedKind{k8s.Group(w.apiVersion), w.kind}).IsConfidential() && len(b.opt.Namespaces) > 0 {
+			namespaces = b.opt.Namespaces
+		}
+		for _, namespace := range namespaces {
+			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Namespace: namespace, Labels: w.labels, WithContent: true, ManagedFields: b.opt.ManagedFields})
 		}
 	}
 	found, err := c.ListAll(ctx, opts)

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Keep          func(group, kind string) bool // whether to keep objects of a kind; nil: all except kinds like Event and Pod
 	ManagedFields bool                          // keep metadata.managedFields too
+	Namespaces    []string                      // of Secrets and ConfigMaps to read; empty: all
 }
 
 // Limits on the input of one cluster.

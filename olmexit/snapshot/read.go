@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -255,6 +256,8 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 		Pos: at, version: h.Metadata.ResourceVersion,
 	}
 	switch {
+	case ListedKind{o.Group, o.Kind}.IsConfidential() && len(b.opt.Namespaces) > 0 && !slices.Contains(b.opt.Namespaces, o.Namespace):
+		return
 	case o.Kind == "":
 		b.errs.Addf(at, "the object has no kind: want the output of 'kubectl get -o json' or '-o yaml'")
 		return

@@ -144,7 +144,7 @@ func (w *restoredCluster) writePlan(t *testing.T) planOutput {
 // createRunner creates a user with the permissions that `adopt plan --rbac` prints.
 func (w *restoredCluster) createRunner(ctx context.Context, t *testing.T) {
 	t.Helper()
-	list := objects(t, w.must(t, "adopt", "plan", "--rbac", "--file", "adopt-plan.yaml", "--offline"))
+	list := objects(t, w.must(t, "adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--rbac", "--file", "adopt-plan.yaml", "--offline"))
 	for _, role := range slices.Clone(list) {
 		binding := &unstructured.Unstructured{Object: map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": role.GetName()},

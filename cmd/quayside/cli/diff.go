@@ -266,7 +266,7 @@ func (o *diffOptions) comparison(cmd *cobra.Command, p *workspace.Project, args 
 		}
 	}
 	var err error
-	if opt.Observed, err = o.readObserved(o.observed...); err != nil {
+	if opt.Observed, err = o.readObserved(p, o.observed...); err != nil {
 		return nil, err
 	}
 	if o.upgrade.any() {

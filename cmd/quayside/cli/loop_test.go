@@ -45,6 +45,7 @@ func TestLoop(t *testing.T) {
 	var kubeconfigs []string
 	for _, env := range []string{"dev", "stage", "prod"} {
 		c := clustertest.New(t)
+		c.Put(clustertest.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": clustertest.Object{"name": "kube-system", "uid": env}})
 		name := env + "-1"
 		kubeconfigs = append(kubeconfigs, filepath.Join(dir, name))
 		put(t, dir, name, strings.ReplaceAll(c.Kubeconfig(), `"test"`, `"`+name+`"`))

@@ -78,7 +78,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	observed, err := o.readObserved(o.observed...)
+	observed, err := o.readObserved(s, o.observed...)
 	if err != nil {
 		return err
 	}

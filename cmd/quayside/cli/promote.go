@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
@@ -57,9 +58,9 @@ func newPromote(a *app) *cobra.Command {
 			environment, is held. Without spec.promotion, flags and observations, no health is
 			required.
 
-			--observed reads the output of 'quayside status -o json', or of 'kubectl get
-			installations.quayside.dev -A -o yaml' with the reporter in the cluster. Name the
-			second file, or its directory, after the cluster.
+			--observed reads files of 'quayside status --save', or the output of 'kubectl get
+			installations.quayside.dev,namespaces -A -o yaml' with the reporter in the cluster.
+			Name the second file, or its directory, after the cluster.
 
 			The output lists each operator of both environments with the result and the reason.
 
@@ -222,7 +223,7 @@ func (o *promoteOptions) environments() (upgrade.Environments, error) {
 }
 
 // readObservations reads the files and directories in --observed.
-func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []gate.Observation, warned []diag.Warning, err error) {
+func (o *promoteOptions) readObservations(envs upgrade.Environments) (out []*health.Summary, warned []diag.Warning, err error) {
 	var faults diag.List
 	for _, name := range o.observed {
 		f, err := source.LookupIn(o.dir)(name)

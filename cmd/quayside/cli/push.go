@@ -101,16 +101,22 @@ func newPush(a *app) *cobra.Command {
 	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
 	f.StringVar(&o.branch, "branch", "", "record `BRANCH` as the commit's branch (default: the current branch)")
 	f.BoolVar(&o.bom, "bom", false, "attach a bill of materials, as printed by 'quayside images -o cyclonedx'")
-	f.StringVar(&o.Key, "sign", "", "sign with the private key in `FILE`, such as cosign.key, with its password in COSIGN_PASSWORD; or 'keyless'")
-	f.StringVar(&o.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: the certificate authority")
-	f.StringVar(&o.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the transparency log; empty for none")
-	f.StringVar(&o.Timestamp, "timestamp-url", "", "keyless: the timestamp authority, without a transparency log")
-	f.StringVar(&o.TokenFile, "identity-token", "", "keyless: the `FILE` with the identity token (default: SIGSTORE_ID_TOKEN, or GitHub's)")
+	addSigning(cmd, &o.Signing)
 	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
 	addOutput(cmd, a, nil, deliver.PushResult{}, imageView{})
 	return cmd
+}
+
+// addSigning adds the flags that select a signer.
+func addSigning(cmd *cobra.Command, s *workspace.Signing) {
+	f := cmd.Flags()
+	f.StringVar(&s.Key, "sign", "", "sign with the private key in `FILE`, such as cosign.key, with its password in COSIGN_PASSWORD; or 'keyless'")
+	f.StringVar(&s.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: the certificate authority")
+	f.StringVar(&s.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the transparency log; empty for none")
+	f.StringVar(&s.Timestamp, "timestamp-url", "", "keyless: the timestamp authority, without a transparency log")
+	f.StringVar(&s.TokenFile, "identity-token", "", "keyless: the `FILE` with the identity token (default: SIGSTORE_ID_TOKEN, or GitHub's)")
 }
 
 func (o *pushOptions) run(ctx context.Context, to string) error {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/deliver"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
@@ -190,12 +191,12 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 // observedInputs reads the inputs of a resolution like [resolveOptions.inputs], and applies the
 // observations of --observed. The inputs may be nil.
 func (o *resolveOptions) observedInputs(cmd *cobra.Command) (*workspace.Project, *workspace.Inputs, error) {
-	observed, err := o.readObserved(o.observed...)
-	if err != nil {
-		return nil, nil, err
-	}
 	p, in, err := o.inputs(cmd)
 	if err != nil || in == nil {
+		return nil, nil, err
+	}
+	observed, err := o.readObserved(p, o.observed...)
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := in.Hold(observed...); err != nil {
@@ -252,24 +253,33 @@ func (o *resolveOptions) printUnedited(p *workspace.Project) error {
 	return o.print(r, func(io.Writer) { o.log.Note("no version was edited in %s: nothing to do", r.Lock) })
 }
 
-// readObserved reads files written by `quayside status --save`, each of a different cluster.
-func (a *app) readObserved(names ...string) ([]*health.Summary, error) {
+// readObserved reads files with observations, each of a different cluster, and judges them as
+// evidence of the clusters of a workspace.
+func (a *app) readObserved(p *workspace.Project, names ...string) ([]*health.Summary, error) {
 	var out []*health.Summary
+	from := map[string]string{} // files by cluster of the workspace
 	for _, name := range names {
-		data, err := a.readArg(name)
+		f, err := source.LookupIn(a.dir)(name)
 		if err != nil {
 			return nil, err
 		}
-		f, err := health.ParseObserved(filepath.ToSlash(name), data)
+		f.DisplayPath = filepath.ToSlash(name)
+		seen, err := workspace.ReadObserved(f)
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(out, func(o *health.Summary) bool { return o.Cluster != "" && o.Cluster == f.Cluster }); i >= 0 {
-			return nil, fmt.Errorf("--observed %s: cluster %q is also in %s: give the newest file of each cluster", name, f.Cluster, names[i])
+		for _, s := range seen {
+			if s.Cluster == "" || s.Environment != "" && s.Environment != p.Environment() {
+				continue
+			}
+			if first, known := from[s.Cluster]; known {
+				return nil, fmt.Errorf("--observed %s: cluster %q is also in %s: give the newest file of each cluster", name, s.Cluster, first)
+			}
+			from[s.Cluster] = name
 		}
-		out = append(out, f)
+		out = append(out, seen...)
 	}
-	return out, nil
+	return out, p.JudgeObserved(out, time.Now())
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, in *workspace.Inputs) error {

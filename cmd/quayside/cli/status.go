@@ -19,6 +19,7 @@ import (
 
 type statusOptions struct {
 	*app
+	workspace.Signing
 	save    string
 	login   loginFlags
 	cluster string
@@ -70,8 +71,9 @@ func newStatus(a *app) *cobra.Command {
 			  Unpinned      in the cluster, but not in the lock
 			  Unknown       some objects could not be read
 
-			--save writes the observations to a file. 'quayside resolve --observed' uses it to hold
-			back operators that are unhealthy or report that they are not upgradeable.
+			--save writes the observations to a file, with environment, cluster and the UID of
+			kube-system. --observed of other commands reads it, to hold back or to promote operators.
+			--sign also signs it: the signature is in FILE.sigstore.json.
 
 			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, such as a cluster that
 			does not answer.`),
@@ -93,6 +95,8 @@ func newStatus(a *app) *cobra.Command {
 				return Usagef(cmd, "--timeout needs --wait")
 			case o.timeout <= 0:
 				return Usagef(cmd, "--timeout %s: want a time such as 5m", o.timeout)
+			case cmd.Flags().Changed("sign") && (o.Key == "" || o.save == ""):
+				return Usagef(cmd, "--sign needs --save, and a key file or 'keyless'")
 			}
 			return o.run(cmd.Context(), args)
 		},
@@ -100,13 +104,14 @@ func newStatus(a *app) *cobra.Command {
 	f := cmd.Flags()
 	o.login.flags(cmd)
 	f.StringVar(&o.cluster, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
-	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for 'quayside resolve --observed'")
+	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for --observed of other commands")
+	addSigning(cmd, &o.Signing)
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
 	f.BoolVar(&o.wait, "wait", false, "wait until every operator is Ready, or --timeout has passed")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "maximum time to wait, with --wait")
 	f.BoolVar(&o.offline, "offline", false, "fetch no bundles; list missing ones")
 	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
-	addAll(cmd, a, "save")
+	addAll(cmd, a, "save", "sign")
 	o.offer(cmd, "context", o.contexts)
 	o.offer(cmd, "cluster", a.overlays)
 	return cmd
@@ -135,7 +140,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.save != "" {
-		if _, err := filetree.WriteFile(o.argPath(o.save), health.FormatObserved(seen.Summary)); err != nil {
+		if err := o.writeObserved(ctx, p, seen); err != nil {
 			return err
 		}
 	}
@@ -151,6 +156,26 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		unhealthy = fmt.Sprintf("after %s %s", o.timeout, unhealthy)
 	}
 	return &workspace.DiffersError{Msg: unhealthy}
+}
+
+// writeObserved writes the observations, and with --sign the signature beside them.
+func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project, seen *status.Status) error {
+	name, data := o.argPath(o.save), health.FormatObserved(seen.Summary)
+	if o.Key != "" {
+		signer, err := p.Signer(ctx, o.Signing)
+		if err != nil {
+			return err
+		}
+		bundle, err := signer.Blob(ctx, data)
+		if err != nil {
+			return err
+		}
+		if _, err := filetree.WriteFile(name+workspace.SignatureSuffix, bundle); err != nil {
+			return err
+		}
+	}
+	_, err := filetree.WriteFile(name, data)
+	return err
 }
 
 // options returns the options for opening the cluster. It finds the kubeconfig like kubectl.

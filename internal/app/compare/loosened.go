@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/base/imageref"
 	"github.com/quayside/quayside/internal/declare"
 	"github.com/quayside/quayside/internal/model"
+	"github.com/quayside/quayside/internal/oci/trust"
 	"github.com/quayside/quayside/internal/settings"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -74,6 +75,7 @@ func (l *loosening) comparePromotion() {
 			{"soak", a.Soak, b.Soak, b.Soak < a.Soak},
 			{"clusters", a.Clusters, b.Clusters, b.Clusters < a.Clusters},
 			{"observedWithin", a.ObservedWithin, b.ObservedWithin, b.ObservedWithin > a.ObservedWithin},
+			{"signed", a.Signed, b.Signed, a.Signed && !b.Signed},
 		} {
 			if f.looser {
 				l.add("settings.promotion", "spec.promotion."+f.name, fmt.Sprint(f.before), fmt.Sprint(f.after), "versions are promoted with less observed health")
@@ -113,11 +115,15 @@ func (l *loosening) compareTrust() {
 		}
 		added := maps.Clone(newSigners)
 		maps.DeleteFunc(added, func(id, _ string) bool { return oldSigners[id] != "" })
+		subject := "images of " + t.Match
+		if t.Match == trust.Observations {
+			subject = t.Match
+		}
 		switch {
 		case a < 0:
-			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), "", fmt.Sprintf("images of %s need no signature", t.Match))
+			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), "", subject+" need no signature")
 		case len(added) > 0:
-			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), joinSigners(newSigners), fmt.Sprintf("images of %s may be signed by %s", t.Match, joinSigners(added)))
+			l.add(diff.SettingsTrust, field, joinSigners(oldSigners), joinSigners(newSigners), fmt.Sprintf("%s may be signed by %s", subject, joinSigners(added)))
 		}
 	}
 }
@@ -134,6 +140,9 @@ func trustFor(rules []settings.Trust, match string) int {
 	want, _ := normal(match)
 	return slices.IndexFunc(rules, func(t settings.Trust) bool {
 		prefix, wild := normal(t.Match)
+		if t.Match == trust.Observations || match == trust.Observations {
+			return t.Match == match
+		}
 		return t.Match == match || prefix == want && strings.HasSuffix(match, "*") == wild || wild && strings.HasPrefix(want, prefix)
 	})
 }

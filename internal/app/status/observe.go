@@ -177,8 +177,20 @@ func (l *observer) observe(ctx context.Context) (*Status, []v1alpha1.Observed, e
 		found = append(found, there.unpinned(l.want.Installations)...)
 	}
 	summary := health.Summarize(l.want.Lock, found, now)
-	summary.Cluster = l.want.Cluster
+	summary.Environment, summary.Cluster = l.want.Environment, l.want.Cluster
+	if summary.ClusterUID, err = l.clusterUID(ctx); err != nil {
+		return nil, nil, err
+	}
 	return l.newStatus(summary, details), objects, nil
+}
+
+// clusterUID returns the UID that identifies the cluster, or "" without permission to get it.
+func (l *observer) clusterUID(ctx context.Context) (string, error) {
+	got, err := l.c.Read(ctx, []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "Namespace", Name: health.SystemNamespace}})
+	if err != nil || len(got) == 0 {
+		return "", err
+	}
+	return k8s.Text(got[0].Object, "metadata", "uid"), nil
 }
 
 // reporterState is the Installations in a cluster, with their status from the reporter.

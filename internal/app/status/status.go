@@ -13,6 +13,7 @@ type Status struct {
 	Server      string           `json:"server"`
 	Environment string           `json:"environment" doc:"name of the workspace; empty for an unnamed one at the top of the repository"`
 	Cluster     string           `json:"cluster" doc:"as quayside.yaml names it"`
+	ClusterUID  string           `json:"clusterUID,omitempty" doc:"UID of the Namespace kube-system; absent without permission to get it"`
 	ObservedAt  metav1.Time      `json:"observedAt"`
 	Healthy     bool             `json:"healthy"`
 	Operators   []OperatorStatus `json:"operators"`
@@ -45,10 +46,10 @@ type OperatorStatus struct {
 // of the operators, by namespace/package.
 func (l *observer) newStatus(summary health.Summary, details map[string]OperatorStatus) *Status {
 	v := &Status{
-		Context: l.c.Context, Server: l.c.Server, Environment: l.want.Environment, Cluster: l.want.Cluster,
+		Context: l.c.Context, Server: l.c.Server, Environment: l.want.Environment, Cluster: l.want.Cluster, ClusterUID: summary.ClusterUID,
 		ObservedAt: metav1.NewTime(summary.At), Healthy: summary.IsHealthy(), Operators: []OperatorStatus{}, Summary: summary,
 	}
-	for _, st := range summary.Operators {
+	for i, st := range summary.Operators {
 		key := st.Namespace + "/" + st.Package
 		op := OperatorStatus{
 			Operator: key, Version: st.Version, Pin: string(st.Pin), Applied: append([]string{}, st.Applied...), State: st.State, Message: st.Message,
@@ -57,10 +58,14 @@ func (l *observer) newStatus(summary health.Summary, details map[string]Operator
 			Images:         append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []CustomKind{},
 		}
 		if pin, ok := l.want.Lock.Pin(st.Namespace, st.Package); ok {
+			summary.Operators[i].Bundle = pin.BundleDigest()
 			op.BundleDigest = string(pin.BundleDigest())
 		}
 		if known, ok := details[key]; ok {
 			op.Objects, op.Reporter, op.Notes = known.Objects, known.Reporter, known.Notes
+			if r := op.Reporter; r != nil && r.State == "current" {
+				summary.Operators[i].ReadySince = r.ReadySince.Time
+			}
 		}
 		v.Operators = append(v.Operators, op)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/declare"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/profile"
@@ -19,9 +20,9 @@ import (
 
 // PromotionOptions are the options for a promotion.
 type PromotionOptions struct {
-	Only []string           // operators to promote, as namespace/package; empty: all
-	Rule *gate.Rule         // required observations; nil: none
-	Seen []gate.Observation // observations in any environment
+	Only []string          // operators to promote, as namespace/package; empty: all
+	Rule *gate.Rule        // required observations; nil: none
+	Seen []*health.Summary // observations in any environment
 	Now  time.Time
 }
 
@@ -97,6 +98,7 @@ type promotion struct {
 	others   map[string]keptReason // operators of from with different content in the target catalog
 	contents map[*model.Bundle]model.Digest
 	verdicts map[string]*gate.Verdict
+	seen     []gate.Observation
 }
 
 // Promote promotes pins of the upstream environment, by bundle digest. It returns the outcome for
@@ -182,6 +184,12 @@ func (p *promotion) prepare() error {
 
 // judge holds back the operators that fail the gate.
 func (p *promotion) judge() error {
+	if p.opt.Rule != nil && p.opt.Rule.Signed {
+		if err := p.To.VerifyObserved(p.opt.Seen); err != nil {
+			return err
+		}
+	}
+	p.seen = health.Observations(p.opt.Seen)
 	for _, pin := range p.from.Pins {
 		if now, ok := p.have(pin.Key()); p.opt.Rule == nil || ok && isSamePin(now, pin) {
 			continue
@@ -207,8 +215,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 		return nil, err
 	}
 	v := gate.Judge(*p.opt.Rule, gate.Pin{
-		Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters,
-	}, p.observationsIn(p.From, true), p.opt.Now)
+		Environment: p.From.Title, Operator: pin.Key(), Bundle: string(pin.BundleDigest()), Checksum: string(pin.Checksum()), Clusters: clusters,
+	}, p.seen, p.opt.Now)
 	return &v, nil
 }
 
@@ -220,21 +228,13 @@ func (p *promotion) gateRefusal(pin lockfile.Pin) string {
 	if err != nil || !ok {
 		return ""
 	}
-	v := gate.Judge(*p.opt.Rule, gate.Pin{Operator: now.Key(), Bundle: string(now.BundleDigest()), Clusters: clusters}, p.observationsIn(p.To, false), p.opt.Now)
+	v := gate.Judge(*p.opt.Rule, gate.Pin{Environment: p.To.Title, Operator: now.Key(), Bundle: string(now.BundleDigest()), Clusters: clusters}, p.seen, p.opt.Now)
 	for _, r := range v.Reasons {
 		if r.Cause == gate.NotUpgradeable {
 			return r.String()
 		}
 	}
 	return ""
-}
-
-// observationsIn returns the observations in an environment. With withUnnamed it includes
-// observations without an environment, which belong to the upstream environment.
-func (p *promotion) observationsIn(e *Environment, withUnnamed bool) []gate.Observation {
-	return slices.DeleteFunc(slices.Clone(p.opt.Seen), func(o gate.Observation) bool {
-		return o.Environment != e.Title && (o.Environment != "" || !withUnnamed)
-	})
 }
 
 // installedIn returns the clusters of an environment that get an operator.

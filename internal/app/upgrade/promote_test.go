@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/app/upgrade"
 	"github.com/quayside/quayside/internal/app/workspace"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -181,7 +182,7 @@ func defaultRule() *gate.Rule {
 
 // newObservation returns the observations in the cluster of an environment. All pins are Ready
 // except the unhealthy ones.
-func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []gate.Observation {
+func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []*health.Summary {
 	tb.Helper()
 	lock, err := e.NeedLock()
 	if err != nil {
@@ -195,7 +196,7 @@ func newObservation(tb fataler, e *upgrade.Environment, unhealthy ...string) []g
 		}
 		ops = append(ops, fmt.Sprintf(`{"operator": %q, "version": %q, "bundleDigest": %q, "state": %q}`, p.Key(), p.Version, p.BundleDigest(), state))
 	}
-	out, err := gate.Read("seen.json", []byte(fmt.Sprintf(`{"environment": %q, "cluster": "default", "observedAt": "2026-11-22T11:00:00Z", "operators": [%s]}`, e.Title, strings.Join(ops, ","))))
+	out, err := health.Read("seen.json", []byte(fmt.Sprintf(`{"environment": %q, "cluster": "default", "observedAt": "2026-11-22T11:00:00Z", "operators": [%s]}`, e.Title, strings.Join(ops, ","))))
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

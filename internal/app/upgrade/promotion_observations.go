@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,7 +11,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/app/workspace"
 	"github.com/quayside/quayside/internal/base/diag"
-	"github.com/quayside/quayside/internal/health/gate"
+	"github.com/quayside/quayside/internal/health"
 )
 
 // Limits for reading observations.
@@ -23,15 +24,11 @@ const (
 // Observations without a cluster get it from the name of the file or of its directory, and
 // the environment from the directory above (see splitFileName). It returns a warning for each
 // unknown cluster, and the faults of all files.
-func (es Environments) Observed(f source.File) ([]gate.Observation, []diag.Warning, error) {
+func (es Environments) Observed(f source.File) ([]*health.Summary, []diag.Warning, error) {
 	if f.Name != "" {
-		data, err := workspace.ReadFile(f)
-		if err != nil {
-			return nil, nil, err
-		}
-		return es.read(f.DisplayPath, data)
+		return es.read(f)
 	}
-	var out []gate.Observation
+	var out []*health.Summary
 	var warnings []diag.Warning
 	var faults diag.List
 	files := 0
@@ -41,17 +38,13 @@ func (es Environments) Observed(f source.File) ([]gate.Observation, []diag.Warni
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || strings.Count(name, "/") >= maxDepth):
 			return fs.SkipDir
-		case d.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(name)):
+		case d.IsDir() || strings.HasSuffix(name, workspace.SignatureSuffix) || !slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(name)):
 			return nil
 		}
 		if files++; files > maxFiles {
 			return fmt.Errorf("%s: more than %d files", f.DisplayPath, maxFiles)
 		}
-		data, err := workspace.ReadFile(source.File{FS: f.FS, Name: name, DisplayPath: path.Join(f.DisplayPath, name)})
-		if err != nil {
-			return err
-		}
-		seen, ws, err := es.read(path.Join(f.DisplayPath, name), data)
+		seen, ws, err := es.read(source.File{FS: f.FS, Name: name, DisplayPath: path.Join(f.DisplayPath, name)})
 		faults.Add(diag.Pos{}, err)
 		out, warnings = append(out, seen...), append(warnings, ws...)
 		return nil
@@ -63,26 +56,25 @@ func (es Environments) Observed(f source.File) ([]gate.Observation, []diag.Warni
 	return out, warnings, faults.Err()
 }
 
-func (es Environments) read(name string, data []byte) ([]gate.Observation, []diag.Warning, error) {
-	seen, err := gate.Read(name, data)
+func (es Environments) read(f source.File) ([]*health.Summary, []diag.Warning, error) {
+	seen, err := workspace.ReadObserved(f)
 	if err != nil {
 		return nil, nil, err
 	}
-	environment, cluster := es.splitFileName(name)
+	environment, cluster := es.splitFileName(f.DisplayPath)
 	var warnings []diag.Warning
-	for i := range seen {
-		o := &seen[i]
-		if o.Cluster == "" {
-			o.Environment, o.Cluster = environment, cluster
+	for _, s := range seen {
+		if s.Cluster == "" {
+			s.Environment, s.Cluster = cmp.Or(s.Environment, environment, es.environmentWith(cluster)), cluster
 		}
-		if i > 0 && o.Cluster == seen[i-1].Cluster && o.Environment == seen[i-1].Environment || es.has(o.Environment, o.Cluster) {
+		if es.has(s.Environment, s.Cluster) || len(s.Operators) == 0 {
 			continue
 		}
 		of := "any environment"
-		if o.Environment != "" {
-			of = "environment " + o.Environment
+		if s.Environment != "" {
+			of = "environment " + s.Environment
 		}
-		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "unknown-cluster", Subject: o.Cluster, Msg: fmt.Sprintf("%q is not a cluster of %s: its observations are ignored", o.Cluster, of)})
+		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: f.DisplayPath}, Code: "unknown-cluster", Subject: s.Cluster, Msg: fmt.Sprintf("%q is not a cluster of %s: its observations do not count", s.Cluster, of)})
 	}
 	for _, e := range es {
 		warnings = e.Waive(warnings)
@@ -104,6 +96,20 @@ func (es Environments) splitFileName(file string) (environment, cluster string) 
 		environment = parts[last-1]
 	}
 	return environment, parts[last]
+}
+
+// environmentWith returns the title of the only environment with a cluster of that name, or "".
+func (es Environments) environmentWith(cluster string) string {
+	title := ""
+	for _, e := range es {
+		if (Environments{e}).has("", cluster) {
+			if title != "" {
+				return ""
+			}
+			title = e.Title
+		}
+	}
+	return title
 }
 
 // has reports whether an environment has a cluster. An empty environment means any environment.

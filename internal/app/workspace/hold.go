@@ -2,14 +2,19 @@ package workspace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/health"
+	"github.com/quayside/quayside/internal/health/gate"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -43,6 +48,24 @@ func (in *Inputs) Hold(files ...*health.Summary) error {
 	return nil
 }
 
+// JudgeObserved sets the problem of each summary that is no evidence of the clusters of the
+// workspace. spec.promotion sets the requirements, here as in a promotion.
+func (p *Project) JudgeObserved(observed []*health.Summary, now time.Time) error {
+	rule := gate.DefaultRule()
+	if s := p.Settings.Promotion; s != nil {
+		rule = s.Rule()
+	}
+	if rule.Signed {
+		if err := p.VerifyObserved(observed); err != nil {
+			return err
+		}
+	}
+	for _, s := range observed {
+		s.Judge(rule, p.Environment(), p.Clusters(), now)
+	}
+	return nil
+}
+
 // AllowRemovals allows the removal of leftover objects of a replaced operator if every
 // observation file with its successor reports the successor ready at its pin. It also ends the
 // uninstallation of operators that no cluster has. There is one file for each cluster. With
@@ -62,7 +85,7 @@ func (in *Inputs) AllowRemovals(files []*health.Summary, all bool) {
 			if ok {
 				reported++
 			}
-			if ok && o.State == health.StateReady && o.Pin == p.Checksum() {
+			if ok && f.Problem == "" && o.State == health.StateReady && o.Pin == p.Checksum() {
 				ready++
 			}
 		}
@@ -88,7 +111,7 @@ func (in *Inputs) uninstalled(files []*health.Summary) []string {
 			}
 			remains = remains || !slices.ContainsFunc(files, func(f *health.Summary) bool {
 				_, found := f.Operator(l.Namespace, l.Package)
-				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && !found
+				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && f.Problem == "" && !found
 			})
 		}
 		if !remains {
@@ -103,7 +126,8 @@ func (in *Inputs) uninstalled(files []*health.Summary) []string {
 func firstProblem(files []*health.Summary, pin lockfile.Pin) (health.OperatorHealth, string) {
 	for _, f := range files {
 		o, ok := f.Operator(pin.Namespace, pin.Package)
-		if why := observationProblem(o, pin); ok && why != "" {
+		why := observationProblem(o, pin)
+		if why = cmp.Or(why, f.Problem); ok && why != "" {
 			return o, why
 		}
 	}
@@ -139,4 +163,31 @@ func (in *Inputs) heldWarnings(warnings []diag.Warning) []diag.Warning {
 		}
 	}
 	return out
+}
+
+// SignatureSuffix is the suffix of the file with the signature of an observed file.
+const SignatureSuffix = ".sigstore.json"
+
+// ReadObserved reads a file with observations, and the signature beside it if there is one.
+func ReadObserved(f source.File) ([]*health.Summary, error) {
+	data, err := ReadFile(f)
+	if err != nil {
+		return nil, err
+	}
+	out, err := health.Read(f.DisplayPath, data)
+	if err != nil {
+		return nil, err
+	}
+	saved := &health.SavedFile{Data: data}
+	f.Name += SignatureSuffix
+	switch saved.Signature, err = ReadFile(f); {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, s := range out {
+		s.File = saved
+	}
+	return out, nil
 }

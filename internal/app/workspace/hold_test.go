@@ -30,6 +30,8 @@ func TestSeveralObserved(t *testing.T) {
 	refuses := observe(health.StateReady, "demo", pin.Checksum(), metav1.ConditionFalse)
 	other := observe(health.StateFailed, "other", pin.Checksum(), "")
 	empty := &health.Summary{}
+	old := observe(health.StateReady, "demo", pin.Checksum(), "")
+	old.Problem = "observation too old"
 	for _, c := range []struct {
 		name    string
 		files   []*health.Summary
@@ -43,6 +45,8 @@ func TestSeveralObserved(t *testing.T) {
 		{"not, then ready", []*health.Summary{failing, ready}, false, true},
 		{"ready with another pin", []*health.Summary{ready, behind}, false, true},
 		{"one says that it must not be upgraded", []*health.Summary{ready, refuses}, true, true},
+		{"ready, and no evidence", []*health.Summary{old}, false, true},
+		{"ready, and one is no evidence", []*health.Summary{ready, old}, false, true},
 		{"one does not name it", []*health.Summary{ready, empty}, true, false},
 		{"one names another", []*health.Summary{other, ready}, true, false},
 		{"none names it", []*health.Summary{empty, other}, false, false},

@@ -200,7 +200,7 @@ func (in *Inputs) allObserved(s packageUpgrade, is func(health.OperatorHealth) b
 // cluster, the first file applies, whatever cluster it names.
 func (in *Inputs) observation(cluster string, pin lockfile.Pin) (health.OperatorHealth, bool) {
 	for _, f := range in.observed {
-		if f.Cluster == cluster || len(in.project.Clusters()) == 1 {
+		if f.Problem == "" && (f.Cluster == cluster || len(in.project.Clusters()) == 1) {
 			return f.Operator(pin.Namespace, pin.Package)
 		}
 	}

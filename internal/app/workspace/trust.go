@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/base/diag"
 	"github.com/quayside/quayside/internal/base/imageref"
+	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/model"
 	"github.com/quayside/quayside/internal/oci"
 	"github.com/quayside/quayside/internal/oci/trust"
@@ -103,6 +104,28 @@ func (p *Project) Verified(ctx context.Context, ref string, digest model.Digest,
 	}
 	p.signatures.seen[key] = got
 	return got, nil
+}
+
+// VerifyObserved sets the reason for each summary whose file is not signed as spec.trust requires.
+func (p *Project) VerifyObserved(observed []*health.Summary) error {
+	policy, err := p.policy()
+	if err != nil {
+		return err
+	}
+	for _, s := range observed {
+		switch {
+		case s.Cluster == "" || s.Combined:
+			s.Unsigned = "the file does not name its cluster, so no signature covers the name"
+		case s.File == nil || s.File.Signature == nil:
+			s.Unsigned = "no signature beside its file"
+		default:
+			s.Unsigned = ""
+			if err := policy.VerifyObservation(s.File.Data, s.File.Signature); err != nil {
+				s.Unsigned = err.Error()
+			}
+		}
+	}
+	return nil
 }
 
 // openImage opens an image named by the workspace. It returns an error if a signature

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,17 +14,21 @@ import (
 
 // Pin is a pinned operator to promote to the next environment.
 type Pin struct {
-	Operator string   // "namespace/package"
-	Bundle   string   // digest of its bundle
-	Checksum string   // checksum of the pin, for observations without a bundle digest
-	Clusters []string // clusters in which the operator is installed
+	Environment string   // that pins it
+	Operator    string   // namespace/package
+	Bundle      string   // digest of its bundle
+	Checksum    string   // of the pin's block, for observations without the bundle
+	Clusters    []string // clusters that the operator is rendered for
 }
 
 // Observation is the state of one operator in one cluster at one time.
 type Observation struct {
 	Environment    string // environment of the cluster; empty if unknown
 	Cluster        string
+	ClusterUID     string // of its Namespace kube-system; empty if unknown
+	Unsigned       string // reason why its file is not signed as required
 	Operator       string
+	Absent         bool      // the cluster was observed without the operator
 	At             time.Time // time of the observation; zero if unknown
 	Version        string    // desired version
 	Bundle         string    // digest of the desired bundle; empty if unknown
@@ -41,17 +46,21 @@ type Cause string
 // The causes, in reporting order.
 const (
 	NotUpgradeable Cause = "notUpgradeable" // the operator blocks upgrades
-	NotObserved    Cause = "notObserved"    // there is no observation
+	NotObserved    Cause = "notObserved"    // there is no observation, or the latest one is without the operator
+	Unidentified   Cause = "unidentified"   // the latest observation does not name its cluster
+	Duplicate      Cause = "duplicate"      // it is an observation of another cluster, by UID
+	Unsigned       Cause = "unsigned"       // it is not signed as required
 	TooOld         Cause = "tooOld"         // the latest observation is too old
 	OtherBundle    Cause = "otherBundle"    // the cluster has another bundle
 	Unhealthy      Cause = "unhealthy"      // the bundle matches, but is unhealthy
 	NotSoaked      Cause = "notSoaked"      // healthy, but not for long enough
 	TooFew         Cause = "tooFew"         // the environment has fewer clusters than required
+	Left           Cause = "left"           // observed since the evidence began, but no longer gets the operator
 )
 
 // Reason is a cause and the affected clusters.
 type Reason struct {
-	Cause    Cause         `json:"cause" form:"enum=notUpgradeable|notObserved|tooOld|otherBundle|unhealthy|notSoaked|tooFew"`
+	Cause    Cause         `json:"cause" form:"enum=notUpgradeable|notObserved|unidentified|duplicate|unsigned|tooOld|otherBundle|unhealthy|notSoaked|tooFew|left"`
 	Clusters []ClusterNote `json:"clusters"` // in the order of Pin.Clusters, followed by clusters without the operator
 }
 
@@ -72,26 +81,35 @@ type Verdict struct {
 
 // Judge decides whether observations are sufficient to promote a pin.
 //
-// seen may contain observations of any operator in any order. For each cluster, the latest
-// observation counts, or the worst one if several have the same time. Earlier observations only
-// determine how long the cluster has been healthy. Observations after now are ignored.
+// seen may contain observations of any operator and environment, in any order. For each cluster, the
+// latest observation counts, or the worst one if several have the same time. Earlier observations
+// only determine how long the cluster has been healthy. Observations after now only count if they
+// are against an upgrade.
 //
-// A cluster counts as healthy if its latest observation is recent enough for the rule, matches the
-// pin's bundle, and has been healthy for the soak time. The operator passes if the share and the
-// number of healthy clusters are sufficient and no cluster blocks upgrades.
+// A cluster counts as healthy if its latest observation is evidence by the rule, matches the pin's
+// bundle, and has been healthy for the soak time. The operator passes if the share and the number of
+// healthy clusters are sufficient and no cluster blocks upgrades. A cluster that no longer gets the
+// operator is a reason; it also blocks if the operator was unhealthy or not upgradeable there.
 func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 	of := map[string][]Observation{}
 	for _, o := range seen {
-		if o.Operator == pin.Operator {
+		if o.Operator == pin.Operator && (o.Environment == "" || o.Environment == pin.Environment) {
 			of[o.Cluster] = append(of[o.Cluster], o)
 		}
 	}
 	v := Verdict{Clusters: len(pin.Clusters), Reasons: []Reason{}}
 	by := map[Cause][]ClusterNote{}
+	names := map[string]string{} // by UID
 	for _, name := range pin.Clusters {
-		c := judgeCluster(rule, pin, of[name], now)
+		c := judgeCluster(rule, pin, name, of[name], now)
 		if c.refusal != "" {
 			by[NotUpgradeable] = append(by[NotUpgradeable], ClusterNote{name, c.refusal})
+		}
+		if first, known := names[c.uid]; known && c.cause == "" {
+			c.cause, c.note = Duplicate, "has the UID of "+first
+		}
+		if c.uid != "" {
+			names[c.uid] = name
 		}
 		if c.cause != "" {
 			by[c.cause] = append(by[c.cause], ClusterNote{name, c.note})
@@ -102,16 +120,42 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			v.Since = c.since
 		}
 	}
-	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0
+	left, blocked := judgeLeft(rule, pin, of, now)
+	if len(left) > 0 {
+		by[Left] = left
+	}
+	v.Pass = v.Healthy >= rule.Clusters && v.Healthy*int(whole) >= int(rule.Healthy)*v.Clusters && len(by[NotUpgradeable]) == 0 && !blocked
 	if v.Clusters < rule.Clusters {
 		by[TooFew] = newClusters(pin.Clusters)
 	}
-	for _, cause := range []Cause{NotUpgradeable, NotObserved, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew} {
+	for _, cause := range []Cause{NotUpgradeable, NotObserved, Unidentified, Duplicate, Unsigned, TooOld, OtherBundle, Unhealthy, NotSoaked, TooFew, Left} {
 		if list, ok := by[cause]; ok {
 			v.Reasons = append(v.Reasons, Reason{cause, list})
 		}
 	}
 	return v
+}
+
+// judgeLeft returns the clusters of the environment that were observed with the operator since the
+// evidence began and no longer get it, and whether one of them blocks the promotion.
+func judgeLeft(rule Rule, pin Pin, of map[string][]Observation, now time.Time) (left []ClusterNote, blocked bool) {
+	began := now.Add(-time.Duration(rule.Within + rule.Soak))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		list := slices.DeleteFunc(of[name], func(o Observation) bool {
+			return o.Environment == "" || o.Absent || !o.At.IsZero() && o.At.Before(began)
+		})
+		if slices.Contains(pin.Clusters, name) || len(list) == 0 {
+			continue
+		}
+		c := judgeCluster(rule, pin, name, list, now)
+		note := c.refusal
+		if note == "" && c.cause == Unhealthy {
+			note = "unhealthy: " + c.note
+		}
+		blocked = blocked || note != ""
+		left = append(left, ClusterNote{name, note})
+	}
+	return left, blocked
 }
 
 func newClusters(names []string) []ClusterNote {
@@ -127,15 +171,15 @@ type clusterResult struct {
 	cause   Cause  // reason why the cluster does not count; empty if it does
 	note    string // details of the cause
 	refusal string // reason why the operator blocks upgrades; empty if it does not
+	uid     string // UID of the cluster; empty if unknown
 	since   time.Time
 }
 
 // judgeCluster returns the result for one cluster. If several observations have the latest time,
 // all of them must be healthy.
-func judgeCluster(rule Rule, pin Pin, seen []Observation, now time.Time) clusterResult {
-	seen = slices.DeleteFunc(slices.Clone(seen), func(o Observation) bool { return o.At.After(now) })
-	if len(seen) == 0 {
-		return clusterResult{cause: NotObserved}
+func judgeCluster(rule Rule, pin Pin, name string, seen []Observation, now time.Time) clusterResult {
+	problem := func(o Observation) (Cause, string) {
+		return rule.Problem(pin.Environment, []string{name}, o, now)
 	}
 	worst := func(o Observation) int {
 		switch {
@@ -149,40 +193,104 @@ func judgeCluster(rule Rule, pin Pin, seen []Observation, now time.Time) cluster
 			return 0
 		}
 	}
-	slices.SortFunc(seen, func(a, b Observation) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(worst(a), worst(b)), strings.Compare(a.Bundle, b.Bundle), strings.Compare(a.Message, b.Message), a.Since.Compare(b.Since))
+	seen = slices.SortedFunc(slices.Values(seen), func(a, b Observation) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(worst(a), worst(b)), strings.Compare(a.Bundle, b.Bundle), strings.Compare(a.Message, b.Message),
+			a.Since.Compare(b.Since), strings.Compare(a.ClusterUID, b.ClusterUID), strings.Compare(a.Unsigned, b.Unsigned), strings.Compare(a.Environment, b.Environment))
 	})
+	f := clusterResult{refusal: upgradeRefusal(seen, problem)}
+	seen = slices.DeleteFunc(seen, func(o Observation) bool { return o.At.After(now) })
+	if len(seen) == 0 {
+		f.cause = NotObserved
+		return f
+	}
 	last := seen[len(seen)-1]
-	f := clusterResult{refusal: upgradeRefusal(last)}
+	f.uid = last.ClusterUID
 	for _, o := range seen {
 		if o.At.Equal(last.At) && f.cause == "" {
-			f.cause, f.note = checkObservation(rule, pin, o, now)
+			if f.cause, f.note = problem(o); f.cause == "" {
+				f.cause, f.note = checkObservation(pin, o)
+			}
 		}
 	}
 	if f.cause != "" {
 		return f
 	}
+	seen = slices.DeleteFunc(seen, func(o Observation) bool {
+		cause, _ := rule.identify(pin.Environment, []string{name}, o)
+		return cause != "" && pin.matches(o) && o.Healthy
+	})
 	if f.since = healthySince(rule, pin, seen); last.At.Sub(f.since) < time.Duration(rule.Soak) {
 		f.cause, f.note = NotSoaked, "since "+formatTime(f.since)
 	}
 	return f
 }
 
-// upgradeRefusal returns the reason with which the operator blocks upgrades, or "".
-func upgradeRefusal(o Observation) string {
-	if o.Upgradeable == "" || o.Upgradeable == "True" {
-		return ""
+// upgradeRefusal returns the operator's latest reason to block upgrades, or "". Only newer evidence of
+// the same cluster that it is upgradeable withdraws one: an observation without the condition does
+// not. seen is sorted by time.
+func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
+	isWithdrawn := func(o Observation) bool {
+		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {
+			cause, _ := problem(later)
+			return cause == "" && later.Upgradeable == "True" && later.At.After(o.At) && (o.ClusterUID == "" || o.ClusterUID == later.ClusterUID)
+		})
 	}
-	return strings.TrimSuffix(fmt.Sprintf("Upgradeable=%s: %s", inert.Line(o.Upgradeable), inert.Line(o.UpgradeMessage)), ": ")
+	for _, o := range slices.Backward(seen) {
+		if o.Upgradeable == "" || o.Upgradeable == "True" || isWithdrawn(o) {
+			continue
+		}
+		text := strings.TrimSuffix(fmt.Sprintf("Upgradeable=%s: %s", inert.Line(o.Upgradeable), inert.Line(o.UpgradeMessage)), ": ")
+		if !o.At.Equal(seen[len(seen)-1].At) {
+			text += ", observed at " + formatTime(o.At)
+		}
+		return text
+	}
+	return ""
 }
 
-// checkObservation returns the reason why an observation does not count, except for the soak time.
-func checkObservation(rule Rule, pin Pin, o Observation, now time.Time) (cause Cause, note string) {
-	switch {
+// Problem returns the reason why an observation is no evidence of the clusters of an environment at
+// a time, or "". Every command judges observations by it.
+func (r Rule) Problem(environment string, clusters []string, o Observation, now time.Time) (cause Cause, note string) {
+	switch cause, note = r.identify(environment, clusters, o); {
+	case cause != "":
+		return cause, note
 	case o.At.IsZero():
 		return TooOld, "no observation time"
-	case now.Sub(o.At) > time.Duration(rule.Within):
+	case o.At.After(now):
+		return NotObserved, "dated in the future: " + formatTime(o.At)
+	case now.Sub(o.At) > time.Duration(r.Within):
 		return TooOld, "at " + formatTime(o.At)
+	}
+	return "", ""
+}
+
+// identify is Problem without regard to time.
+func (r Rule) identify(environment string, clusters []string, o Observation) (cause Cause, note string) {
+	var missing []string
+	for _, f := range [][3]string{{"environment", o.Environment, environment}, {"cluster", o.Cluster, "any"}, {"UID of kube-system", o.ClusterUID, "any"}} {
+		if f[1] == "" && f[2] != "" && r.Identified {
+			missing = append(missing, f[0])
+		}
+	}
+	switch {
+	case o.Environment != "" && o.Environment != environment:
+		return NotObserved, "observed in environment " + inert.Line(o.Environment)
+	case o.Cluster != "" && !slices.Contains(clusters, o.Cluster):
+		return NotObserved, "observed in cluster " + inert.Line(o.Cluster)
+	case len(missing) > 0:
+		return Unidentified, "no " + strings.Join(missing, ", ")
+	case r.Signed && o.Unsigned != "":
+		return Unsigned, inert.Line(o.Unsigned)
+	}
+	return "", ""
+}
+
+// checkObservation returns the reason why evidence is not good, apart from
+// the soak time.
+func checkObservation(pin Pin, o Observation) (cause Cause, note string) {
+	switch {
+	case o.Absent:
+		return NotObserved, "without the operator at " + formatTime(o.At)
 	case !pin.matches(o) && o.Bundle == "":
 		return OtherBundle, strings.TrimSpace(inert.Line(o.Version) + " without the digest of its bundle")
 	case !pin.matches(o):
@@ -231,10 +339,18 @@ func healthySince(rule Rule, pin Pin, seen []Observation) time.Time {
 
 // hasGap reports whether the health between two consecutive observations is unknown.
 func hasGap(rule Rule, before, after Observation) bool {
+	if before.ClusterUID != after.ClusterUID && before.ClusterUID != "" && after.ClusterUID != "" {
+		return true // another cluster of that name
+	}
 	if after.Since.IsZero() {
 		return after.At.Sub(before.At) > time.Duration(rule.Within)
 	}
 	return after.Since.After(before.At)
 }
 
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -94,7 +94,17 @@ func TestJudge(t *testing.T) {
 		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "must not be upgraded: c1 (Upgradeable=Unknown)"},
 		"says nothing":         {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
 		"no longer said":       {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
-		"said long ago":        {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "must not be upgraded: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
+		"a field is missing":   {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, func(o *gate.Observation) { o.Upgradeable = "" }), "must not be upgraded: c1 (Upgradeable=False, observed at 2026-11-22T10:00:00Z)"},
+		"said without a time":  {row(func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, nil), "must not be upgraded: c1 (Upgradeable=False, observed at an unknown time)"},
+		"said in the future":   {row(nil, func(o *gate.Observation) { o.At, o.Upgradeable = hours(9), "False" }), "must not be upgraded: c1 (Upgradeable=False)"},
+		"taken back in future": {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = hours(9) }), "must not be upgraded: c1 (Upgradeable=False, observed at 2026-11-22T11:00:00Z)"},
+		"taken back undated":   {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At = time.Time{} }), "must not be upgraded: c1 (Upgradeable=False)"},
+		"taken back long ago":  {row(func(o *gate.Observation) { at(-9002)(o); o.Upgradeable = "False" }, at(-9001), func(o *gate.Observation) { o.Upgradeable = "" }), "must not be upgraded: c1 (Upgradeable=False, observed at 2025-11-12T10:00:00Z)"},
+		"elsewhere":            {row(func(o *gate.Observation) { o.Upgradeable = "False" }, func(o *gate.Observation) { o.At, o.Environment = noon(), "other" }), "must not be upgraded: c1 (Upgradeable=False)"},
+		"without the operator": {row(at(-2), func(o *gate.Observation) {
+			*o = gate.Observation{Cluster: "c1", Operator: "ops/db", At: hours(-1), Absent: true}
+		}), "not observed: c1 (without the operator at 2026-11-22T11:00:00Z)"},
+		"said long ago": {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "must not be upgraded: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
 	} {
 		seen := append(slices.Clone(c.seen), good("c2", nil))
 		v := gate.Judge(rule, pin(2), seen, noon())
@@ -186,6 +196,79 @@ func TestNumbers(t *testing.T) {
 		v := gate.Judge(rule, pin(c.clusters), seen, noon())
 		if got := v.Text(rule, ""); got != c.want || v.Pass == (strings.Contains(got, " required, ") || c.clusters == 0) {
 			t.Errorf("%d of %d: pass %t, %s, want %s", c.asked, c.clusters, v.Pass, got, c.want)
+		}
+	}
+}
+
+// TestEvidence forges what is seen of one of two clusters, where the rule demands that evidence
+// names them and is signed: alone, and after the operator said that it must not be upgraded.
+func TestEvidence(t *testing.T) {
+	rule := gate.Rule{Healthy: 100_000, Soak: gate.Span(4 * time.Hour), Clusters: 1, Within: gate.Span(6 * time.Hour), Identified: true, Signed: true}
+	full := func(cluster, uid string, edit func(o *gate.Observation)) gate.Observation {
+		o := good(cluster, func(o *gate.Observation) { o.Environment, o.ClusterUID = "dev", uid })
+		edit(&o)
+		return o
+	}
+	second := full("c2", "u2", func(*gate.Observation) {})
+	refuses := full("c1", "u1", func(o *gate.Observation) { o.Upgradeable, o.At, o.Since = "False", hours(-2), time.Time{} })
+	p := pin(2)
+	p.Environment = "dev"
+	for name, c := range map[string]struct {
+		forge func(o *gate.Observation)
+		want  string // the reasons; none: it passes
+	}{
+		"nothing":             {func(*gate.Observation) {}, ""},
+		"no environment":      {func(o *gate.Observation) { o.Environment = "" }, "unidentified observation: c1 (no environment)"},
+		"no UID":              {func(o *gate.Observation) { o.ClusterUID = "" }, "unidentified observation: c1 (no UID of kube-system)"},
+		"another environment": {func(o *gate.Observation) { o.Environment = "lab" }, "not observed: c1"},
+		"not signed":          {func(o *gate.Observation) { o.Unsigned = "no signature" }, "unsigned observation: c1 (no signature)"},
+		"a year old":          {func(o *gate.Observation) { o.At = o.At.AddDate(-1, 0, 0) }, "observation too old: c1 (at 2025-11-22T11:00:00Z)"},
+		"undated":             {func(o *gate.Observation) { o.At = time.Time{} }, "observation too old: c1 (no observation time)"},
+		"future":              {func(o *gate.Observation) { o.At = hours(1) }, "not observed: c1"},
+		"another cluster":     {func(o *gate.Observation) { o.ClusterUID = "u2" }, "observation of another cluster: c2 (has the UID of c1)"},
+		"another Upgradeable": {func(o *gate.Observation) { o.Upgradeable = "" }, ""},
+	} {
+		forged := full("c1", "u1", c.forge)
+		if v := gate.Judge(rule, p, []gate.Observation{forged, second}, noon()); all(v) != c.want || v.Pass != (c.want == "") {
+			t.Errorf("%s: pass %t, %q, want %q", name, v.Pass, all(v), c.want)
+		}
+		v := gate.Judge(rule, p, []gate.Observation{refuses, forged, second}, noon())
+		if hidden := !strings.Contains(all(v), "must not be upgraded: c1"); hidden != (name == "nothing") {
+			t.Errorf("%s: a refusal is hidden: %t, %q", name, hidden, all(v))
+		}
+	}
+	rebuilt := full("c1", "u3", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
+	v := gate.Judge(rule, p, []gate.Observation{full("c1", "u1", func(*gate.Observation) {}), rebuilt, second}, noon())
+	if want := "healthy for too short a time: c1 (since 2026-11-22T12:00:00Z)"; v.Pass || all(v) != want {
+		t.Errorf("another cluster of that name: %q, want %q", all(v), want)
+	}
+	unsigned := full("c1", "u1", func(o *gate.Observation) { o.Unsigned = "no signature" })
+	signed := full("c1", "u1", func(o *gate.Observation) { o.At, o.Since = noon(), time.Time{} })
+	if v := gate.Judge(rule, p, []gate.Observation{unsigned, signed, second}, noon()); v.Pass {
+		t.Errorf("what is not signed proves that it soaked: %q", all(v))
+	}
+}
+
+// TestLeft takes clusters and operators out of an environment after they were seen.
+func TestLeft(t *testing.T) {
+	p := pin(1)
+	p.Environment = "dev"
+	for name, c := range map[string]struct {
+		edit func(o *gate.Observation)
+		want string
+		pass bool
+	}{
+		"healthy":                 {func(*gate.Observation) {}, "observed, but no longer gets it: c2", true},
+		"unhealthy":               {func(o *gate.Observation) { o.Healthy, o.Message = false, "no pods" }, "observed, but no longer gets it: c2 (unhealthy: no pods)", false},
+		"not upgradeable":         {func(o *gate.Observation) { o.Upgradeable = "False" }, "observed, but no longer gets it: c2 (Upgradeable=False)", false},
+		"undated, unupgradeable":  {func(o *gate.Observation) { o.At, o.Upgradeable = time.Time{}, "False" }, "observed, but no longer gets it: c2 (Upgradeable=False)", false},
+		"before it began":         {func(o *gate.Observation) { o.At, o.Upgradeable = hours(-300), "False" }, "", true},
+		"of another environment":  {func(o *gate.Observation) { o.Environment, o.Upgradeable = "lab", "False" }, "", true},
+		"of no known environment": {func(o *gate.Observation) { o.Environment, o.Upgradeable = "", "False" }, "", true},
+	} {
+		seen := []gate.Observation{good("c1", nil), good("c2", func(o *gate.Observation) { o.Environment = "dev"; c.edit(o) })}
+		if v := gate.Judge(gate.DefaultRule(), p, seen, noon()); all(v) != c.want || v.Pass != c.pass {
+			t.Errorf("%s: pass %t, %q, want %q", name, v.Pass, all(v), c.want)
 		}
 	}
 }

@@ -208,3 +208,21 @@ func TestMonotone(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalIsNotHidden adds any observations to one in which the operator must not be upgraded:
+// it is held unless one of them is newer, recent evidence that it is upgradeable.
+func TestRefusalIsNotHidden(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rule, p, seen := drawRule(t), pin(3), drawSeen(t)
+		refuses := good("c1", func(o *gate.Observation) {
+			o.At, o.Upgradeable = hours(float64(-rapid.IntRange(-1, 12).Draw(t, "ago"))), "False"
+		})
+		v := gate.Judge(rule, p, append(slices.Clone(seen), refuses), noon())
+		withdrawn := slices.ContainsFunc(seen, func(o gate.Observation) bool {
+			return o.Cluster == "c1" && o.Upgradeable == "True" && o.At.After(refuses.At) && !o.At.After(noon()) && noon().Sub(o.At) <= time.Duration(rule.Within)
+		})
+		if v.Pass && !withdrawn {
+			t.Fatalf("it passes: %s", v.Text(rule, ""))
+		}
+	})
+}

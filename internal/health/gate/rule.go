@@ -20,6 +20,9 @@ type Rule struct {
 	Soak     Span  `json:"soak"`           // minimum time of uninterrupted health
 	Clusters int   `json:"clusters"`       // minimum number of healthy clusters
 	Within   Span  `json:"observedWithin"` // maximum age of observations
+
+	Identified bool `json:"identified" doc:"observations must name environment, cluster and UID"`
+	Signed     bool `json:"signed" doc:"observations must be signed"`
 }
 
 // DefaultRule returns the rule for an environment without a configured rule.

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -79,12 +80,28 @@ func (c *identityChecker) check(digest string, s oci.Signature) (finding, error)
 	if err != nil {
 		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
-	res, err := c.verifier.Verify(b, verify.NewPolicy(artifact, verify.WithCertificateIdentity(c.identity)))
+	f, err := c.verify(b, artifact)
 	if err != nil {
 		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
+	return f, nil
+}
+
+func (c *identityChecker) checkBlob(data, bundle []byte) (finding, error) {
+	b, err := parseBundle(bundle)
+	if err != nil {
+		return finding{}, err
+	}
+	return c.verify(b, verify.WithArtifact(bytes.NewReader(data)))
+}
+
+func (c *identityChecker) verify(b *bundle.Bundle, artifact verify.ArtifactPolicyOption) (finding, error) {
+	res, err := c.verifier.Verify(b, verify.NewPolicy(artifact, verify.WithCertificateIdentity(c.identity)))
+	if err != nil {
+		return finding{}, err
+	}
 	if res.Signature == nil || res.Signature.Certificate == nil {
-		return finding{}, fmt.Errorf("%s was not made with a certificate", s.Manifest)
+		return finding{}, errors.New("not made with a certificate")
 	}
 	cert := res.Signature.Certificate
 	return finding{inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil

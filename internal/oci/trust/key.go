@@ -154,7 +154,15 @@ func VerifyBlob(keys []Key, data, bundle []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := c.signer(bundle, func() verify.ArtifactPolicyOption { return verify.WithArtifact(bytes.NewReader(data)) })
+	return verifyBlob(c, data, bundle)
+}
+
+func (c *keyChecker) checkBlob(data, bundle []byte) (finding, error) {
+	return c.signer(bundle, func() verify.ArtifactPolicyOption { return verify.WithArtifact(bytes.NewReader(data)) })
+}
+
+func verifyBlob(c checker, data, bundle []byte) error {
+	f, err := c.checkBlob(data, bundle)
 	if err == nil && f.predicate != "" {
 		err = fmt.Errorf("a statement of type %q, not a signature", f.predicate)
 	}

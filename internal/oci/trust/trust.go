@@ -46,8 +46,12 @@ type Key struct {
 // Policy is a list of parsed rules. It is safe for concurrent use. The nil policy requires no
 // signatures.
 type Policy struct {
-	rules []rule
+	rules        []rule
+	observations []rule
 }
+
+// Observations is the pattern of rules about observations of clusters instead of images.
+const Observations = "observations"
 
 type rule struct {
 	Rule
@@ -58,7 +62,8 @@ type rule struct {
 // checker verifies one signature of an image, or of a statement about it.
 type checker interface {
 	check(digest string, s oci.Signature) (finding, error)
-	signerName() string // signers that it accepts
+	checkBlob(data, bundle []byte) (finding, error) // verifies a bundle with a signature of data
+	signerName() string                             // signers that it accepts
 }
 
 // finding is the result of verifying one signature.
@@ -74,6 +79,10 @@ func New(rules []Rule) (*Policy, error) {
 	for _, r := range rules {
 		var pattern string
 		check, err := newChecker(r)
+		if err == nil && r.Match == Observations {
+			p.observations = append(p.observations, rule{Rule: r, check: check})
+			continue
+		}
 		if err == nil {
 			pattern, err = normalMatch(r.Match)
 		}
@@ -112,6 +121,23 @@ func normalMatch(pattern string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("match %q: no repository can match: write it in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
+}
+
+// VerifyObservation verifies a sigstore bundle with a signature of data by a signer of any rule for
+// [Observations].
+func (p *Policy) VerifyObservation(data, bundle []byte) error {
+	if p == nil || len(p.observations) == 0 {
+		return errors.New("no rule for " + Observations + " in spec.trust")
+	}
+	var faults []string
+	for _, r := range p.observations {
+		err := verifyBlob(r.check, data, bundle)
+		if err == nil {
+			return nil
+		}
+		faults = append(faults, err.Error())
+	}
+	return errors.New(inert.Clip(strings.Join(faults, "; "), longest))
 }
 
 // Matches reports whether a pattern matches a repository

@@ -2,6 +2,7 @@ package runtest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,13 @@ type Files struct {
 }
 
 var _ run.Files = (*Files)(nil)
+
+// Clone returns a copy of the files.
+func (f *Files) Clone() *Files {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &Files{files: maps.Clone(f.files)}
+}
 
 // Read implements run.Files.
 func (f *Files) Read(name string) ([]byte, error) {

@@ -1,0 +1,66 @@
+package health
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/health/gate"
+)
+
+// Evidence returns the summary as evidence of its cluster, without an operator.
+func (s *Summary) Evidence() gate.Observation {
+	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
+}
+
+// Judge sets Problem by the rule for the clusters of an environment.
+func (s *Summary) Judge(rule gate.Rule, environment string, clusters []string, now time.Time) {
+	e := s.Evidence()
+	cause, note := rule.Problem(environment, clusters, e, now)
+	for _, o := range s.Operators {
+		if e.At = o.At; s.Combined && cause == "" {
+			cause, note = rule.Problem(environment, clusters, e, now)
+		}
+	}
+	if s.Problem = ""; cause != "" {
+		s.Problem = gate.Reason{Cause: cause, Clusters: []gate.ClusterNote{{Name: cmp.Or(s.Cluster, "the cluster"), Note: note}}}.String()
+	}
+}
+
+// Observations returns the observations of all operators for the gate. An operator that is absent
+// from a summary, but not from another one of the same cluster, has an observation without it.
+func Observations(list []*Summary) []gate.Observation {
+	type cluster struct{ environment, name string }
+	operators := map[cluster]map[string]bool{}
+	for _, s := range list {
+		c := cluster{s.Environment, s.Cluster}
+		if operators[c] == nil {
+			operators[c] = map[string]bool{}
+		}
+		for _, o := range s.Operators {
+			operators[c][o.Namespace+"/"+o.Package] = true
+		}
+	}
+	var out []gate.Observation
+	for _, s := range list {
+		for name := range operators[cluster{s.Environment, s.Cluster}] {
+			o := s.Evidence()
+			o.Operator, o.Absent = name, true
+			namespace, pkg, _ := strings.Cut(name, "/")
+			if h, ok := s.Operator(namespace, pkg); ok {
+				o.Absent = false
+				if s.Combined {
+					o.At = h.At
+				}
+				o.Version, o.Bundle, o.Checksum = h.Version, string(h.Bundle), string(h.Pin)
+				o.Healthy, o.Message = h.State == StateReady, strings.TrimSuffix(string(h.State)+": "+h.Message, ": ")
+				o.Upgradeable, o.UpgradeMessage = string(h.Upgradeable), h.UpgradeMessage
+				if o.Healthy {
+					o.Since = h.ReadySince
+				}
+			}
+			out = append(out, o)
+		}
+	}
+	return out
+}

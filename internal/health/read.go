@@ -1,0 +1,293 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/api/v1alpha1"
+	"github.com/quayside/quayside/internal/base/diag"
+	"github.com/quayside/quayside/internal/base/yamlnode"
+)
+
+// limits returns the limits for one file. Complete status documents of 300 operators need a tenth
+// of them.
+func limits() yamlnode.Limits {
+	return yamlnode.Limits{Bytes: 64 << 20, Depth: 50, Nodes: 3_000_000}
+}
+
+// Read parses observations: files of 'quayside status --save', the output of 'quayside status
+// -o json' or -o yaml, with or without --all, and Installations as printed by kubectl, in any
+// number of documents. Installations do not name their cluster; its UID is that of the Namespace
+// kube-system in the same file. The error is a diag.List of all faults with their positions.
+func Read(file string, data []byte) ([]*Summary, error) {
+	docs, err := yamlnode.Documents(file, data, limits())
+	if err != nil {
+		return nil, err
+	}
+	r := reader{parser: parser{file: file}}
+	for _, n := range docs {
+		r.readDocument(n)
+	}
+	if len(docs) == 0 {
+		r.errs.Addf(diag.Pos{File: file}, "empty: "+supportedInput)
+	}
+	for _, s := range r.dumps {
+		s.ClusterUID = r.systemUID
+		r.add(s)
+	}
+	if err := r.errs.Err(); err != nil {
+		return nil, err
+	}
+	return r.out, nil
+}
+
+const supportedInput = "want a file of 'quayside status --save', or the output of 'quayside status -o json' or 'kubectl get installations.quayside.dev -A -o yaml'"
+
+type reader struct {
+	parser
+	out       []*Summary
+	dumps     []*Summary // of Installations
+	systemUID string
+}
+
+// readDocument reads a document of any supported kind.
+func (r *reader) readDocument(n *yaml.Node) {
+	switch kind := r.textField(n, "kind"); {
+	case kind == Kind:
+		if s := r.parseObserved(n); s != nil {
+			r.add(s)
+		}
+	case kind == v1alpha1.Kind, kind == "Namespace":
+		r.readObject(n, kind)
+	case kind == v1alpha1.ListKind || kind == "List":
+		r.dumps = append(r.dumps, &Summary{Combined: true})
+		for _, item := range r.listField(n, "items") {
+			r.readObject(item, cmp.Or(r.textField(item, "kind"), strings.TrimSuffix(kind, "List")))
+		}
+	case kind != "":
+		r.errs.Addf(yamlnode.At(r.file, n), "kind %q: "+supportedInput, kind)
+	case hasField(n, "environments"):
+		for _, e := range r.listField(n, "environments") {
+			if _, doc := yamlnode.Field(e, "document"); doc != nil && hasField(doc, "operators") {
+				r.readStatus(doc)
+			}
+		}
+	case hasField(n, "operators") && hasField(n, "cluster"):
+		r.readStatus(n)
+	case hasField(n, "errors") && hasField(n, "conflicts"):
+		// quayside status prints this document for an unreachable cluster
+	default:
+		r.errs.Addf(yamlnode.At(r.file, n), "neither: "+supportedInput)
+	}
+}
+
+// readObject reads an Installation, or a Namespace in the same output of kubectl.
+func (r *reader) readObject(n *yaml.Node, kind string) {
+	switch kind {
+	case v1alpha1.Kind, "":
+		r.readInstallation(n)
+	case "Namespace":
+		if _, meta := yamlnode.Field(n, "metadata"); meta != nil && r.textField(meta, "name") == SystemNamespace {
+			r.systemUID = clipMessage(r.textField(meta, "uid"))
+		}
+	default:
+		r.errs.Addf(yamlnode.At(r.file, n), "kind %q among Installations: "+supportedInput, kind)
+	}
+}
+
+// add adds a summary with its operators in order. Two results for one operator are an error.
+func (r *reader) add(s *Summary) {
+	slices.SortStableFunc(s.Operators, byName)
+	for i, o := range s.Operators {
+		if i > 0 && o.Package != "" && byName(s.Operators[i-1], o) == 0 {
+			r.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, s.Operators[i-1].Pos)
+		}
+	}
+	r.out = append(r.out, s)
+}
+
+func hasField(n *yaml.Node, field string) bool {
+	_, v := yamlnode.Field(n, field)
+	return v != nil
+}
+
+// textField returns the string in a field, or "" if there is none.
+func (r *reader) textField(n *yaml.Node, field string) string {
+	_, v := yamlnode.Field(n, field)
+	if v == nil {
+		return ""
+	}
+	s, _ := yamlnode.Text(v)
+	return s
+}
+
+// listField returns the items of a list field. It adds a fault if the field is not a list.
+func (r *reader) listField(n *yaml.Node, field string) []*yaml.Node {
+	_, v := yamlnode.Field(n, field)
+	switch {
+	case v == nil || v.Tag == "!!null":
+		return nil
+	case v.Kind != yaml.SequenceNode:
+		r.errs.Addf(yamlnode.At(r.file, v), "%s: want a list", field)
+		return nil
+	}
+	return v.Content
+}
+
+// wireStatus has the decoded fields of a status document.
+type wireStatus struct {
+	Environment string       `json:"environment"`
+	Cluster     string       `json:"cluster"`
+	ClusterUID  string       `json:"clusterUID"`
+	ObservedAt  string       `json:"observedAt"`
+	Operators   []*yaml.Node `json:"operators"`
+}
+
+// wireStatusOperator is likewise. Its other fields are those of an observed file.
+type wireStatusOperator struct {
+	Operator       string       `json:"operator"`
+	Version        string       `json:"version"`
+	Pin            string       `json:"pin"`
+	BundleDigest   string       `json:"bundleDigest"`
+	Applied        []string     `json:"applied"`
+	State          string       `json:"state"`
+	Message        string       `json:"message"`
+	Upgradeable    string       `json:"upgradeable"`
+	UpgradeMessage string       `json:"upgradeMessage"`
+	StoredVersions []wireStored `json:"storedVersions"`
+	Reporter       struct {
+		State      string `json:"state"`
+		ReadySince string `json:"readySince"`
+	} `json:"reporter"`
+}
+
+// decodeOpen decodes a node into a struct and ignores unknown fields. It returns false if it added
+// a fault.
+func (r *reader) decodeOpen(n *yaml.Node, into any) bool {
+	before := len(r.errs)
+	r.errs.Add(yamlnode.At(r.file, n), yamlnode.DecodeOpen(r.file, n, into))
+	return len(r.errs) == before
+}
+
+func (r *reader) readStatus(n *yaml.Node) {
+	var w wireStatus
+	if !r.decodeOpen(n, &w) {
+		return
+	}
+	if w.Cluster == "" {
+		r.errs.Addf(yamlnode.At(r.file, n), "no cluster: "+supportedInput)
+	}
+	s := &Summary{At: r.parseOptionalTime(n, "observedAt", w.ObservedAt), Environment: clipMessage(w.Environment), Cluster: clipMessage(w.Cluster), ClusterUID: clipMessage(w.ClusterUID)}
+	for _, node := range w.Operators {
+		var op wireStatusOperator
+		if !r.decodeOpen(node, &op) {
+			continue
+		}
+		wire := wireOperator{
+			Version: op.Version, Pin: op.Pin, BundleDigest: op.BundleDigest, State: op.State, Message: op.Message,
+			Upgradeable: op.Upgradeable, UpgradeMessage: op.UpgradeMessage, Applied: op.Applied, StoredVersions: op.StoredVersions,
+		}
+		wire.Namespace, wire.Package = r.splitName(node, op.Operator)
+		if op.Reporter.State == "current" {
+			wire.ReadySince = op.Reporter.ReadySince
+		}
+		s.Operators = append(s.Operators, r.newOperator(node, wire))
+	}
+	r.add(s)
+}
+
+// splitName splits namespace/package.
+func (r *reader) splitName(n *yaml.Node, name string) (namespace, pkg string) {
+	namespace, pkg, ok := strings.Cut(name, "/")
+	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") {
+		r.errs.Addf(yamlnode.At(r.file, n), "operator %q: want namespace/package", name)
+	}
+	return namespace, pkg
+}
+
+// wireInstallation has the decoded fields of an Installation.
+type wireInstallation struct {
+	Metadata struct {
+		Namespace  string `json:"namespace"`
+		Name       string `json:"name"`
+		Generation int64  `json:"generation"`
+	} `json:"metadata"`
+	Spec struct {
+		Package      string `json:"package"`
+		Version      string `json:"version"`
+		Pin          string `json:"pin"`
+		BundleDigest string `json:"bundleDigest"`
+	} `json:"spec"`
+	Status struct {
+		ObservedGeneration int64           `json:"observedGeneration"`
+		Pin                string          `json:"pin"`
+		ObservedAt         string          `json:"observedAt"`
+		ReadySince         string          `json:"readySince"`
+		Conditions         []wireCondition `json:"conditions"`
+		StoredVersions     []wireStored    `json:"storedVersions"`
+	} `json:"status"`
+}
+
+type wireCondition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Message            string `json:"message"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+}
+
+func (r *reader) readInstallation(n *yaml.Node) {
+	var w wireInstallation
+	if api := r.textField(n, "apiVersion"); api != "" && !strings.HasPrefix(api, v1alpha1.Group+"/") {
+		r.errs.Addf(r.position(n, "apiVersion"), "an Installation of %q does not belong to quayside: use installations.%s", api, v1alpha1.Group)
+		return
+	}
+	if !r.decodeOpen(n, &w) {
+		return
+	}
+	namespace, pkg := r.splitName(n, w.Metadata.Namespace+"/"+w.Spec.Package)
+	op := wireOperator{
+		Namespace: namespace, Package: pkg, Version: w.Spec.Version, Pin: w.Spec.Pin, BundleDigest: w.Spec.BundleDigest,
+		StoredVersions: w.Status.StoredVersions, State: string(StateUnknown), Message: "its reporter has not reported yet", ReadySince: w.Status.ReadySince,
+	}
+	if w.Spec.Version != "" {
+		op.Applied = []string{w.Spec.Version}
+	}
+	for _, c := range w.Status.Conditions {
+		switch c.Type {
+		case v1alpha1.Ready:
+			op.State, op.Message = string(StateProgressing), c.Message
+			if c.Status == string(metav1.ConditionTrue) {
+				op.State, op.Message = string(StateReady), ""
+			}
+		case v1alpha1.Upgradeable:
+			op.Upgradeable, op.UpgradeMessage = c.Status, c.Message
+		}
+	}
+	if w.Status.Pin != w.Spec.Pin || w.Status.ObservedGeneration != w.Metadata.Generation && w.Metadata.Generation != 0 {
+		op.State, op.ReadySince, op.Message = string(StateUnknown), "", "its reporter has not reported this pin yet"
+	}
+	o := r.newOperator(n, op)
+	_, status := yamlnode.Field(n, "status")
+	o.At = r.parseOptionalTime(cmp.Or(status, n), "observedAt", w.Status.ObservedAt)
+	if n := len(r.dumps); n == 0 || slices.ContainsFunc(r.dumps[n-1].Operators, func(b OperatorHealth) bool { return byName(b, o) == 0 }) {
+		r.dumps = append(r.dumps, &Summary{Combined: true})
+	}
+	s := r.dumps[len(r.dumps)-1]
+	s.Operators = append(s.Operators, o)
+	if o.At.After(s.At) {
+		s.At = o.At
+	}
+}
+
+// parseOptionalTime parses a time; "" is the zero time.
+func (p *parser) parseOptionalTime(n *yaml.Node, field, s string) time.Time {
+	if s == "" {
+		return time.Time{}
+	}
+	return p.parseTime(n, field, s)
+}

@@ -1,0 +1,236 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/k8s"
+	"github.com/quayside/quayside/internal/profile"
+	"github.com/quayside/quayside/olmexit/snapshot"
+)
+
+// stepVerbs returns the verbs that each kind of step can have. The others have no actions.
+func stepVerbs() map[Name][]Verb {
+	return map[Name][]Verb{
+		Guard:     {Keep, Annotate},
+		Prepare:   {Apply},
+		Stop:      {Scale},
+		Backup:    {Keep},
+		Detach:    {Unfinalize, Orphan, Delete},
+		Tree:      {Apply},
+		Start:     {Scale},
+		Fields:    {TakeOver, Apply},
+		CleanUp:   {Unlabel, Delete},
+		HandBack:  {Restore},
+		Subscribe: {Create},
+		Withdraw:  {Delete},
+		Unguard:   {Annotate},
+	}
+}
+
+// CheckLimits returns an error if a plan has an action that no plan can have, whatever the cluster:
+// a verb in the wrong step, a deletion of anything but OLM's objects or of those that the tree
+// added, or other metadata than OLM's and the guard's. It judges each plan before it is executed.
+func (p *Plan) CheckLimits() error {
+	var faults []error
+	for _, s := range p.Steps {
+		for i, a := range s.Actions {
+			why := ""
+			if !slices.Contains(stepVerbs()[s.Name], a.Do) {
+				why = fmt.Sprintf("a step %q does not %s", s.Name, a.Do)
+			} else {
+				why = p.actionFault(s.Name, a)
+			}
+			if why != "" {
+				faults = append(faults, fmt.Errorf("step %d, action %d: %s %s is refused: %s", s.Number, i+1, a.Do, a.Object, why))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// actionFault returns the reason to refuse an action whose verb its step can have, or "".
+func (p *Plan) actionFault(step Name, a Action) string {
+	kind := kindOf(a.Object)
+	switch a.Do { //nolint:exhaustive // reads, and the objects of the tree, whose digest the plan has
+	case Annotate:
+		if !slices.Contains([]string{"Namespace", "Subscription." + snapshot.OLM, "OperatorGroup." + snapshot.OLM}, kind) {
+			return "only declarations of OLM and Namespaces are protected from pruning"
+		}
+		return guardFault(a)
+	case Apply:
+		return guardFault(a)
+	case Create:
+		if kind != "Subscription."+snapshot.OLM {
+			return "only Subscriptions are created again"
+		}
+	case Scale:
+		return p.scaleFault(step, a)
+	case Orphan:
+		if kind != "Subscription."+snapshot.OLM && kind != "ClusterServiceVersion."+snapshot.OLM {
+			return "only Subscriptions and ClusterServiceVersions are detached"
+		}
+	case Unfinalize:
+		annotations := []string{"olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"}
+		if kind != "ClusterServiceVersion."+snapshot.OLM || a.Finalizer != finalizer || slices.ContainsFunc(a.Unset, func(key string) bool { return !slices.Contains(annotations, key) }) {
+			return "only OLM's finalizer and annotations are removed, from ClusterServiceVersions"
+		}
+	case Unlabel:
+		if slices.ContainsFunc(a.Unset, func(key string) bool {
+			return !strings.HasPrefix(key, "olm.") && !strings.HasPrefix(key, snapshot.OLM+"/")
+		}) {
+			return "only OLM's labels are removed"
+		}
+	case TakeOver:
+		if kind == "CustomResourceDefinition.apiextensions.k8s.io" || kind == "APIService."+apiGroup {
+			return "its CA certificate would be lost"
+		}
+	case Delete:
+		return deleteFault(step, kind, a.Object)
+	}
+	return ""
+}
+
+func kindOf(r k8s.Ref) string {
+	if group := k8s.Group(r.APIVersion); group != "" {
+		return r.Kind + "." + group
+	}
+	return r.Kind
+}
+
+// guardFault returns the reason to refuse annotations other than those of the guard.
+func guardFault(a Action) string {
+	guard := k8s.TextMap(profile.Guard(k8s.New("v1", "Namespace", "", "x")), "metadata", "annotations")
+	for key := range a.Set {
+		if _, ok := guard[key]; !ok {
+			return fmt.Sprintf("annotation %q does not protect from pruning", key)
+		}
+	}
+	for _, key := range a.Unset {
+		if _, ok := guard[key]; !ok {
+			return fmt.Sprintf("annotation %q does not protect from pruning", key)
+		}
+	}
+	return ""
+}
+
+// scaleFault returns the reason to refuse to stop or start anything but OLM's controllers.
+func (p *Plan) scaleFault(step Name, a Action) string {
+	i := slices.IndexFunc(p.OLM, func(w Workload) bool { return w.Object == a.Object && w.UID == a.UID })
+	switch {
+	case i < 0 || kindOf(a.Object) != "Deployment.apps" || a.Object.Name != "olm-operator" && a.Object.Name != "catalog-operator":
+		return "only OLM's controllers are scaled"
+	case step == Stop && (a.From != p.OLM[i].Replicas || a.To != 0) || step == Start && (a.From != 0 || a.To != p.OLM[i].Replicas):
+		return "controllers are stopped, and started with their replicas"
+	}
+	return ""
+}
+
+// deleteFault returns the reason to refuse a deletion.
+func deleteFault(step Name, kind string, r k8s.Ref) string {
+	var can []string
+	switch step { //nolint:exhaustive // no other step deletes
+	case Detach:
+		can = []string{"OperatorCondition." + snapshot.OLM}
+	case CleanUp:
+		for _, k := range []string{"InstallPlan", "OperatorGroup", "Operator", "OperatorCondition"} {
+			can = append(can, k+"."+snapshot.OLM)
+		}
+		for _, k := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
+			can = append(can, k+"."+rbacGroup)
+		}
+		can = append(can, "ValidatingWebhookConfiguration."+admissionGroup, "MutatingWebhookConfiguration."+admissionGroup)
+	case Withdraw:
+		if !r.HoldsOthers() {
+			return ""
+		}
+	}
+	if slices.Contains(can, kind) {
+		return ""
+	}
+	return "no plan deletes an object of this kind here"
+}
+
+// CheckDerived returns an error unless the plan equals the one that is derived from the cluster,
+// the lock and the inspection now, apart from the operators that stay with OLM.
+func (p *Plan) CheckDerived(derived *Plan) error {
+	known := map[string]bool{}
+	for _, s := range derived.Steps {
+		for _, a := range s.Actions {
+			known[actionText(s, a)] = true
+		}
+	}
+	for _, s := range p.Steps {
+		for i, a := range s.Actions {
+			if !known[actionText(s, a)] {
+				return fmt.Errorf("step %d, action %d: %s %s is not in the plan that follows from the cluster now: the plan was edited, or the cluster has changed: make a new plan", s.Number, i+1, a.Do, a.Object)
+			}
+		}
+	}
+	a, b := *p, *derived
+	a.Left, b.Left = nil, nil
+	if line := firstDifference(string(Format(&a)), string(Format(&b))); line != "" {
+		return fmt.Errorf("the plan differs from the one that follows from the cluster now, first at %q: the plan was edited, or the cluster has changed: make a new plan", line)
+	}
+	return nil
+}
+
+// actionText returns an action in its step, for comparison.
+func actionText(s Step, a Action) string {
+	return string(Format(&Plan{Steps: []Step{{Name: s.Name, Namespace: s.Namespace, Actions: []Action{a}}}}))
+}
+
+// firstDifference returns the first line of a text that another one does not have there; "" if they
+// are equal.
+func firstDifference(a, b string) string {
+	if a == b {
+		return ""
+	}
+	theirs := strings.Split(b, "\n")
+	for i, line := range strings.Split(a, "\n") {
+		if i >= len(theirs) || line != theirs[i] {
+			return cmp.Or(strings.TrimSpace(line), "the end")
+		}
+	}
+	return "the end"
+}
+
+// CheckReturn returns an error if a return to OLM has an action on an object that the plan does not
+// name for it: it restores applied objects, deletes those that the plan added, creates the deleted
+// Subscriptions, and repeats or undoes the other actions of the plan.
+func (p *Plan) CheckReturn(back *Plan) error {
+	named := map[Verb]map[k8s.Ref]bool{}
+	add := func(do Verb, r k8s.Ref) {
+		if named[do] == nil {
+			named[do] = map[k8s.Ref]bool{}
+		}
+		named[do][r] = true
+	}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			switch {
+			case a.Do == Apply || a.Do == TakeOver:
+				add(Restore, a.Object)
+				if a.UID == "" {
+					add(Delete, a.Object)
+				}
+			case a.Do == Orphan:
+				add(Create, a.Object)
+				add(a.Do, a.Object)
+			case a.Do != Delete:
+				add(a.Do, a.Object)
+			}
+		}
+	}
+	for _, s := range back.Steps {
+		for i, a := range s.Actions {
+			if !named[a.Do][a.Object] {
+				return fmt.Errorf("step %d, action %d of the return: the plan does not name %s to %s", s.Number, i+1, a.Object, a.Do)
+			}
+		}
+	}
+	return nil
+}
