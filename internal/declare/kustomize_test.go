@@ -189,7 +189,7 @@ kind: ConfigMap
 metadata: {name: other}
 `,
 			want: "Namespace flat at mixed/flat.yaml:1:1\nNamespace listed at mixed/team/listed.yaml:1:1\n" +
-				"mixed/team/forgotten.yaml:1:1: this declaration is not read: \"mixed/team/kustomization.yml\" does not list its file [not-listed]\n" +
+				"mixed/team/forgotten.yaml:1:1: declaration ignored: \"mixed/team/kustomization.yml\" does not list this file [not-listed]\n" +
 				"1 object of other kinds was ignored: 1 ConfigMap\n",
 		},
 		"components, a namespace, a suffix and labels": {
@@ -325,7 +325,7 @@ func (l linked) Lstat(name string) (fs.FileInfo, error) {
 
 // TestKustomizeRefused checks the faults of unsupported kustomizations.
 func TestKustomizeRefused(t *testing.T) {
-	const below = ` (it is below "d": if it has no declarations, list only the directories that do in spec.declarations)`
+	const below = ` (found below "d": if it contains no declarations, list only the directories with declarations in spec.declarations)`
 	chain := ""
 	for i := range 150 {
 		chain += fmt.Sprintf("-- d/%03d/kustomization.yaml --\nresources: [../%03d]\n", i, i+1)

@@ -144,7 +144,7 @@ func fieldFaults() []fieldFault {
 		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
 		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
 		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
-		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow one"},
+		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "does not allow values"},
 
 		{"csv.go metadata.name", csv + "metadata: {name: ‸A, namespace: ns}\n", name},
 		{"csv.go metadata.namespace", csv + "metadata: {name: a, namespace: ‸A}\n", space},
@@ -215,7 +215,7 @@ func fieldFaults() []fieldFault {
 		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
 		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
 		{"", own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot replace itself"},
-		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor, but at d.yaml:4:30 it is subscription \"ns/a\""},
+		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "can have only one successor: subscription \"ns/a\" at d.yaml:4:30 also replaces it"},
 		{"", own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
 		{"own.go spec.watchNamespaces", own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
 		{"own.go spec.watchNamespaces[]", own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},

@@ -188,7 +188,7 @@ func TestErrors(t *testing.T) {
 		"no name":        {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: My shop}\nspec:\n  gitops: {repoURL: a}\n", `quayside.yaml:3:18: metadata.name: "My shop" cannot be the prefix of object names (lower case letters, digits and -, at most 63): set spec.gitops.name`},
 		"no name here":   {head + "  gitops: {repoURL: a, name: Shop}\n", `quayside.yaml:4:30: spec.gitops.name: "Shop" cannot be the prefix of object names (lower case letters, digits and -, at most 63): set spec.gitops.name`},
 		"same place":     {head + "  gitops: {repoURL: a, removedClusters: drop}\n  clusters:\n  - {name: a}\n  - {name: b}\n", "quayside.yaml:4:41: spec.gitops.removedClusters: \"drop\" is not one of keep, delete\nquayside.yaml:7:5: spec.clusters[1].server: clusters \"b\" and \"a\" have the same address https://kubernetes.default.svc: each would prune the other's objects"},
-		"unread values":  {head + "  gitops: {repoURL: a}\n  clusters:\n  - {name: a, values: {region: eu}}\n", `quayside.yaml:6:23: spec.clusters[0].values: unused without spec.gitops.inputs`},
+		"unread values":  {head + "  gitops: {repoURL: a}\n  clusters:\n  - {name: a, values: {region: eu}}\n", `quayside.yaml:6:23: spec.clusters[0].values: has no effect without spec.gitops.inputs: set it to true, or remove the values`},
 		"argo without":   {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
 		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket (did you mean \"GitRepository\"?)"},
 		"reporter":       {head + "  reporter: {enabled: true, namespace: A_b}\n", "quayside.yaml:4:13: spec.reporter.image: missing: build the reporter's image with 'make image' and push it to your registry\nquayside.yaml:4:40: spec.reporter.namespace: \"A_b\" is not a valid namespace name (lower case letters, digits and -, at most 63)"},
@@ -213,7 +213,7 @@ quayside.yaml:10:14: spec.policy.waivers[4].rule: "waiver-unused" cannot be waiv
 quayside.yaml:10:40: spec.policy.waivers[4].clusters[0]: "*-1": * is only allowed at the end`},
 		"trust spelt": {
 			head + "  trust:\n  - {match: QUAY.io/*, keys: [k]}\n  - {match: 'quay.io:443/org/*', keys: [k]}\n",
-			`quayside.yaml:6:13: spec.trust[1].match: "quay.io:443/org/*" is never reached: "QUAY.io/*" at quayside.yaml:5:13 matches first`,
+			`quayside.yaml:6:13: spec.trust[1].match: "quay.io:443/org/*" never applies: "QUAY.io/*" at quayside.yaml:5:13 matches first`,
 		},
 		"trust": {
 			head + "  trust:\n  - {keys: [/cosign.pub]}\n  - {match: quay.io/a, keys: [k], issuer: i}\n  - {match: quay.io/*, identity: a, identityRegexp: '('}\n  - {match: quay.io/b}\n  - {match: 'quay.io/c:v1', keys: [k]}\n  - {match: busybox, keys: [k]}\n  - {match: 'q*y.io/*', keys: [k]}\n",
@@ -225,16 +225,16 @@ quayside.yaml:7:5: spec.trust[2].trustRoot: missing: give a trusted_root.json; n
 quayside.yaml:7:53: spec.trust[2].identityRegexp: "(" is not a regular expression: error parsing regexp: missing closing ): ` + "`(`" + `
 quayside.yaml:7:53: spec.trust[2].identityRegexp: conflicts with identity: only one of them can be set
 quayside.yaml:8:5: spec.trust[3]: no signer: give keys, or identity, issuer and trustRoot
-quayside.yaml:8:13: spec.trust[3].match: "quay.io/b" is never reached: "quay.io/*" at quayside.yaml:7:13 matches first
+quayside.yaml:8:13: spec.trust[3].match: "quay.io/b" never applies: "quay.io/*" at quayside.yaml:7:13 matches first
 quayside.yaml:9:13: spec.trust[4].match: "quay.io/c:v1": a repository must not have a tag or digest
 quayside.yaml:10:13: spec.trust[5].match: "busybox" has no registry: write it in full, such as docker.io/library/busybox, or * for all
 quayside.yaml:11:13: spec.trust[6].match: "q*y.io/*": * is only allowed at the end`,
 		},
 		"follows itself":  {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: dev}\nspec: {follows: dev}\n", `quayside.yaml:4:17: spec.follows: "dev" is this environment: it cannot follow itself`},
 		"follows .":       {head + "  follows: ./\n", `quayside.yaml:4:12: spec.follows: an environment cannot follow itself`},
-		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: missing: give the environment, such as follows: dev, or leave the field out`},
+		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: missing: give the environment, such as follows: dev, or omit the field`},
 		"follows outside": {head + "  follows: /envs/dev\n", `quayside.yaml:4:12: spec.follows: "/envs/dev" is not a relative path with forward slashes`},
-		"promotion":       {head + "  promotion: {healthy: 99, soak: 1d, clusters: 0, observedWithin: 0s}\n", "quayside.yaml:4:24: spec.promotion.healthy: want a string, got the number 99 (put it in quotes)\nquayside.yaml:4:34: \"1d\" is not a time such as 24h or 90m\nquayside.yaml:4:48: spec.promotion.clusters: 0: need a number of clusters, at least 1\nquayside.yaml:4:67: spec.promotion.observedWithin: 0: every observation would be too old"},
+		"promotion":       {head + "  promotion: {healthy: 99, soak: 1d, clusters: 0, observedWithin: 0s}\n", "quayside.yaml:4:24: spec.promotion.healthy: want a string, got the number 99 (put it in quotes)\nquayside.yaml:4:34: \"1d\" is not a time such as 24h or 90m\nquayside.yaml:4:48: spec.promotion.clusters: 0: want at least 1\nquayside.yaml:4:67: spec.promotion.observedWithin: must be greater than 0"},
 		"shares":          {head + "  promotion: {healthy: '99,5%'}\n", `quayside.yaml:4:24: "99,5%" is not a share such as 99% or 99.5%, above 0% and at most 100%`},
 		"proxy and names": {head + "  proxy: {httpProxy: proxy}\n  imagePullSecrets: [A_B]\n", "quayside.yaml:4:22: spec.proxy.httpProxy: \"proxy\" is not an http or https URL\nquayside.yaml:5:22: spec.imagePullSecrets[0]: \"A_B\" is not a Kubernetes name (lower case letters, digits, - and .)"},
 	} {
