@@ -324,7 +324,7 @@ func TestEveryKindIsRead(t *testing.T) {
 		_, err := Parse("d.yaml", []byte("apiVersion: "+k.group+"/v9\nkind: "+k.kind+"\n"))
 		want := `d.yaml:1:13: unknown apiVersion "` + k.group + `/v9" for ` + k.kind + " (have " + k.versions[0]
 		if k.group == string(Quayside) {
-			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this program reads quayside.dev/v1alpha1)"
+			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this version supports quayside.dev/v1alpha1)"
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", k.kind, err)

@@ -380,8 +380,8 @@ func TestAttacks(t *testing.T) {
 		do   func(t *testing.T, c *oci.Client, ref, other string)
 		want string
 	}{
-		"nothing":     {func(*testing.T, *oci.Client, string, string) {}, "it has none"},
-		"another key": {func(t *testing.T, c *oci.Client, ref, _ string) { must(t)(mallory.Sign(t.Context(), c, ref)) }, "not made with the key"},
+		"nothing":     {func(*testing.T, *oci.Client, string, string) {}, "the image has none"},
+		"another key": {func(t *testing.T, c *oci.Client, ref, _ string) { must(t)(mallory.Sign(t.Context(), c, ref)) }, "not signed with this key"},
 		"a statement alone": {func(t *testing.T, c *oci.Client, ref, _ string) {
 			must(t)(owner.Attest(t.Context(), c, ref, provenance, struct{}{}))
 		}, "not a signature"},

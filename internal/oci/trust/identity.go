@@ -84,7 +84,7 @@ func (c *identityChecker) check(digest string, s oci.Signature) (finding, error)
 		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
 	if res.Signature == nil || res.Signature.Certificate == nil {
-		return finding{}, fmt.Errorf("%s was not made with a certificate", s.Manifest)
+		return finding{}, fmt.Errorf("%s was not signed with a certificate", s.Manifest)
 	}
 	cert := res.Signature.Certificate
 	return finding{inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), verifiedType(res)}, nil
@@ -138,7 +138,7 @@ func simpleBundle(s oci.Signature) (*bundle.Bundle, error) {
 	}
 	block, _ := pem.Decode([]byte(s.Annotations[annotationCertificate]))
 	if block == nil {
-		return nil, errors.New("made with a key, not a certificate")
+		return nil, errors.New("signed with a key instead of a certificate")
 	}
 	material := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_X509CertificateChain{
 		X509CertificateChain: &protocommon.X509CertificateChain{Certificates: []*protocommon.X509Certificate{{RawBytes: block.Bytes}}},
