@@ -91,7 +91,7 @@ func (c staying) order() causeOrder { return whatIsThere }
 func (c staying) where() string     { return c.inst.where() }
 
 func (c staying) describe(*teller, []int) string {
-	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription requests it, so it stays pinned"
+	return c.inst.bundle + " is installed in namespace " + c.inst.ns + "; it remains pinned, although no subscription requests it"
 }
 
 // where returns the position of the ClusterServiceVersion or the pin of i, or "".

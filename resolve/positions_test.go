@@ -67,7 +67,7 @@ func places() []place {
 	}
 	return []place{
 		{
-			says: "is in no catalog",
+			says: "is not in any catalog",
 			v1:   `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
@@ -148,13 +148,13 @@ func places() []place {
 
 		around(place{says: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
 		around(place{says: "serviceAccountName is ignored", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
-		around(place{says: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
+		around(place{says: "make OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
 		{
-			says: "keep OperatorGroup og alone in namespace ops", setup: two + "group none ops\n",
+			says: "keep only OperatorGroup og in namespace ops", setup: two + "group none ops\n",
 			v0: fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
 		},
-		{says: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
-		{says: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
+		{says: "make it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
+		{says: "make it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
 		{
 			says: "set startingCSV: a.v1.0.0",
 			v0:   `startingCSV: ‸a.v1.0.1, ` + hub, ocm: `startingCSV: ‸a.v1.0.1, name: a, namespace: ops`,
@@ -168,10 +168,10 @@ func places() []place {
 			v0:   `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
 		},
 		{
-			says: "request it from catalog olm/cat",
+			says: "set its catalog to olm/cat",
 			v0:   `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`,
 		},
-		{says: "request it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
+		{says: "set its catalog to olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
 		{
 			says: "allow a.v2.0.0",
 			ocm:  strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
@@ -200,7 +200,7 @@ func places() []place {
 		},
 		{says: "namespace ops has no OperatorGroup", setup: two + "group none ops\n", v0: strings.Replace(withV0, "namespace: ops", "namespace: ‸ops", 1)},
 		{
-			says: "using the lock", setup: installed,
+			says: ", which is used", setup: installed,
 			v0: withV0 + "status: {installedCSV: ‸a.v1.0.0}\n", v1: withV1 + "status: {install: {bundle: {name: ‸a.v1.0.0}}}\n",
 		},
 
@@ -221,7 +221,7 @@ func places() []place {
 			says: "request channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
-		{says: "does not provide all of its APIs", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
+		{says: "does not provide all APIs of ops/b", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
 		{says: "which is not in the lock", own: `package: a, replaces: ‸ops/b`},
 	}
 }

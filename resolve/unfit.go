@@ -70,7 +70,7 @@ func platformMismatch(least, most, kubernetes, openshift string) string {
 	case isBelow(kubernetes, least):
 		return "needs Kubernetes " + least
 	case aboveMinor(openshift, most):
-		return "runs on OpenShift up to " + most
+		return "supports OpenShift up to " + most
 	}
 	return ""
 }
