@@ -156,7 +156,7 @@ func compareObserved(a, b v1alpha1.Observed) int {
 func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, now time.Time) Health {
 	switch {
 	case !read:
-		return Health{v1alpha1.Unknown, "it was not read"}
+		return Health{v1alpha1.Unknown, "no observation"}
 	case o.Reason == v1alpha1.ReasonForbidden:
 		return Health{v1alpha1.Forbidden, cmp.Or(clipMessage(o.Message), "not permitted to read it")}
 	case o.Reason == v1alpha1.ReasonNoKind:
@@ -172,7 +172,7 @@ func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, n
 		return h
 	}
 	if have := k8s.Text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {
-		return Health{v1alpha1.InProgress, clipMessage(cmp.Or(have, "no version") + " is applied, " + ref.Version + " expected")}
+		return Health{v1alpha1.InProgress, clipMessage("applied version " + cmp.Or(have, "none") + ", expected " + ref.Version)}
 	}
 	if wrong := describeWrongImages(ref, o.Object); wrong != "" {
 		return Health{v1alpha1.Failed, clipMessage(wrong)}

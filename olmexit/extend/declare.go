@@ -174,7 +174,7 @@ func (r *reader) chooseGroups() map[string]string {
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}
-		crowded[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), which OLM does not support: delete all but one", len(groups), strings.Join(names, ", "))
+		crowded[ns] = fmt.Sprintf("its namespace has %d OperatorGroups (%s), but OLM supports only one: delete all but one", len(groups), strings.Join(names, ", "))
 	}
 	return crowded
 }
@@ -280,7 +280,7 @@ func (r *reader) addUnowned(owned map[k8s.Key]bool) int {
 		case csv.Name == snapshot.Packageserver:
 			r.leave(csv.Object, false, "it is part of OLM itself")
 		default:
-			r.leave(csv.Object, true, "no Subscription for it: create one with startingCSV, and import again")
+			r.leave(csv.Object, true, "it has no Subscription: create one with startingCSV, and import again")
 		}
 	}
 	return len(r.Left) - before

@@ -91,7 +91,7 @@ spec:
 	rendered := append(namespace, w.rendered(t)...)
 	t.Cleanup(func() { w.remove(t, rendered) })
 
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has none of its objects")
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tnone of its objects exists in the cluster")
 	w.apply(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 	w.apply(t, objects(t, example))
@@ -161,7 +161,7 @@ func (w etcd) breaks(t *testing.T, rendered []*unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	w.apply(t, []*unstructured.Unstructured{other})
-	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock has ")
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", but the lock contains ")
 	w.apply(t, rendered)
 	w.must(t, w.status("--wait", "--timeout", "30s")...)
 

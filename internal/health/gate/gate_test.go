@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 		"no digest":            {row(func(o *gate.Observation) { o.Bundle = "" }), "not at the pinned version: c1 (2.0.0 without the digest of its bundle)"},
 		"by checksum":          {row(func(o *gate.Observation) { o.Bundle, o.Checksum = "", bundleA }), ""},
 		"digest over checksum": {row(func(o *gate.Observation) { o.Bundle, o.Checksum = bundleA, bundleA }), "not at the pinned version: c1 (2.0.0 sha256:aaaaaaaaaaaa)"},
-		"unhealthy":            {row(bad(-1)), "not healthy: c1 (Failed: no pods)"},
+		"unhealthy":            {row(bad(-1)), "unhealthy: c1 (Failed: no pods)"},
 		"not soaked":           {row(func(o *gate.Observation) { o.Since = hours(-24.5) }), "healthy for too short a time: c1 (since 2026-11-21T11:30:00Z)"},
 		"seen once":            {row(at(-1)), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
 		"seen again and again": {row(at(-25), at(-19), at(-13), at(-7), at(-1)), ""},
@@ -89,12 +89,12 @@ func TestJudge(t *testing.T) {
 		"not what was seen":    {row(bad(-3), at(-2), func(o *gate.Observation) { o.Since = hours(-30) }), "healthy for too short a time: c1 (since 2026-11-22T10:00:00Z)"},
 		"other before":         {row(func(o *gate.Observation) { at(-3)(o); o.Bundle = bundleA }, nil), "healthy for too short a time: c1 (since 2026-11-22T11:00:00Z)"},
 		"recovered":            {row(bad(-26), nil), ""},
-		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "not healthy: c1"},
-		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "must not be upgraded: c1 (Upgradeable=False: migrating)"},
-		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "must not be upgraded: c1 (Upgradeable=Unknown)"},
+		"both at once":         {row(nil, func(o *gate.Observation) { o.Healthy = false }), "unhealthy: c1"},
+		"not upgradeable":      {row(func(o *gate.Observation) { o.Upgradeable, o.UpgradeMessage = "False", "migrating" }), "upgrade blocked by the operator: c1 (Upgradeable=False: migrating)"},
+		"unknown":              {row(func(o *gate.Observation) { o.Upgradeable = "Unknown" }), "upgrade blocked by the operator: c1 (Upgradeable=Unknown)"},
 		"says nothing":         {row(func(o *gate.Observation) { o.Upgradeable = "" }), ""},
 		"no longer said":       {row(func(o *gate.Observation) { at(-2)(o); o.Upgradeable = "False" }, nil), ""},
-		"said long ago":        {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "must not be upgraded: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
+		"said long ago":        {row(func(o *gate.Observation) { at(-60)(o); o.Upgradeable = "False" }), "upgrade blocked by the operator: c1 (Upgradeable=False); observation too old: c1 (at 2026-11-20T00:00:00Z)"},
 	} {
 		seen := append(slices.Clone(c.seen), good("c2", nil))
 		v := gate.Judge(rule, pin(2), seen, noon())
@@ -126,7 +126,7 @@ func TestThousand(t *testing.T) {
 	behind := func(o *gate.Observation) { o.Bundle, o.Version = bundleA, "1.0.0" }
 	old := func(o *gate.Observation) { o.At, o.Since = hours(-30), hours(-90) }
 	refuses := func(o *gate.Observation) { o.Upgradeable = "False" }
-	const unhealthy = "not healthy: c100 (Progressing), c200 (Progressing), c300 (Progressing), c400 (Progressing), c500 (Progressing), and 5 more"
+	const unhealthy = "unhealthy: c100 (Progressing), c200 (Progressing), c300 (Progressing), c400 (Progressing), c500 (Progressing), and 5 more"
 	for name, c := range map[string]struct {
 		healthy gate.Share
 		seen    []gate.Observation
@@ -154,7 +154,7 @@ func TestThousand(t *testing.T) {
 			"not observed: c7; observation too old: c8 (at 2026-11-21T06:00:00Z); " + unhealthy + "; healthy for too short a time: c5 (since 2026-11-21T16:00:00Z)",
 		},
 		"one that must not be upgraded": {
-			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "must not be upgraded: c9 (Upgradeable=False); " + unhealthy,
+			50_000, record(map[int]func(o *gate.Observation){8: refuses}), false, 990, "upgrade blocked by the operator: c9 (Upgradeable=False); " + unhealthy,
 		},
 		"nothing at all": {1, nil, false, 0, "not observed: c1, c2, c3, c4, c5, and 995 more"},
 	} {
