@@ -102,7 +102,7 @@ func TestProvenanceAttacks(t *testing.T) {
 		"of another commit": {func(s *signedArtifact) {
 			s.origin.Revision = "main@sha1:" + strings.Repeat("1", 40)
 			s.attest(owner, s.ref, s.origin.Predicate())
-		}, "the provenance belongs to another artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
+		}, "the provenance does not match the artifact: the provenance has main@sha1:1111", "but the artifact has main@sha1:"},
 		"of a cluster": {func(s *signedArtifact) {
 			s.origin.Clusters = []string{"default"}
 			s.attest(owner, s.ref, s.origin.Predicate())

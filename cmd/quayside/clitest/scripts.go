@@ -197,7 +197,7 @@ func (r runner) succeed(ts *testscript.TestScript, neg bool, args []string) {
 // quayside gets only the listed environment variables and those that the script's text sets.
 func (r runner) run(ts *testscript.TestScript, args []string) int {
 	if slices.Contains(args, "-C") || len(args) > 0 && strings.HasPrefix(args[0], "__") {
-		ts.Fatalf("%q: exec quayside, for -C comes before all of this", args)
+		ts.Fatalf("%q: use 'exec quayside', because this command passes -C itself", args)
 	}
 	text, err := os.ReadFile(filepath.Join(r.dir, ts.Name()+".txtar"))
 	ts.Check(err)
