@@ -194,7 +194,7 @@ func describeWrongImages(ref v1alpha1.ObjectReference, o map[string]any) string 
 		case !ok:
 			wrong = append(wrong, fmt.Sprintf("container %q is missing", want.Container))
 		case image != want.Image:
-			wrong = append(wrong, fmt.Sprintf("container %q runs image %q, the lock has %q", want.Container, image, want.Image))
+			wrong = append(wrong, fmt.Sprintf("container %q runs image %q, but the lock contains %q", want.Container, image, want.Image))
 		}
 	}
 	return strings.Join(wrong, "; ")

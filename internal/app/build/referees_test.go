@@ -53,7 +53,7 @@ func agreements() []agreement {
 		author    = "OLM and quayside install it: what is made twice is joined, what is not owned is applied, what is an example is shown"
 	)
 	return []agreement{
-		{"badAnnotationNames.csv.yaml", refuses, warns, `"olm.skiprange" is spelled "olm.skipRange"`, author},
+		{"badAnnotationNames.csv.yaml", refuses, warns, `"olm.skiprange" is a misspelling of "olm.skipRange"`, author},
 		{"badName.csv.yaml", refuses, warns, "longer than 63", author},
 		{"bundle_with_deprecated_resources", warns, refuses, "is also generated from the CSV's permissions", lost},
 		{"bundle_with_metadata", accepts, refuses, `"bundle_with_metadata-operator-controller-manager" is not a valid name`, "the API server refuses a Deployment of that name"},
@@ -69,7 +69,7 @@ func agreements() []agreement {
 		{"invalid.alm-examples.csv.yaml", refuses, warns, "alm-examples is not a list of objects", author},
 		{"invalid_bundle", refuses, refuses, `owned CRD "etcdclusters.etcd.database.coreos.com" is not in the bundle`, ""},
 		{"invalid_bundle_2", warns, warns, "the CSV does not own version v1beta2", ""},
-		{"invalid_bundle_3", refuses, refuses, "appears twice", ""},
+		{"invalid_bundle_3", refuses, refuses, "duplicate object", ""},
 		{"invalid_bundle_operatorhub", refuses, refuses, "spec.version is missing", ""},
 		{"invalid_bundle_sa", refuses, warns, "ServiceAccount etcd-operator is also generated from the CSV's permissions", author},
 		{"invalid_min_kube_version.csv.yaml", refuses, warns, `spec.minKubeVersion: version "1.21"`, "OLM v1 does not read it"},
@@ -85,7 +85,7 @@ func agreements() []agreement {
 		{"valid_bundle_v1", accepts, warns, "is also generated from the CSV's permissions", "a case of their validator of removed APIs; that of bundles refuses what is made twice"},
 		{"valid_bundle_v1beta1", accepts, warns, converted, served},
 		{"invalid_bundle_with_hidden", refuses, refuses, "schema.openAPIV3Schema: Required value", "for another reason: hidden files are no manifests to any OLM, and are passed over"},
-		{"invalid_bundle_with_subdir", refuses, refuses, "without subdirectories", ""},
+		{"invalid_bundle_with_subdir", refuses, refuses, "subdirectory not supported", ""},
 		{"invalid_pdb_maxUnavailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
 		{"invalid_pdb_minAvailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
 		{"invalid_priorityclass.yaml", warns, accepts, "", stocked},

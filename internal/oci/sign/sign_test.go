@@ -390,7 +390,7 @@ func TestAttacks(t *testing.T) {
 			for _, s := range signatures(t, c, other) {
 				move(t, c, ref, s, func(text string) string { return text })
 			}
-		}, "signs another image"},
+		}, "the signature is for another image"},
 		"another image's, rewritten": {func(t *testing.T, c *oci.Client, ref, other string) {
 			must(t)(owner.Sign(t.Context(), c, other))
 			_, from, _ := strings.Cut(other, "@sha256:")

@@ -120,7 +120,7 @@ func TestVerify(t *testing.T) {
 		{"error/missing identity", keyless(trusted.root), func(*image) {}, `requires a signature by "release@example.com" at issuer "https://accounts.example.com", but the image has none`},
 		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not signed with this key"},
 		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the only one is not accepted"},
-		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `signs another image, "sha256:1111`},
+		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `the signature is for another image, "sha256:1111`},
 		{"error/other digest, bundle", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trusttest.SignPredicate)) }, "does not match"},
 		{"error/tampered payload", keyed(key), func(i *image) {
 			s := key.Simple(t, i.other)
