@@ -171,7 +171,7 @@ func TestHostileKinds(t *testing.T) {
 		crd("evils.local", "local", "evils"):                                           `spec.group: "local" has no dot`,
 		crd("nodes.x.io", "x.io", "nodes/proxy"):                                       `spec.names.plural: "nodes/proxy" is not valid`,
 		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not valid`,
-		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" is not "evils.x.io"`,
+		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" must be "evils.x.io"`,
 	} {
 		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
 		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), want) {
